@@ -1,0 +1,73 @@
+"""Every error the package raises on purpose.
+
+    SparkPaceError
+    ├── RuleError      a rule file is wrong            (.problems)
+    ├── ConfigError    a job file or an option is wrong (.problems)
+    ├── EventError     an event cannot be read, where bad events must stop the job
+    ├── OperatorError  a Python operator failed, where that must stop the job
+    ├── StateError     saved state is damaged, too large, or of another plan
+    └── SetupError     something outside is missing: Java, a jar, a lock, disk space
+
+A message reads alone: where — what must hold; got what. What to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a file.
+
+    `where` is ``file:line:column path`` as far as it is known.
+    """
+
+    where: str
+    must: str
+    got: str
+    do: str
+
+    def __str__(self) -> str:
+        """The problem as one line: where — must hold; got. do."""
+        return f"{self.where} — {self.must}; got {self.got}. {self.do}"
+
+
+class SparkPaceError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class _ProblemsError(SparkPaceError):
+    """Carries every problem found, one line each."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+    def __reduce__(self) -> tuple[type[_ProblemsError], tuple[tuple[Problem, ...]]]:
+        """Pickle by the problems, so that a worker can hand the error back."""
+        return type(self), (self.problems,)
+
+
+class RuleError(_ProblemsError):
+    """A rule file is wrong; `problems` lists all of it."""
+
+
+class ConfigError(_ProblemsError):
+    """A job file or an option is wrong; `problems` lists all of it."""
+
+
+class EventError(SparkPaceError):
+    """An event cannot be read and the job is told to stop at bad events."""
+
+
+class OperatorError(SparkPaceError):
+    """A Python operator failed and the job is told to stop at that."""
+
+
+class StateError(SparkPaceError):
+    """Saved state is damaged, too large, or belongs to another plan."""
+
+
+class SetupError(SparkPaceError):
+    """Something outside the program is missing or in the way."""
