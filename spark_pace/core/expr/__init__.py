@@ -1,0 +1,32 @@
+"""Expressions: frozen trees, evaluated on whole Arrow columns with Spark's null logic.
+
+`spark_pace.rules.expressions` compiles text to these trees; the core evaluates them; `to_spark_sql` renders them for the JVM.
+"""
+
+from spark_pace.core.expr.evaluate import Columns, evaluate, evaluate_mask
+from spark_pace.core.expr.nodes import (
+    ARROW_TYPES,
+    Aggregate,
+    Call,
+    Column,
+    Expr,
+    ExprType,
+    Literal,
+    conjunction,
+    walk,
+)
+
+__all__ = [
+    "ARROW_TYPES",
+    "Aggregate",
+    "Call",
+    "Column",
+    "Columns",
+    "Expr",
+    "ExprType",
+    "Literal",
+    "conjunction",
+    "evaluate",
+    "evaluate_mask",
+    "walk",
+]

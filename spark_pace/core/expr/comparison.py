@@ -1,0 +1,96 @@
+"""Comparison as Spark compares: NaN equals NaN and is greater than every number; -0.0 equals 0.0; text by its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def _has_nan(value: Any) -> bool:
+    return pa.types.is_floating(value.type) and pc.any(pc.is_nan(value)).as_py() is True
+
+
+def _scalar_has_nan(value: pa.Scalar) -> bool:
+    return pa.types.is_floating(value.type) and pc.is_nan(value).as_py() is True
+
+
+def _any_nan(*values: Any) -> bool:
+    return any(_scalar_has_nan(v) if isinstance(v, pa.Scalar) else _has_nan(v) for v in values)
+
+
+def equal(values: list[Any]) -> Any:
+    """``a = b``."""
+    left, right = values
+    result = pc.equal(left, right)
+    if _any_nan(left, right):
+        result = pc.or_(result, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return result
+
+
+def less(values: list[Any]) -> Any:
+    """``a < b``."""
+    left, right = values
+    result = pc.less(left, right)
+    if _any_nan(right):
+        result = pc.or_(result, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+    return result
+
+
+def _greater(values: list[Any]) -> Any:
+    return less([values[1], values[0]])
+
+
+def _not(comparison: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    return lambda values: pc.invert(comparison(values))
+
+
+def _null_safe_equal(values: list[Any]) -> Any:
+    both_null = pc.and_(pc.is_null(values[0]), pc.is_null(values[1]))
+    return pc.if_else(both_null, True, pc.fill_null(equal(values), False))
+
+
+def _in(values: list[Any]) -> Any:
+    """Arguments: the value sought, then the items."""
+    sought, items = values[0], values[1:]
+    if len(items) > 2 and isinstance(sought, pa.Array) and _hashable(items):
+        result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
+        return pc.if_else(pc.is_valid(sought), result, pa.scalar(None, pa.bool_()))
+    return reduce(pc.or_kleene, [equal([sought, item]) for item in items])
+
+
+def _hashable(items: list[Any]) -> bool:
+    """Whether one hash lookup decides: constants without null; not floats, for NaN and -0.0 hash by their bits."""
+    return all(isinstance(item, pa.Scalar) and item.is_valid and not pa.types.is_floating(item.type) for item in items)
+
+
+def _pick(wins: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Fold to the value that wins; nulls never win against a value, the earlier of two equals stays."""
+
+    def better(best: Any, other: Any) -> Any:
+        takes = pc.or_(pc.fill_null(wins([other, best]), False), pc.is_null(best))
+        return pc.if_else(takes, other, best)
+
+    return lambda values: reduce(better, values)
+
+
+def _is_nan(values: list[Any]) -> Any:
+    return pc.fill_null(pc.is_nan(values[0]), False)
+
+
+KERNELS: dict[str, Callable[[list[Any]], Any]] = {
+    "=": equal,
+    "<>": _not(equal),
+    "<": less,
+    ">": _greater,
+    "<=": _not(_greater),
+    ">=": _not(less),
+    "<=>": _null_safe_equal,
+    "in": _in,
+    "greatest": _pick(_greater),
+    "least": _pick(less),
+    "isnan": _is_nan,
+}

@@ -1,0 +1,108 @@
+"""Evaluation of expression trees on whole columns, with the null logic of SQL.
+
+Every function of an expression is one kernel over whole Arrow arrays (or scalars, for constants);
+a tree costs O(nodes x rows) and one temporary column per node on the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import arithmetic, casts, comparison, text, times
+from spark_pace.core.expr.nodes import ARROW_TYPES, Aggregate, Column, Expr, Literal
+
+Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar out
+
+
+class Columns(Protocol):
+    """Where an expression finds its columns: plain arrays of `rows` values, of the types in `ARROW_TYPES`."""
+
+    @property
+    def rows(self) -> int:
+        """The length of every column."""
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """The values of an attribute; `component` is None for the event at hand."""
+
+    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+        """The values of an aggregate over the events bound to `component`."""
+
+
+def evaluate(expr: Expr, columns: Columns) -> pa.Array:
+    """The expression's value in every row: an array of `columns.rows` values of the expression's type.
+
+    Arithmetic that overflows and division by zero give null, as Spark's ``try_`` functions do.
+    """
+    value = _value(expr, columns)
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, columns.rows)
+    return value
+
+
+def evaluate_mask(expr: Expr, columns: Columns) -> npt.NDArray[np.bool_]:
+    """The value of a condition in every row as a numpy array; null counts as false."""
+    value = evaluate(expr, columns)
+    return cast("npt.NDArray[np.bool_]", pc.fill_null(value, False).to_numpy(zero_copy_only=False))
+
+
+def _value(expr: Expr, columns: Columns) -> Any:
+    if isinstance(expr, Column):
+        return columns.column(expr.component, expr.attribute)
+    if isinstance(expr, Literal):
+        kind = pa.null() if expr.type == "NULL" else ARROW_TYPES[expr.type]
+        return pa.scalar(expr.value, type=kind)
+    if isinstance(expr, Aggregate):
+        return columns.aggregate(expr.function, expr.component, expr.attribute)
+    values = [_value(argument, columns) for argument in expr.arguments]
+    if expr.function == "cast":
+        return casts.cast_value(values[0], expr.type)
+    return KERNELS[expr.function](values)
+
+
+def _and(values: list[Any]) -> Any:
+    return pc.and_kleene(values[0], values[1])
+
+
+def _or(values: list[Any]) -> Any:
+    return pc.or_kleene(values[0], values[1])
+
+
+def _not(values: list[Any]) -> Any:
+    return pc.invert(values[0])
+
+
+def _is_null(values: list[Any]) -> Any:
+    return pc.is_null(values[0])
+
+
+def _case(values: list[Any]) -> Any:
+    """Arguments: condition, value, condition, value, …, otherwise."""
+    result = values[-1]
+    for position in range(len(values) - 3, -1, -2):
+        condition = pc.fill_null(values[position], False)
+        result = pc.if_else(condition, values[position + 1], result)
+    return result
+
+
+def _coalesce(values: list[Any]) -> Any:
+    return pc.coalesce(*values)
+
+
+KERNELS: dict[str, Kernel] = {
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "is_null": _is_null,
+    "case": _case,
+    "coalesce": _coalesce,
+    **comparison.KERNELS,
+    **arithmetic.KERNELS,
+    **text.KERNELS,
+    **times.KERNELS,
+}

@@ -1,0 +1,81 @@
+"""The nodes of an expression tree: frozen, picklable, comparable."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from spark_pace.core.rule import TypeName
+
+ExprType: TypeAlias = typing.Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE", "NULL"]
+
+ARROW_TYPES: dict[TypeName, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us"),  # UTC, without a zone
+    "DATE": pa.date32(),
+}
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. A TIMESTAMP is held as microseconds since 1970 UTC, a DATE as days since 1970."""
+
+    value: bool | int | float | str | None
+    type: ExprType
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute: of the event at hand (`component` is None) or of the event bound to a component."""
+
+    component: str | None
+    attribute: str
+    type: ExprType
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator or function on arguments; `spark_pace.core.expr.evaluate` lists the names."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: ExprType
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``."""
+
+    function: typing.Literal["count", "sum", "avg", "min", "max", "first", "last"]
+    component: str
+    attribute: str | None
+    type: ExprType
+
+
+Expr: TypeAlias = Literal | Column | Call | Aggregate
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield the node and every node below it, parents first."""
+    yield expr
+    if isinstance(expr, Call):
+        for argument in expr.arguments:
+            yield from walk(argument)
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr:
+    """All of `parts` joined by ``and``; true where there are none."""
+    if not parts:
+        return Literal(True, "BOOLEAN")
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Call("and", (whole, part), "BOOLEAN")
+    return whole
