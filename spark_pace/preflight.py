@@ -1,0 +1,84 @@
+"""What a machine must have before long work starts: Java 17 or 21, and disk.
+
+Standard library only, so that ``python -m spark_pace.preflight`` runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from spark_pace.errors import Problem, SetupError
+
+JAVA_VERSIONS = (17, 21)
+INSTALL_BYTES = 4_000_000_000  # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
+
+
+def java_command() -> str | None:
+    """The `java` that Spark will start: the one in JAVA_HOME if that is set, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
+
+
+def java_problem() -> Problem | None:
+    """What is wrong with the machine's Java, if anything; takes about 50 ms."""
+    where = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "java"
+    must = "must be Java 17 or 21"
+    remedy = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
+    command = java_command()
+    if command is None:
+        return Problem(where, must, "no java command", remedy)
+    answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if answer.returncode or version is None:
+        return Problem(where, must, f"no version from {command}", remedy)
+    if int(version.group(1)) not in JAVA_VERSIONS:
+        return Problem(where, must, f"Java {version.group(1)} ({command})", remedy)
+    return None
+
+
+def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
+    """Whether `directory` has room for `need_bytes`."""
+    free = shutil.disk_usage(directory).free
+    if free >= need_bytes:
+        return None
+    return Problem(
+        str(directory), f"must have {need_bytes / 1e9:.1f} GB free", f"{free / 1e9:.1f} GB", "Make room, or work in a directory on a larger disk."
+    )
+
+
+def python_problem() -> Problem | None:
+    """Whether this Python can make a virtual environment (some distributions split that off)."""
+    if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
+        return None
+    return Problem(
+        sys.executable, "must have the modules venv and ensurepip", "a Python without them", "Install them (for example the package python3-venv)."
+    )
+
+
+def require_java() -> None:
+    """Raise `SetupError` in one line if Spark could not start here."""
+    problem = java_problem()
+    if problem:
+        raise SetupError(str(problem))
+
+
+def main() -> int:
+    """Print everything that is missing, one line each; exit 1 if anything is."""
+    installed = Path(".venv", ".ready").exists()
+    problems = [java_problem()]
+    if not installed:
+        problems += [python_problem(), disk_problem(Path.cwd(), INSTALL_BYTES)]
+    found = [problem for problem in problems if problem]
+    for problem in found:
+        print(problem, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Spark moves rows and state; it takes no decision about a pattern."""
