@@ -1,0 +1,170 @@
+"""Files of events as typed columns: JSON lines, CSV with a header, Parquet.
+
+Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is halved until the bad lines stand alone,
+so a bad record costs itself and nothing else: it becomes one row of `EventsRead.bad`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.rule import EventSchema
+from spark_pace.errors import EventError
+from spark_pace.io.lines import LineParser, chunks, parse_lines
+from spark_pace.io.text import CsvParser, JsonParser
+
+EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
+END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
+BAD_SCHEMA = pa.schema([("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())])
+_UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+_BOM = b"\xef\xbb\xbf"
+
+Bad = tuple[int, str, bytes]  # offset, reason, raw
+
+
+@dataclass(frozen=True)
+class EventsRead:
+    """What one file holds.
+
+    `events` has `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset` int64
+    (row number in the file, from 0; a header is not counted) and the schema's attributes.
+    `bad` is as `BAD_SCHEMA`. `read_rows` counts the records of both.
+    """
+
+    events: pa.Table
+    bad: pa.Table
+    read_rows: int
+
+
+def read_events(path: str, format: str, schema: EventSchema, source: str) -> EventsRead:
+    """Read a file of events; what cannot be an event is kept apart with the reason.
+
+    Args:
+        path: a file; text may be compressed (``.gz``, ``.bz2``, ``.zst``).
+        format: ``json``, ``csv`` or ``parquet``.
+        schema: the attributes; others are ignored, missing ones are null.
+        source: the name that the events carry, by custom the path below the source's root.
+
+    Raises:
+        EventError: the file is not there or cannot be opened.
+    """
+    bad: list[Bad] = []
+    try:
+        read = _read_parquet if format == "parquet" else _read_text
+        parts = list(read(path, format, schema, bad))
+    except OSError as error:
+        raise EventError(f"{path} — must be a readable {format} file; got {error}. Put it back, or take it out of the source.") from error
+    events = pa.concat_tables([*parts, _events(_empty(schema), np.empty(0, np.int64), np.empty(0, np.int64))])
+    names = pa.DictionaryArray.from_arrays(np.zeros(events.num_rows, np.int32), pa.array([source], pa.string()))
+    events = events.add_column(1, "@source", names)
+    offsets, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
+    wrong = pa.table([[source] * len(bad), offsets, reasons, raws], schema=BAD_SCHEMA)
+    return EventsRead(events, wrong, events.num_rows + len(bad))
+
+
+def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+    parser: LineParser | None = JsonParser(schema) if format == "json" else None
+    first = 0
+    with pa.input_stream(path, compression="detect") as stream:
+        for start, chunk in enumerate(chunks(stream)):
+            lines = chunk.removeprefix(_BOM) if start == 0 else chunk
+            if parser is None:
+                header, _, lines = lines.partition(b"\n")
+                parser = CsvParser(schema, header)
+            parsed = parse_lines(lines, parser)
+            texts = _Lines(lines)
+            bad.extend((first + row, reason, texts[row]) for row, reason in parsed.refused)
+            yield _timely(parsed.table, schema, parsed.rows, first, texts, bad)
+            first += lines.count(b"\n") + 1
+
+
+class _Lines:
+    """The lines of a chunk, split only if one is asked for."""
+
+    def __init__(self, chunk: bytes) -> None:
+        self.chunk = chunk
+        self.lines: list[bytes] | None = None
+
+    def __getitem__(self, row: int) -> bytes:
+        if self.lines is None:
+            self.lines = self.chunk.split(b"\n")
+        return self.lines[row]
+
+
+class _Rows:
+    """The rows of a table as JSON, for records that have no text of their own."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __getitem__(self, row: int) -> bytes:
+        return json.dumps(self.table.slice(row, 1).to_pylist()[0], default=str).encode()
+
+
+def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+    """A column has one type in the whole file: if that is wrong, so is every record, and the file is one bad record."""
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            names = set(file.schema_arrow.names)
+            stored = file.read(columns=[field.name for field in schema.fields if field.name in names], use_threads=False)
+    except pa.ArrowInvalid as error:
+        bad.append((0, f"the file — must be Parquet; got: {error}", b""))
+        return
+    columns = []
+    for field in schema.fields:
+        column = stored.column(field.name) if field.name in names else pa.nulls(stored.num_rows)
+        try:
+            columns.append(_typed(column, ARROW_TYPES[field.type]))
+        except pa.ArrowInvalid as error:
+            bad.append((0, f"{field.name} — must be {field.type}; got: {error}", b""))
+            return
+    table = pa.table(columns, schema=_empty(schema).schema)
+    yield _timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table), bad)
+
+
+def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """A stored column in the declared type, where nothing but precision of floats or below a microsecond is lost."""
+    is_, stored = pa.types, column.type
+    if is_.is_dictionary(stored):
+        return _typed(column.cast(stored.value_type), target)
+    kept = stored == target or is_.is_null(stored)
+    kept |= is_.is_integer(stored) and is_.is_integer(target)
+    kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
+    kept |= (is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)) and is_.is_floating(target)
+    kept |= is_.is_large_string(stored) and is_.is_string(target)
+    if not kept:
+        raise pa.ArrowInvalid(f"a column of {stored}")
+    return column.cast(target, safe=is_.is_integer(target))
+
+
+def _timely(table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: _Lines | _Rows, bad: list[Bad]) -> pa.Table:
+    """The events of a parsed chunk; rows without a possible event time go to `bad`."""
+    unit = _UNIT_US[schema.time_unit]
+    column = table.column(schema.event_time)
+    counts = pc.cast(column, pa.int64())
+    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
+    good = pc.fill_null(inside, False).to_numpy()
+    if not good.all():
+        for row in np.flatnonzero(~good).tolist():
+            value = column[row].as_py()
+            reason = f"{schema.event_time} — must be an event time from 1900 to 2199; got {'nothing' if value is None else value}"
+            bad.append((first + int(rows[row]), reason, raws[int(rows[row])]))
+        table, rows, counts = table.filter(pa.array(good)), rows[good], counts.filter(pa.array(good))
+    return _events(table, counts.to_numpy() * unit, first + rows)
+
+
+def _events(table: pa.Table, times_us: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> pa.Table:
+    return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))
+
+
+def _empty(schema: EventSchema) -> pa.Table:
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in schema.fields]).empty_table()

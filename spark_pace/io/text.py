@@ -1,0 +1,177 @@
+"""JSON lines and CSV read by pyarrow into columns of declared types."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+
+from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.rule import EventSchema, Field
+
+_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_REASON_CHARACTERS = 300
+
+
+class JsonParser:
+    """One JSON object a line. Unknown members are ignored, missing ones are null.
+
+    A DOUBLE may be written as an integer; a BIGINT may not be written as a fraction, nor any type as another.
+    """
+
+    def __init__(self, schema: EventSchema) -> None:
+        """Read the attributes of `schema`."""
+        self.fields = schema.fields
+
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """Lines that all read ``{…}``: a record cannot go over such a line's end."""
+        lines = chunk.rstrip(b"\n")
+        if not lines.startswith(b"{") or not lines.endswith(b"}"):
+            return None
+        rows = lines.count(b"\n") + 1
+        return rows if lines.count(b"}\n{") == rows - 1 else None
+
+    def parse(self, chunk: bytes) -> pa.Table:
+        """The declared attributes, in the types of the core."""
+        try:
+            return self._parse(chunk, self.fields, "us")
+        except pa.ArrowInvalid:
+            if not any(field.type == "TIMESTAMP" for field in self.fields):
+                raise
+        return self._parse(chunk, self.fields, "ns")  # more than six digits of a second
+
+    def objection(self, line: bytes) -> str | None:
+        """Not an object: pyarrow's reader crashes the process on a bare ``null``, so it must not see one."""
+        return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
+
+    def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
+        """The attribute at fault, if one is; else what the parser said."""
+        try:
+            self._parse(line, (), "us")
+        except pa.ArrowInvalid as malformed:
+            return _short(f"the record — must be JSON; got: {malformed}")
+        for field in self.fields:
+            try:
+                JsonParser._parse(self, line, (field,), "ns" if field.type == "TIMESTAMP" else "us")
+            except pa.ArrowInvalid as wrong:
+                return _short(f"{field.name} — must be {field.type}; got: {wrong}")
+        return _short(f"the record — must fit the schema; got: {error}")
+
+    def _parse(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
+        read = pa.schema([(field.name, _json_type(field, unit)) for field in fields])
+        if not chunk:
+            return _cast(read.empty_table(), fields)
+        _check_utf8(chunk)
+        table = pa.json.read_json(
+            pa.BufferReader(chunk),
+            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
+            parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
+        )
+        return _cast(table, fields)
+
+
+class CsvParser:
+    """Comma-separated values under a header; an empty unquoted value is null."""
+
+    def __init__(self, schema: EventSchema, header: bytes) -> None:
+        """Read the attributes of `schema` from the columns that `header` names."""
+        self.fields = schema.fields
+        self.names = next(csv.reader([header.strip().decode("utf-8", "replace")]), [])
+
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """Lines with no blank one among them."""
+        lines = chunk.rstrip(b"\r\n")
+        if not lines or lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines:
+            return None
+        return lines.count(b"\n") + 1
+
+    def parse(self, chunk: bytes) -> pa.Table:
+        """The declared attributes, in the types of the core."""
+        return self._parse(chunk, self.fields)
+
+    def objection(self, line: bytes) -> str | None:
+        """Any text may be a line of CSV."""
+        return None
+
+    def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
+        """The attribute at fault, if one is; else what the parser said."""
+        for field in self.fields:
+            try:
+                self._parse(line, (field,))
+            except pa.ArrowInvalid as wrong:
+                if "Expected" in str(wrong) and "columns" in str(wrong):
+                    break
+                return _short(f"{field.name} — must be {field.type}; got: {wrong}")
+        return _short(f"the record — must have the columns of the header; got: {error}")
+
+    def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
+        types = {field.name: _csv_type(field) for field in fields}
+        if not chunk:
+            return _cast(pa.schema(list(types.items())).empty_table(), fields)
+        table = pa.csv.read_csv(
+            pa.BufferReader(chunk),
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=self.names),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                include_missing_columns=True,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        return _cast(table, fields)
+
+
+def _json_type(field: Field, unit: str) -> pa.DataType:
+    if field.type == "TIMESTAMP":
+        return pa.timestamp(unit)
+    return pa.string() if field.type == "DATE" else ARROW_TYPES[field.type]
+
+
+def _csv_type(field: Field) -> pa.DataType:
+    # a column of CSV may not mix times with and without a zone: read as text, told apart by _timestamps
+    return pa.string() if field.type == "TIMESTAMP" else ARROW_TYPES[field.type]
+
+
+def _cast(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+    """Exactly the declared columns, in order, in the types of the core."""
+    columns = [_column(table.column(field.name), field) for field in fields]
+    return pa.table(columns, schema=pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])) if fields else table
+
+
+def _column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    target = ARROW_TYPES[field.type]
+    if column.type == target:
+        return column
+    if field.type == "TIMESTAMP":
+        return _timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
+    return column.cast(target)
+
+
+def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """ISO 8601 texts, with or without a zone, as UTC."""
+    zoned = pc.match_substring_regex(texts, _ZONE)
+    zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
+    plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
+    if not pc.any(zoned).as_py():
+        return plain.cast(pa.timestamp("us"), safe=False)
+    offset = pc.if_else(pc.fill_null(zoned, False), texts, None).cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
+    return pc.coalesce(offset, plain).cast(pa.timestamp("us"), safe=False)
+
+
+def _check_utf8(chunk: bytes) -> None:
+    """What pyarrow's CSV reader does and its JSON reader leaves out."""
+    if not chunk.isascii():
+        try:
+            chunk.decode()
+        except UnicodeDecodeError as error:
+            raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
+
+
+def _short(reason: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_pace.core.rule import EventSchema, Field
+from spark_pace.errors import EventError
+from spark_pace.io import lines
+from spark_pace.io.files import EventsRead, read_events
+
+SCHEMA = EventSchema(
+    (
+        Field("t", "TIMESTAMP"),
+        Field("n", "BIGINT"),
+        Field("x", "DOUBLE"),
+        Field("s", "STRING"),
+        Field("b", "BOOLEAN"),
+        Field("d", "DATE"),
+    ),
+    "t",
+)
+T = "2013-01-01T00:00:00"
+T_US = 1_356_998_400_000_000
+
+
+def read(tmp_path: Path, text: str | bytes, format: str = "json", schema: EventSchema = SCHEMA) -> EventsRead:
+    path = tmp_path / f"events.{format}"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_events(str(path), format, schema, "events")
+
+
+def one(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    result = read(tmp_path, json.dumps({"t": T, **record}) + "\n")
+    return (result.events.to_pylist() or result.bad.to_pylist())[0]
+
+
+def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_path: Path) -> None:
+    result = read(tmp_path, f'{{"t":"{T}","n":1,"x":2,"s":"é","b":true,"d":"2020-02-29"}}\n{{"t":"{T}"}}')
+    assert result.events.schema == pa.schema(
+        [
+            ("@time", pa.int64()),
+            ("@source", pa.dictionary(pa.int32(), pa.string())),
+            ("@offset", pa.int64()),
+            ("t", pa.timestamp("us")),
+            ("n", pa.int64()),
+            ("x", pa.float64()),
+            ("s", pa.string()),
+            ("b", pa.bool_()),
+            ("d", pa.date32()),
+        ]
+    )
+    first, second = result.events.to_pylist()
+    assert list(first.values()) == [T_US, "events", 0, datetime(2013, 1, 1), 1, 2.0, "é", True, date(2020, 2, 29)]
+    assert list(second.values())[2:] == [1, datetime(2013, 1, 1), None, None, None, None, None]
+    assert result.read_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shift_us"),
+    [
+        ("2013-01-01T00:00:00", 0),
+        ("2013-01-01 00:00:00", 0),
+        ("2013-01-01T00:00:00Z", 0),
+        ("2013-01-01 00:00:00.25Z", 250_000),
+        ("2013-01-01T00:00:00.123456", 123_456),
+        ("2013-01-01T00:00:00.123456789Z", 123_456),
+        ("2013-01-01T02:00:00+02:00", 0),
+        ("2013-01-01T02:00:00.5+0200", 500_000),
+        ("2012-12-31", -86_400_000_000),
+    ],
+)
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_iso_times_with_or_without_a_zone_are_utc(tmp_path: Path, format: str, text: str, shift_us: int) -> None:
+    both = json.dumps({"t": text}) + "\n" + json.dumps({"t": T}) if format == "json" else f"t\n{text}\n{T}\n"
+    result = read(tmp_path, both, format)
+    assert result.bad.to_pylist() == []
+    assert result.events["@time"].to_pylist() == [T_US + shift_us, T_US]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("null", "the record — must be a JSON object"),
+        ("17", "the record — must be a JSON object"),
+        ("not json", "the record — must be a JSON object"),
+        ("{'t':1}", "the record — must be JSON; got: JSON parse error: Missing a name for object member."),
+        (f'{{"t":"{T}"}} {{"t":"{T}"}}', "the record — must fit the schema; got: a line must hold one record; it holds several"),
+        (f'{{"t":"{T}"}} null {{"t":"{T}"}}', "the record — must fit the schema; got: a line must hold one record; it holds several"),
+        ("{}", "t — must be an event time from 1900 to 2199; got nothing"),
+        ('{"t":null}', "t — must be an event time from 1900 to 2199; got nothing"),
+        ('{"t":"9999-01-01"}', "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"),
+        ('{"t":"soon"}', "t — must be TIMESTAMP; got: Failed to convert JSON to timestamp[ns], couldn't parse:soon"),
+        (f'{{"t":"{T}","n":1.5}}', "n — must be BIGINT; got: Failed to convert JSON to int64, couldn't parse:1.5"),
+        (f'{{"t":"{T}","n":"1"}}', "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string"),
+        (f'{{"t":"{T}","x":"1"}}', "x — must be DOUBLE; got: JSON parse error: Column(/x) changed from number to string"),
+        (f'{{"t":"{T}","s":{{"k":1}}}}', "s — must be STRING; got: JSON parse error: Column(/s) changed from string to object"),
+        (f'{{"t":"{T}","s":1}}', "s — must be STRING; got: JSON parse error: Column(/s) changed from string to number"),
+        (f'{{"t":"{T}","d":"2020-02-30"}}', "d — must be DATE; got: "),
+        (f'{{"t":"{T}","s":"a\x00b"}}', "the record — must be JSON; got: "),
+    ],
+)
+def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reason: str) -> None:
+    good = f'{{"t":"{T}","n":7}}'
+    result = read(tmp_path, f"{good}\n{line}\n\n{good}\n")
+    assert result.events["@offset"].to_pylist() == [0, 3]
+    assert result.events["n"].to_pylist() == [7, 7]
+    (bad,) = result.bad.to_pylist()
+    assert (bad["source"], bad["offset"], bad["raw"]) == ("events", 1, line.encode())
+    assert bad["reason"].startswith(reason)
+    assert result.read_rows == 3
+
+
+def test_bytes_that_are_not_utf8_are_a_bad_record(tmp_path: Path) -> None:
+    result = read(tmp_path, b'{"t":"%s","s":"\xff\xfe"}\n{"t":"%s"}\n' % (T.encode(), T.encode()))
+    assert result.events["@offset"].to_pylist() == [1]
+    assert result.bad["reason"].to_pylist()[0].startswith("the record — must be JSON; got: not UTF-8: ")
+
+
+def test_unexpected_members_are_ignored_and_missing_ones_are_null(tmp_path: Path) -> None:
+    event = one(tmp_path, {"other": {"deep": [1, None]}, "n": None})
+    assert event["n"] is None
+    assert "other" not in event
+
+
+def test_windows_line_ends_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
+    result = read(tmp_path, b'\xef\xbb\xbf{"t":"%s"}\r\n   \r\n{"t":"%s"}\r\n' % (T.encode(), T.encode()))
+    assert result.events["@offset"].to_pylist() == [0, 2]
+    assert result.bad.num_rows == 0
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 50, 4096])
+def test_the_size_of_a_chunk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
+    text = "".join(f'{{"t":"{T}","n":{i}}}\n' if i % 7 else ("oops\n" if i % 2 else "\n") for i in range(200))
+    whole = read(tmp_path, text)
+    monkeypatch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
+    parts = read(tmp_path, text)
+    assert parts.events.equals(whole.events)
+    assert parts.bad.equals(whole.bad)
+    assert parts.read_rows == 200 - 15
+
+
+def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
+    for format in ("json", "csv"):
+        assert read(tmp_path, "", format).read_rows == 0
+
+
+def test_compressed_text_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.json.gz"
+    path.write_bytes(gzip.compress(f'{{"t":"{T}"}}\n'.encode()))
+    assert read_events(str(path), "json", SCHEMA, "e").events.num_rows == 1
+
+
+def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
+    schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
+    result = read(tmp_path, '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n', schema=schema)
+    assert result.events["@time"].to_pylist() == [T_US]
+    assert result.bad["offset"].to_pylist() == [1, 2]
+
+
+def test_a_csv_row_counts_from_the_first_after_the_header(tmp_path: Path) -> None:
+    result = read(tmp_path, f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n', "csv")
+    assert result.events["@offset"].to_pylist() == [0, 3, 4]
+    assert result.events["n"].to_pylist() == [1, 3, 4]
+    assert result.events["s"].to_pylist() == ["a", "", None]
+    assert result.events["x"].null_count == 3
+    assert [(bad["offset"], bad["raw"]) for bad in result.bad.to_pylist()] == [(2, f"many,{T},b,x".encode()), (5, f"5,{T}".encode()), (6, b"6,,a,x")]
+    assert result.bad["reason"].to_pylist()[0].startswith("n — must be BIGINT; got: ")
+    assert result.bad["reason"].to_pylist()[1].startswith("the record — must have the columns of the header; got: ")
+
+
+def parquet(columns: dict[str, Any]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def test_parquet_columns_are_widened_to_the_types_of_the_schema(tmp_path: Path) -> None:
+    zoned = pa.array([datetime(2013, 1, 1, tzinfo=timezone.utc), None], pa.timestamp("ms", "Europe/Paris"))
+    table = parquet({"t": zoned, "n": pa.array([1, 2], pa.int16()), "x": pa.array([1, 2], pa.int32()), "s": pa.array(["a", "b"], pa.large_string())})
+    result = read(tmp_path, table, "parquet")
+    assert result.events.to_pylist() == [
+        {"@time": T_US, "@source": "events", "@offset": 0, "t": datetime(2013, 1, 1), "n": 1, "x": 1.0, "s": "a", "b": None, "d": None}
+    ]
+    assert result.bad["offset"].to_pylist() == [1]
+
+
+def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) -> None:
+    result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
+    assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]
+    assert read(tmp_path, b"PAR0", "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be Parquet; got: ")
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EventError, match=r"gone\.json — must be a readable json file; got .* Put it back, or take it out"):
+        read_events(str(tmp_path / "gone.json"), "json", SCHEMA, "gone")
