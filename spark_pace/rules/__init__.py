@@ -1,0 +1,6 @@
+"""Rule files: YAML with positions, the expression language, the checker, frozen rules."""
+
+from spark_pace.rules.rule_file import load_rules
+from spark_pace.rules.spark_sql import to_spark_sql
+
+__all__ = ["load_rules", "to_spark_sql"]

@@ -1,0 +1,65 @@
+"""Durations and counts as rule files write them: ``30 min``, ``500 ms``, ``1000 events``."""
+
+from __future__ import annotations
+
+import re
+
+from spark_pace.core.rule import Within
+from spark_pace.rules.document import Node, Scalar, describe
+from spark_pace.rules.report import Report
+
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
+MAX_EVENTS = 1_000_000_000
+
+_AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
+
+
+def read_duration(node: Node, report: Report, *, least_us: int = 0) -> int | None:
+    """Microseconds; reports anything else."""
+    length = _read(node, report, "a duration such as 10 min", "us, ms, s, min, h or d", counts=False, least=least_us)
+    return None if length is None else length.time_us
+
+
+def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
+    """A duration or a number of events; reports anything else. `least` holds for microseconds; events are at least 1."""
+    return _read(node, report, "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events", counts=True, least=least)
+
+
+def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, least: int) -> Within | None:
+    text = node.text.strip() if isinstance(node, Scalar) else ""
+    match = _AMOUNT.fullmatch(text)
+    unit = match[2] if match else ""
+    if match is None or (unit not in UNITS_US and not (counts and unit in ("event", "events"))):
+        report.add(node.place, f"must be {must}", describe(node), f"Write a whole number and a unit: {units}.")
+        return None
+    amount = int(match[1])
+    if unit not in UNITS_US:
+        return _bounded_events(node, report, amount)
+    if not least <= amount * UNITS_US[unit] <= MAX_DURATION_US:
+        bound = "0" if least == 0 else "more than 0"
+        report.add(node.place, f"must be {bound} to 36500 d", describe(node), "Correct the duration.")
+        return None
+    return Within(time_us=amount * UNITS_US[unit])
+
+
+def _bounded_events(node: Node, report: Report, amount: int) -> Within | None:
+    if 1 <= amount <= MAX_EVENTS:
+        return Within(events=amount)
+    report.add(node.place, f"must be 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
+    return None
+
+
+def show_duration(time_us: int) -> str:
+    """Microseconds in the largest unit that is whole, as a rule file writes it."""
+    for unit in reversed(UNITS_US):
+        if time_us % UNITS_US[unit] == 0:
+            return f"{time_us // UNITS_US[unit]} {unit}"
+    return f"{time_us} us"

@@ -1,0 +1,81 @@
+"""The computed fields of a rule's matches, and the columns that all rules share in one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spark_pace.core.rule import EmitField, EventSchema, Pattern, Rule
+from spark_pace.rules.document import Node, Scalar, describe
+from spark_pace.rules.expressions import compile_value
+from spark_pace.rules.fields import Fields
+from spark_pace.rules.pattern import as_expression
+from spark_pace.rules.report import Place, Report, nearest, quote
+from spark_pace.rules.schema import TYPE_NAMES, type_name
+from spark_pace.rules.scopes import GatheredScope, MatchScope
+
+FIXED_COLUMNS = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at", "events")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def read_emit(rule: Fields, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]) -> tuple[EmitField, ...]:
+    """The key ``emit``: expressions over a pattern's components, or the types that a Python operator yields.
+
+    `shared` are the attributes of the rule's key.
+    """
+    mapping = rule.mapping("emit", "{started: a.time}" if pattern else "{total: DOUBLE}")
+    if mapping is None:
+        return ()
+    found: list[EmitField] = []
+    for name, (place, node) in mapping.entries.items():
+        if _check_name(name, place, [field.name for field in found], shared, rule.report):
+            field = _read_declared(name, node, rule.report) if pattern is None else _read_computed(name, node, rule.report, schema, pattern, shared)
+            found += [] if field is None else [field]
+    return tuple(found)
+
+
+def _check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[str], report: Report) -> bool:
+    if not _NAME.fullmatch(name):
+        report.add(place, "must be a name of letters, digits and _", quote(name), "Rename the field.")
+    elif name.lower() in FIXED_COLUMNS:
+        report.add(place, "must not be a column that every match has", quote(name), f"Choose another name than {', '.join(FIXED_COLUMNS)}.")
+    elif name.lower() in [other.lower() for other in shared]:
+        report.add(place, "must not be a column of partition_by", quote(name), "It is in the result already; choose another name.")
+    elif name.lower() in [other.lower() for other in before]:
+        report.add(place, "must be a new name (letter case aside)", quote(name), "Rename one of the fields.")
+    else:
+        return True
+    return False
+
+
+def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
+    kind = type_name(node.text) if isinstance(node, Scalar) else None
+    if kind is None:
+        advice = nearest(node.text.upper(), TYPE_NAMES) if isinstance(node, Scalar) else f"Use one of: {', '.join(TYPE_NAMES)}."
+        report.add(node.place, "must be the type that the operator yields", describe(node), advice)
+        return None
+    return EmitField(name, kind, None)
+
+
+def _read_computed(name: str, node: Node, report: Report, schema: EventSchema, pattern: Pattern, shared: tuple[str, ...]) -> EmitField | None:
+    scalar = as_expression(node, report)
+    if scalar is None:
+        return None
+    components = tuple(component.name for component in pattern.components)
+    gathers = pattern.context.selection == "all"
+    scope = GatheredScope(schema, components, shared) if gathers else MatchScope(schema, components, shared)
+    expr = compile_value(scalar, scope, report)
+    return None if expr is None or expr.type == "NULL" else EmitField(name, expr.type, expr)
+
+
+def check_columns(rules: Sequence[tuple[Rule, Place]], report: Report) -> None:
+    """All rules write into one table: a name must have one type and one spelling."""
+    seen: dict[str, tuple[str, str, str]] = {}
+    for rule, place in rules:
+        types = {field.name: field.type for field in rule.schema.fields}
+        columns = [(name, types[name]) for name in rule.partition_by] + [(field.name, field.type) for field in rule.emit]
+        for name, kind in columns:
+            other_name, other_kind, other_rule = seen.setdefault(name.lower(), (name, kind, rule.name))
+            if (other_name, other_kind) != (name, kind):
+                must = f"must give the column {other_name} the type {other_kind}, as the rule {quote(other_rule)} does"
+                report.add(place, must, f"{name} {kind}", "All rules share one table; rename one field.")

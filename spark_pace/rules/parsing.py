@@ -1,0 +1,90 @@
+"""Expression text to sqlglot's tree, with limits on length and depth."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+
+from spark_pace.rules.document import Scalar
+from spark_pace.rules.report import Report, quote
+
+MAX_CHARACTERS = 10_000
+MAX_PARENTHESES = 20
+
+
+class RuleDialect(Spark):
+    """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
+
+    class Parser(SparkParser):
+        """Leaves functions alone, but for the two that have their own syntax."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST")}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+
+
+def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
+    """The tree of an expression; None where it is reported as wrong."""
+    text = scalar.text
+    if len(text) > MAX_CHARACTERS:
+        got = f"{len(text)} characters"
+        report.add(scalar.place, f"must be at most {MAX_CHARACTERS} characters long", got, "Write a shorter expression.")
+        return None
+    try:
+        tokens = RuleDialect().tokenize(text)
+        if _deepest(tokens) > MAX_PARENTHESES:
+            raise RecursionError
+        return sqlglot.parse_one(text, dialect=RuleDialect)
+    except RecursionError:
+        must = f"must be at most {MAX_PARENTHESES} levels deep"
+        report.add(scalar.place, must, quote(text), "Write it with fewer parentheses.")
+    except ParseError as error:
+        _report_parse_error(error, scalar, report)
+    except TokenError:
+        report.add(scalar.place, "must be an expression", quote(text), "Close every quotation mark.")
+    return None
+
+
+def _deepest(tokens: list[sqlglot.Token]) -> int:
+    depth = deepest = 0
+    for token in tokens:
+        if token.token_type in (TokenType.L_PAREN, TokenType.CASE):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token.token_type in (TokenType.R_PAREN, TokenType.END):
+            depth -= 1
+    return deepest
+
+
+def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> None:
+    details = error.errors[0] if error.errors else {}
+    word = details.get("highlight") or ""
+    place = scalar.at(max(0, int(details["col"]) - len(word))) if word else scalar.place
+    advice = f"Look near {quote(word)}." if word else "Write a condition or a value."
+    report.add(place, "must be a whole expression", quote(scalar.text), advice)
+
+
+def start_of(tree: exp.Expr) -> int:
+    """The offset of the first character that the tree was read from."""
+    starts = [node.meta["start"] for node in tree.walk() if "start" in node.meta]
+    return min(starts, default=0)
+
+
+def conjuncts_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that its top-level ``and`` joins, in order."""
+    waiting, parts = [tree], []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            parts.append(node)
+    return parts

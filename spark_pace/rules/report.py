@@ -1,0 +1,59 @@
+"""Places in a file, and the list in which every problem of a check is gathered."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from spark_pace.errors import Problem
+
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a file: line and column count from 1; `path` is like ``rules[0].within``."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        """As ``file:line:column path``, without what is not known."""
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{position} {self.path}" if self.path else position
+
+
+@dataclass
+class Report:
+    """Gathers problems, so that a check can go on and name all of them."""
+
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, place: Place, must: str, got: str, do: str) -> None:
+        """Note one problem."""
+        self.problems.append(Problem(str(place), must, got, do))
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing has been found."""
+        return not self.problems
+
+
+def quote(text: str) -> str:
+    """The text in double quotes on one line, cut where it is long."""
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return '"' + shown.replace("\n", "\\n").replace("\t", "\\t") + '"'
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """Advice for a word that is not valid: the nearest valid one, or all of them."""
+    choices = list(valid)
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {quote(close[0])}?"
+    if not choices:
+        return "Nothing can be named here."
+    return f"Use one of: {', '.join(choices)}."

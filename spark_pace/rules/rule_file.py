@@ -1,0 +1,204 @@
+"""Rule files: YAML to frozen rules, with every problem of every file at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_pace.core.expr import Expr
+from spark_pace.core.rule import EventSchema, Pattern, Rule
+from spark_pace.errors import RuleError
+from spark_pace.rules.document import Listing, Node, Scalar, describe, read_document
+from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
+from spark_pace.rules.expressions import compile_condition
+from spark_pace.rules.fields import Fields, as_mapping
+from spark_pace.rules.pattern import as_expression, read_pattern
+from spark_pace.rules.report import Place, Report, nearest, quote
+from spark_pace.rules.schema import read_schema, show_schema
+from spark_pace.rules.scopes import EventScope
+from spark_pace.rules.span import read_span
+
+RULE_KEYS = (
+    "name", "description", "filter", "partition_by", "pattern", "where", "within",
+    "context", "close", "merge", "span", "operator", "emit",
+)  # fmt: skip
+_LATER = ("strategy", "forget_key_after")
+_PATTERN_KEYS = ("where", "within", "context", "close")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class _RuleFile:
+    """A rule file whose rules have not been read yet."""
+
+    keys: Fields
+    schema: EventSchema | None
+    rules: Listing | None
+
+
+def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
+    """Read and check rule files that are to run together.
+
+    Args:
+        paths: one file or several. Their rules share one stream of events and one table of matches.
+        events: what an event looks like, where the files do not say it themselves.
+
+    Raises:
+        RuleError: with every problem of every file.
+    """
+    report = Report()
+    rules = read_rules([paths] if isinstance(paths, (str, Path)) else paths, events, report)
+    if not report.clean:
+        raise RuleError(tuple(report.problems))
+    return rules
+
+
+def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
+    """As `load_rules`, but what is wrong goes to `report`, and the rules that are right come back."""
+    files = [file for path in paths if (file := _open(path, report)) is not None]
+    schema = _common_schema(files, events, report)
+    found: list[tuple[Rule, Place]] = []
+    for file in files:
+        for node in file.rules.items if file.rules else ():
+            entry = _read_rule(node, schema, report)
+            if entry is not None and _is_new(entry, found, report):
+                found.append(entry)
+    check_columns(found, report)
+    return tuple(rule for rule, _ in found)
+
+
+def _open(path: str | Path, report: Report) -> _RuleFile | None:
+    document = read_document(path, report)
+    root = as_mapping(document, report, "rules: and a list of rules")
+    if root is None:
+        return None
+    keys = Fields(root, report, ("events", "rules"))
+    section = keys.mapping("events", "{schema: ..., event_time: ...}")
+    schema = None if section is None else read_schema(section, report)
+    node = keys.node("rules") if keys.require("rules", "rules: and a list of rules") else None
+    if node is not None and not (isinstance(node, Listing) and node.items):
+        got = "an empty list" if isinstance(node, Listing) else describe(node)
+        report.add(node.place, "must be a list of rules", got, "Write one or more rules, each with a name.")
+    return _RuleFile(keys, schema, node if isinstance(node, Listing) else None)
+
+
+def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, report: Report) -> EventSchema | None:
+    """The one declaration of the events; all must say the same."""
+    common = events
+    for file in files:
+        if file.schema is None:
+            continue
+        common = common or file.schema
+        if file.schema != common:
+            place = file.keys.key_place("events")
+            must = f"must declare the same events as the job or the other files: {show_schema(common)}"
+            report.add(place, must, "another declaration", "Rules that run together see one stream; keep one declaration.")
+    if common is None:
+        for file in files:
+            if not file.keys.has("events"):
+                do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file.'
+                report.add(file.keys.place, "must say what an event looks like", "no events", do)
+    return common
+
+
+def _is_new(entry: tuple[Rule, Place], found: Sequence[tuple[Rule, Place]], report: Report) -> bool:
+    rule, place = entry
+    for other, first in found:
+        if other.name.lower() == rule.name.lower():
+            got = f"{quote(rule.name)}, which is also at {first.file}:{first.line}"
+            report.add(place, "must be a name of its own (letter case aside)", got, "Rename one of the rules.")
+            return False
+    return True
+
+
+def _read_rule(node: Node, schema: EventSchema | None, report: Report) -> tuple[Rule, Place] | None:
+    mapping = as_mapping(node, report, "- name: and the keys of a rule")
+    if mapping is None:
+        return None
+    before = len(report.problems)
+    fields = Fields(mapping, report, RULE_KEYS, _LATER)
+    name = _read_name(fields)
+    if schema is None:
+        return None  # what is wrong with the events has been said; names cannot be looked up
+    rule = _read_body(fields, name.text if name else "", schema)
+    return (rule, name.place) if name and len(report.problems) == before else None
+
+
+def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
+    partition_by = _read_partition(fields, schema)
+    span = read_span(fields, schema)
+    operator = _read_operator(fields)
+    pattern: Pattern | None = None
+    if fields.has("pattern"):
+        pattern = read_pattern(fields, schema, in_span=fields.has("span"))
+    elif not fields.has("operator"):
+        fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}.")
+    readable = pattern is not None or not fields.has("pattern")
+    return Rule(
+        name=name,
+        schema=schema,
+        filter=_read_filter(fields, schema),
+        partition_by=partition_by,
+        pattern=pattern,
+        span=span,
+        operator=operator,
+        merge="detection" if fields.choice("merge", ("selection", "detection"), "selection") == "detection" else "selection",
+        emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
+        description=_read_description(fields),
+    )
+
+
+def _read_name(fields: Fields) -> Scalar | None:
+    name = fields.text("name", "name: my_rule") if fields.require("name", "name: and the rule's name") else None
+    if name is not None and not _NAME.fullmatch(name.text):
+        fields.report.add(name.place, "must be a letter, then letters, digits and _ (64 at most)", quote(name.text), "Rename the rule.")
+        return None
+    return name
+
+
+def _read_description(fields: Fields) -> str:
+    text = fields.text("description", "description: What the rule is for")
+    return text.text.strip() if text else ""
+
+
+def _read_filter(fields: Fields, schema: EventSchema) -> Expr | None:
+    node = fields.node("filter")
+    scalar = None if node is None else as_expression(node, fields.report)
+    return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
+
+
+def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
+    types = {field.name: field.type for field in schema.fields}
+    found: list[str] = []
+    for item in fields.texts("partition_by", "partition_by: [id]"):
+        name, report = item.text, fields.report
+        if name not in types:
+            report.add(item.place, "must name an attribute of the events", quote(name), nearest(name, types))
+        elif types[name] == "DOUBLE":
+            report.add(item.place, "must name an attribute with exact values", f"{quote(name)}, a DOUBLE", "Use a BIGINT or STRING attribute.")
+        elif not _IDENTIFIER.fullmatch(name) or name.lower() in FIXED_COLUMNS:
+            report.add(item.place, "must be usable as a column of the matches", quote(name), "Rename the attribute (letters, digits and _).")
+        elif name in found:
+            report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
+        else:
+            found.append(name)
+    return tuple(found)
+
+
+def _read_operator(fields: Fields) -> str | None:
+    text = fields.text("operator", "operator: my_module:my_function")
+    if fields.has("operator"):
+        fields.refuse(["pattern"], "A rule has either a pattern or an operator.")
+        if not fields.has("pattern"):
+            fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")
+        if not fields.has("span"):
+            do = "Add for example span: {every: 10 s, size: 60 s}."
+            fields.report.add(fields.place, 'must have the key "span", for an operator works on spans', "none", do)
+    if text is not None and not _OPERATOR.fullmatch(text.text):
+        fields.report.add(text.place, "must be module:function", quote(text.text), "Write for example my_rules.traffic:overtakers.")
+        return None
+    return text.text if text else None

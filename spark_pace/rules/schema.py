@@ -1,0 +1,120 @@
+"""The section ``events`` of a rule or job file: what an event looks like."""
+
+from __future__ import annotations
+
+import re
+
+from spark_pace.core.rule import EventSchema, Field, TypeName
+from spark_pace.rules.document import Mapping, Scalar
+from spark_pace.rules.fields import Fields
+from spark_pace.rules.report import Place, Report, nearest, quote
+
+SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
+
+_TYPES: dict[str, TypeName] = {
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "BIGINT",
+    "SMALLINT": "BIGINT",
+    "INT": "BIGINT",
+    "INTEGER": "BIGINT",
+    "BIGINT": "BIGINT",
+    "LONG": "BIGINT",
+    "FLOAT": "DOUBLE",
+    "DOUBLE": "DOUBLE",
+    "STRING": "STRING",
+    "TIMESTAMP": "TIMESTAMP",
+    "DATE": "DATE",
+}
+TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
+_DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\w+)\s*")
+_PART = re.compile(r"(?:`[^`]*`|[^,])+")  # between commas, but for those between backticks
+_EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
+
+
+def read_schema(mapping: Mapping, report: Report, *, more_keys: tuple[str, ...] = (), later: tuple[str, ...] = ()) -> EventSchema | None:
+    """The events that the section declares; None where it is reported as wrong. `more_keys` are read by others."""
+    before = len(report.problems)
+    keys = Fields(mapping, report, (*SCHEMA_KEYS, *more_keys), later)
+    fields = _declared(keys, report)
+    event_time = keys.text("event_time", "event_time: time") if keys.require("event_time", "event_time: and the attribute's name") else None
+    unit = keys.choice("time_unit", ("s", "ms", "us"), "")
+    if fields and event_time is not None:
+        _check_event_time(event_time, fields, unit, keys)
+    tie_break = _tie_break(keys, fields)
+    if len(report.problems) > before or event_time is None:
+        return None
+    return EventSchema(tuple(fields), event_time.text, tie_break, unit or None)  # type: ignore[arg-type]
+
+
+def type_name(text: str) -> TypeName | None:
+    """The type that a declaration names, in any case."""
+    return _TYPES.get(text.upper())
+
+
+def _declared(keys: Fields, report: Report) -> list[Field]:
+    text = keys.text("schema", _EXAMPLE) if keys.require("schema", _EXAMPLE) else None
+    fields: list[Field] = []
+    if text is None:
+        return fields
+    for match in _PART.finditer(text.text):
+        part = match.group()
+        place = text.at(match.start() + len(part) - len(part.lstrip()))
+        field = _field(part, place, report)
+        if field is not None and _is_new(field, fields, place, report):
+            fields.append(field)
+    return fields
+
+
+def _field(part: str, place: Place, report: Report) -> Field | None:
+    match = _DECLARATION.fullmatch(part)
+    if match is None:
+        report.add(place, "must declare a name and a type", quote(part.strip()), f"Write for example {_EXAMPLE}.")
+        return None
+    name, kind = match[1] or match[2], type_name(match[3])
+    if kind is None:
+        report.add(place, f"must give {name} a type", quote(match[3]), nearest(match[3].upper(), TYPE_NAMES))
+        return None
+    if name.startswith("@"):
+        report.add(place, 'must not begin with "@"', quote(name), "Choose another name.")
+        return None
+    return Field(name, kind)
+
+
+def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> bool:
+    for other in fields:
+        if other.name.lower() == field.name.lower():
+            report.add(place, "must declare an attribute once (letter case aside)", quote(field.name), "Remove or rename one.")
+            return False
+    return True
+
+
+def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: Fields) -> None:
+    types = {field.name: field.type for field in fields}
+    kind = types.get(event_time.text)
+    report = keys.report
+    if kind is None:
+        report.add(event_time.place, "must name an attribute of the schema", quote(event_time.text), nearest(event_time.text, types))
+    elif kind not in ("TIMESTAMP", "BIGINT"):
+        report.add(event_time.place, "must name a TIMESTAMP or BIGINT attribute", kind, "Change its type in the schema.")
+    elif kind == "BIGINT" and not keys.has("time_unit"):
+        report.add(keys.place, "must say what a BIGINT event time counts", "no time_unit", "Add time_unit: s, ms or us.")
+    elif kind == "TIMESTAMP" and keys.has("time_unit"):
+        keys.refuse(["time_unit"], "A TIMESTAMP needs no unit.")
+
+
+def _tie_break(keys: Fields, fields: list[Field]) -> tuple[str, ...]:
+    names = [field.name for field in fields]
+    found: list[str] = []
+    for item in keys.texts("tie_break", "tie_break: [id]"):
+        if names and item.text not in names:
+            keys.report.add(item.place, "must name an attribute of the schema", quote(item.text), nearest(item.text, names))
+        elif item.text in found:
+            keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
+        else:
+            found.append(item.text)
+    return tuple(found)
+
+
+def show_schema(schema: EventSchema) -> str:
+    """The schema as a rule file writes it."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema.fields)

@@ -1,0 +1,93 @@
+"""The explicit span of a rule: what opens and closes its selections."""
+
+from __future__ import annotations
+
+from spark_pace.core.expr import Column, Expr, conjunction, walk
+from spark_pace.core.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
+from spark_pace.rules.document import Node
+from spark_pace.rules.durations import read_duration, read_length
+from spark_pace.rules.expressions import compile_condition, compile_conjuncts
+from spark_pace.rules.fields import Fields
+from spark_pace.rules.pattern import as_expression
+from spark_pace.rules.scopes import CloseScope, EventScope
+
+MAX_OVERLAP = 10_000
+_PREDICATE_KEYS = ("open", "close", "within")
+_GRID_KEYS = ("every", "size")
+_EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
+
+
+def read_span(rule: Fields, schema: EventSchema) -> Span | None:
+    """The key ``span`` of a rule; None where it is reported as wrong."""
+    mapping = rule.mapping("span", _EXAMPLE)
+    if mapping is None:
+        return None
+    fields = Fields(mapping, rule.report, (*_PREDICATE_KEYS, *_GRID_KEYS))
+    on_grid = any(fields.has(key) for key in _GRID_KEYS)
+    if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
+        got = ", ".join(key for key in (*_PREDICATE_KEYS, *_GRID_KEYS) if fields.has(key))
+        rule.report.add(fields.place, "must have either open, close and within, or every and size", got, f"Write {_EXAMPLE}.")
+        return None
+    return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
+
+
+def _read_predicates(fields: Fields, schema: EventSchema) -> PredicateSpan | None:
+    nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
+    opens = _condition(nodes["open"], fields, schema)
+    closes = _conjuncts(nodes["close"], fields, schema)
+    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
+    if opens is None or not closes or length is None:
+        return None
+    alone = [expr for expr in closes if not _mentions_open(expr)]
+    return PredicateSpan(opens, conjunction(alone), tuple(expr for expr in closes if _mentions_open(expr)), length)
+
+
+_PREDICATE_EXAMPLES = {
+    "open": "open: and a condition on the opening event",
+    "close": "close: and a condition on the closing event",
+    "within": "within: and a duration, for a span that never closes would be kept for ever",
+}
+
+
+def _required(fields: Fields, key: str, example: str) -> Node | None:
+    return fields.node(key) if fields.require(key, example) else None
+
+
+def _condition(node: Node | None, fields: Fields, schema: EventSchema) -> Expr | None:
+    scalar = None if node is None else as_expression(node, fields.report)
+    return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
+
+
+def _conjuncts(node: Node | None, fields: Fields, schema: EventSchema) -> list[Expr]:
+    scalar = None if node is None else as_expression(node, fields.report)
+    return [] if scalar is None else compile_conjuncts(scalar, CloseScope(schema), fields.report)
+
+
+def _mentions_open(expr: Expr) -> bool:
+    return any(isinstance(node, Column) and node.component == "open" for node in walk(expr))
+
+
+def _read_grid(fields: Fields) -> GridSpan | CountSpan | None:
+    lengths = {key: _read_length(fields, key) for key in _GRID_KEYS}
+    every, size = lengths["every"], lengths["size"]
+    if every is None or size is None:
+        return None
+    if (every.events is None) != (size.events is None):
+        fields.report.add(fields.place, "must give every and size in the same kind of unit", "a duration and a count", "Use durations or counts for both.")
+        return None
+    if _amount(size) > MAX_OVERLAP * _amount(every):
+        got = f"{-(-_amount(size) // _amount(every))}"
+        fields.report.add(fields.place, f"must put an event into at most {MAX_OVERLAP} windows", got, "Make every longer or size shorter.")
+        return None
+    if every.events is not None and size.events is not None:
+        return CountSpan(every.events, size.events)
+    return GridSpan(_amount(every), _amount(size))
+
+
+def _read_length(fields: Fields, key: str) -> Within | None:
+    node = _required(fields, key, f"{key}: 10 s")
+    return None if node is None else read_length(node, fields.report, least=1)
+
+
+def _amount(length: Within) -> int:
+    return int(length.events if length.events is not None else length.time_us or 0)
