@@ -22,9 +22,9 @@ MAX_EVENTS = 1_000_000_000
 _AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
 
 
-def read_duration(node: Node, report: Report, *, least_us: int = 0) -> int | None:
-    """Microseconds; reports anything else."""
-    length = _read(node, report, "a duration such as 10 min", "us, ms, s, min, h or d", counts=False, least=least_us)
+def read_duration(node: Node, report: Report, must: str = "a duration such as 10 min") -> int | None:
+    """Microseconds, 0 or more; reports anything else."""
+    length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=0)
     return None if length is None else length.time_us
 
 

@@ -16,7 +16,7 @@ from spark_pace.rules.expressions import compile_condition
 from spark_pace.rules.fields import Fields, as_mapping
 from spark_pace.rules.pattern import as_expression, read_pattern
 from spark_pace.rules.report import Place, Report, nearest, quote
-from spark_pace.rules.schema import read_schema, show_schema
+from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.scopes import EventScope
 from spark_pace.rules.span import read_span
 
@@ -78,7 +78,7 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
         return None
     keys = Fields(root, report, ("events", "rules"))
     section = keys.mapping("events", "{schema: ..., event_time: ...}")
-    schema = None if section is None else read_schema(section, report)
+    schema = None if section is None else read_schema(Fields(section, report, SCHEMA_KEYS))
     node = keys.node("rules") if keys.require("rules", "rules: and a list of rules") else None
     if node is not None and not (isinstance(node, Listing) and node.items):
         got = "an empty list" if isinstance(node, Listing) else describe(node)

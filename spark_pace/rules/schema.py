@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from spark_pace.core.rule import EventSchema, Field, TypeName
-from spark_pace.rules.document import Mapping, Scalar
+from spark_pace.rules.document import Scalar
 from spark_pace.rules.fields import Fields
 from spark_pace.rules.report import Place, Report, nearest, quote
 
@@ -31,10 +31,10 @@ _PART = re.compile(r"(?:`[^`]*`|[^,])+")  # between commas, but for those betwee
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
 
-def read_schema(mapping: Mapping, report: Report, *, more_keys: tuple[str, ...] = (), later: tuple[str, ...] = ()) -> EventSchema | None:
-    """The events that the section declares; None where it is reported as wrong. `more_keys` are read by others."""
+def read_schema(keys: Fields) -> EventSchema | None:
+    """The events that the section's keys declare; None where it is reported as wrong."""
+    report = keys.report
     before = len(report.problems)
-    keys = Fields(mapping, report, (*SCHEMA_KEYS, *more_keys), later)
     fields = _declared(keys, report)
     event_time = keys.text("event_time", "event_time: time") if keys.require("event_time", "event_time: and the attribute's name") else None
     unit = keys.choice("time_unit", ("s", "ms", "us"), "")
