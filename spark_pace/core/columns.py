@@ -1,0 +1,71 @@
+"""The columns of an event table that are ours, and how to get at columns.
+
+A user's attribute never starts with "@".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TIME = "@time"        # int64, event time in microseconds since 1970 UTC
+SOURCE = "@source"    # dictionary<int32, string>: topic and partition, or path
+OFFSET = "@offset"    # int64: offset, or row number
+HOME = "@home"        # bool: the one slot of several that reports this event
+BITS = "@bits"        # uint64, bit p: predicate p holds; @bits0, @bits1, … for 64 predicates each
+KEYS = "@key"         # dictionary<int32, string>: key text; @key0, @key1, … one for each distinct partition_by
+SEQ = "@seq"          # int64: place in the rule's stream, per key
+OPENING = "@opening"  # int64: how many initiators of its key stand before this event
+MASK = "@mask"        # uint16, bit k: matches component k
+SPENT = "@spent"      # int8: see contexts/earliest_selected.py
+
+UNKNOWN_TIME = np.iinfo(np.int64).max      # a time that has not come: unresolved
+END_OF_INPUT = UNKNOWN_TIME - 1            # just before it: what only the end of the input decides
+NO_FRONTIER = np.iinfo(np.int64).min
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def array(table: pa.Table, name: str) -> pa.Array:
+    """A column as one Arrow array."""
+    column = table.column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
+
+
+def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    """A column without nulls as a numpy array."""
+    return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any]) -> pa.Table:
+    """The table with one column added or replaced."""
+    column = values if isinstance(values, pa.Array) else pa.array(values)
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column)
+    return table.append_column(name, column)
+
+
+def concat(tables: list[pa.Table]) -> pa.Table:
+    """The tables one below the other, every column in one chunk, dictionaries made equal."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
+    """The permutation that sorts rows by these columns, the first one first, ascending, nulls before all else."""
+    keys = {}
+    for number, column in enumerate(columns.values()):
+        if column.null_count:
+            keys[f"{number} is valid"] = pc.is_valid(column)
+        keys[str(number)] = column
+    indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]

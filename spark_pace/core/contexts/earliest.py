@@ -1,0 +1,44 @@
+"""Selection policy *earliest*, nothing used up: at every terminator the least candidate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.candidates import Search, candidates
+from spark_pace.core.columns import Ints
+from spark_pace.core.found import Found, found_of, stacked, within_rows
+from spark_pace.core.rule import Pattern
+from spark_pace.core.stream import Stream
+
+
+def earliest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
+    """At every terminator in `owned` its least candidate, compared from the first row to the last."""
+    openings = search.members[0]
+    if search.plain:
+        matrix = _forwards(stream, pattern, search, owned)
+    else:
+        ends = np.minimum(stream.window_end(openings, pattern.within), owned[1])
+        pieces = candidates(search, openings, ends)
+        matrix = least(stacked((p[p[:, -1] >= owned[0]] for p in pieces), search.steps))
+    selection = np.searchsorted(openings, matrix[:, 0])
+    return found_of(openings, np.full(len(openings), -1, np.int64), selection, matrix)
+
+
+def _forwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
+    """Without conditions over several components: from the window's start on, always the nearest."""
+    last = within_rows(search.members[-1], owned)
+    columns = [stream.window_start(last, pattern.within) - 1]
+    for level in range(search.steps - 1):
+        columns.append(search.following(level, columns[-1]))
+    matrix = np.column_stack([*columns[1:], last])
+    if search.steps == 1:
+        return matrix
+    return matrix[matrix[:, -2] < last]
+
+
+def least(matrix: Ints) -> Ints:
+    """For each last row the least candidate, compared from the first row to the last."""
+    keys = [*matrix.T[-2::-1], matrix[:, -1]] if matrix.shape[1] > 1 else [matrix[:, 0]]
+    ordered = matrix[np.lexsort(keys)]
+    first_of_run = np.append(True, np.diff(ordered[:, -1]) != 0)[: len(ordered)]
+    return ordered[first_of_run]  # type: ignore[no-any-return]

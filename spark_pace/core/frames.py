@@ -1,0 +1,56 @@
+"""Tables as bytes: what crosses between the parts, and what state is kept as.
+
+A *frame* is one Arrow IPC stream; a *parcel* is a JSON header followed by frames.
+Both are opaque to whoever carries them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def encode(table: pa.Table) -> bytes:
+    """The table as one compressed Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decode(frame: bytes | memoryview) -> pa.Table:
+    """The table of a frame, every column in one chunk."""
+    with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
+        return reader.read_all().unify_dictionaries().combine_chunks()
+
+
+def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table]) -> bytes:
+    """A header of plain JSON values with tables behind it."""
+    frames = [encode(table) for table in tables]
+    text = json.dumps({**header, "frame_bytes": [len(frame) for frame in frames]}).encode()
+    return b"".join([len(text).to_bytes(4, "big"), text, *frames])
+
+
+def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:
+    """The header of a parcel."""
+    view = memoryview(parcel)
+    length = int.from_bytes(view[:4], "big")
+    header: dict[str, Any] = json.loads(bytes(view[4 : 4 + length]))
+    return header
+
+
+def decode_parcel(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[pa.Table]]:
+    """The header and the tables of a parcel."""
+    view = memoryview(parcel)
+    header = decode_header(view)
+    start = 4 + int.from_bytes(view[:4], "big")
+    tables = []
+    for length in header["frame_bytes"]:
+        tables.append(decode(view[start : start + length]))
+        start += length
+    return header, tables

@@ -1,0 +1,1 @@
+"""The splitter's decisions, one file for each way of taking them."""
