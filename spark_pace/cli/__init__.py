@@ -1,0 +1,5 @@
+"""The command line. Each command imports what it needs when it runs: `replay` takes a second and starts no JVM."""
+
+from spark_pace.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,111 @@
+"""`spark-pace`: the commands, and how their errors end.
+
+Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from spark_pace.errors import ConfigError, RuleError, SparkPaceError
+from spark_pace.version import __version__
+
+FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def commands() -> None:
+    """Complex event processing on Spark: rules in YAML, matches in Delta tables."""
+
+
+@commands.command()
+@click.argument("files", nargs=-1, required=True, type=FILES)
+def check(files: tuple[Path, ...]) -> None:
+    """Check rule and job files: every problem with file:line:column."""
+    from spark_pace.rules import check_files
+
+    problems = check_files(files)
+    if problems:
+        raise ConfigError(tuple(problems))
+    click.echo(f"{len(files)} {'file' if len(files) == 1 else 'files'}: no problems")
+
+
+@commands.command()
+@click.argument("files", nargs=-1, required=True, type=FILES)
+def explain(files: tuple[Path, ...]) -> None:
+    """Explain rules: where each is evaluated, what runs in parallel, what is carried and how that is bounded."""
+    from spark_pace.rules import explain as explain_rule
+    from spark_pace.rules import load_rules
+
+    blocks = ["\n".join(explain_rule(rule)) for rule in load_rules(files)]
+    click.echo("\n\n".join(blocks))
+
+
+@commands.command()
+@click.argument("rules", type=FILES)
+@click.argument("events", type=FILES)
+@click.option("-o", "--out", type=FILES, help="Write the matches here (.json or .csv) instead of a table to the terminal.")
+@click.option("--operators", multiple=True, metavar="MODULE", help="Allow a module that rules name as Python operators.")
+def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+    """Run RULES over EVENTS (JSON lines, CSV or Parquet; a file, or a directory of them) without Spark."""
+    from spark_pace.cli.replay import replay_command
+
+    _see_current_directory()
+    replay_command(rules, events, out, operators)
+
+
+@commands.command()
+@click.argument("job", type=FILES)
+def run(job: Path) -> None:
+    """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
+    from spark_pace.cli.run import run_command
+
+    _see_current_directory()
+    run_command(job)
+
+
+@commands.command()
+@click.argument("out", type=FILES)
+def status(out: Path) -> None:
+    """Show what a job has done and where it stands, from the tables in OUT."""
+    from spark_pace.cli.status import status_command
+
+    status_command(out)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        commands(prog_name="spark-pace", standalone_mode=False)
+    except (RuleError, ConfigError) as error:
+        _fail(str(error), 2)
+    except SparkPaceError as error:
+        _fail(str(error), 1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("stopped", 130)
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def _see_current_directory() -> None:
+    """Find operators' modules in the current directory, as `python -m` does, here and in Spark's workers."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if here not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, known)])

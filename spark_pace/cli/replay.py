@@ -1,0 +1,62 @@
+"""`spark-pace replay`: read, run the core, show or write the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pyarrow as pa
+
+from spark_pace.cli.matches import WRITERS, show
+from spark_pace.core.rule import Rule
+from spark_pace.errors import ConfigError, Problem
+from spark_pace.replay import Replayed, replay_files
+from spark_pace.rules import load_rules
+
+SHOWN_BAD = 3
+
+
+def replay_command(rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+    """The whole command; see `spark_pace.cli.main.replay`."""
+    if out is not None and out.suffix not in WRITERS:
+        raise _wrong("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
+    rules = load_rules(rules_file)
+    for rule in rules:
+        _require_allowed(rule, operators)
+    replayed = replay_files(rules, events)
+    if out is None:
+        show(replayed.result.matches, rules)
+    else:
+        WRITERS[out.suffix](replayed.result.matches, rules, out)
+    _summarise(replayed, rules)
+
+
+def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
+    if rule.operator is None:
+        return
+    module = rule.operator.split(":")[0]
+    if not any(module == name or module.startswith(f"{name}.") for name in allowed):
+        raise _wrong(f"rule {rule.name}", "must name an operator of an allowed module", f'"{rule.operator}"', f"Allow it with --operators {module}.")
+
+
+def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
+    """On stderr, so that it never mixes with matches."""
+    counts = {rule.name: 0 for rule in rules}
+    for entry in replayed.result.matches["rule"].value_counts().to_pylist():
+        counts[entry["values"]] = entry["counts"]
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
+    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"))
+    _list_bad("failed selection", replayed.result.failed, ("rule", "selection_id", "reason"))
+
+
+def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
+    for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
+        click.echo(f"{what}: {' '.join(str(value) for value in row.values())}", err=True)
+    if table.num_rows > SHOWN_BAD:
+        click.echo(f"{what}: and {table.num_rows - SHOWN_BAD:,} more", err=True)
+
+
+def _wrong(where: str, must: str, got: str, do: str) -> ConfigError:
+    return ConfigError((Problem(where, must, got, do),))

@@ -1,0 +1,82 @@
+"""Rules over files or tables of events without Spark: the core in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_pace.core.local import LocalResult, run
+from spark_pace.core.plan import build_plan
+from spark_pace.core.rule import EventSchema, Rule
+from spark_pace.errors import ConfigError, EventError, Problem
+from spark_pace.io.files import EventsRead, read_events, table_events
+
+FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
+PACKED = (".gz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay found: the core's result, and the records that are no events (columns as `io.files.BAD_SCHEMA`)."""
+
+    result: LocalResult
+    bad: pa.Table
+    read_rows: int
+
+
+def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
+    """What `rules` find in a table whose columns are the schema's attributes.
+
+    The order of its rows does not count, as in `detect`: events of one event time are ordered by `tie_break`, else by all columns.
+
+    Raises:
+        EventError: a column has another type than the rules declare, or a row lacks an event time.
+    """
+    read = table_events(table, rules[0].schema, "table")
+    if read.bad.num_rows:
+        raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
+    plan = build_plan(tuple(rules), delay_us=0, tie_break="columns")
+    return run(plan, [read.events])
+
+
+def replay_files(rules: Sequence[Rule], path: Path) -> Replayed:
+    """What `rules` find in a file of events, or in all files of a directory.
+
+    Everything is one batch, so no event is late.
+
+    Raises:
+        ConfigError: there is no such file, or its name does not say what it is.
+    """
+    read = read_all(path, rules[0].schema)
+    plan = build_plan(tuple(rules), delay_us=0)
+    return Replayed(run(plan, [read.events]), read.bad, read.read_rows)
+
+
+def read_all(path: Path, schema: EventSchema) -> EventsRead:
+    """Every event of a file or directory; sources are paths below the directory, or the file's name."""
+    files = sorted(file for file in path.rglob("*") if _format(file)) if path.is_dir() else [path]
+    if not path.exists() or not files:
+        raise _no_events(path, "a file or directory of events", "nothing there")
+    root = path if path.is_dir() else path.parent
+    reads = [_read_file(file, schema, str(file.relative_to(root))) for file in files]
+    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
+    return EventsRead(events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads))
+
+
+def _read_file(file: Path, schema: EventSchema, source: str) -> EventsRead:
+    format = _format(file)
+    if format is None:
+        raise _no_events(file, "a file that ends in " + ", ".join(FORMATS), file.suffix or "no ending")
+    return read_events(str(file), format, schema, source)
+
+
+def _format(file: Path) -> str | None:
+    name = file.with_suffix("") if file.suffix in PACKED else file
+    return None if name.name.startswith((".", "_")) else FORMATS.get(name.suffix)
+
+
+def _no_events(path: Path, must: str, got: str) -> ConfigError:
+    return ConfigError((Problem(str(path), f"must be {must}", got, "Give JSON lines, CSV with a header, or Parquet."),))

@@ -1,0 +1,94 @@
+"""Which part may import which. The table is the architecture; the tests hold the code to it."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "spark_pace"
+
+# part -> what it may import besides the standard library and itself; the longest fitting name counts
+ALLOWED = {
+    "spark_pace": {"spark_pace.version"},
+    "spark_pace.version": set(),
+    "spark_pace.errors": set(),
+    "spark_pace.preflight": {"spark_pace.errors"},
+    "spark_pace.core": {"spark_pace.errors", "numpy", "pyarrow"},
+    "spark_pace.rules": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"},
+    "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
+    "spark_pace.spark": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight", "numpy", "pyarrow", "pandas", "pyspark", "delta"},
+    "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
+    "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
+    "spark_pace.replay": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},
+    "spark_pace.cli": {"spark_pace", "click", "rich", "pyarrow", "deltalake"},
+}
+# the core has no clock, no log and no chance in it
+FORBIDDEN_IN_CORE = {"logging", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(name: str) -> str:
+    return max((part for part in ALLOWED if name == part or name.startswith(f"{part}.")), key=len)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules that are imported when this one is: at its top, not in functions, not for type checking only."""
+    waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def covers(allowed: str, name: str) -> bool:
+    return name == allowed or name.startswith(f"{allowed}.")
+
+
+def strangers(path: Path) -> list[str]:
+    part = part_of(module_name(path))
+    allowed = ALLOWED[part] | {part} if part != "spark_pace" else ALLOWED[part]
+    return sorted(name for name in imported(path) if name.split(".")[0] not in sys.stdlib_module_names and not any(covers(a, name) for a in allowed))
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_a_module_imports_only_what_its_part_may(path: Path):
+    assert strangers(path) == []
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if covers("spark_pace.core", module_name(path))], ids=module_name)
+def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
+    assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
+        ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
+        ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot")),
+        ("import spark_pace.cli.replay", ("pyspark", "pandas", "deltalake")),
+    ],
+)
+def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):
+    code = f"{statement}; import sys; print([name for name in {absent!r} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
