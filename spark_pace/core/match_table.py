@@ -67,7 +67,8 @@ def operator_matches(
     columns["matched_at"] = _utc(matched_us)
     columns["@p0"] = pa.array(np.arange(len(last)))
     columns |= {name: array(rows, name) for name in rows.column_names}
-    columns["events"] = pa.repeat(pa.scalar([], EVENTS_TYPE), len(last))
+    offsets = pa.array(np.zeros(len(last) + 1, np.int32))
+    columns["events"] = pa.ListArray.from_arrays(offsets, pa.array([], EVENTS_TYPE.value_type), type=EVENTS_TYPE)
     return pa.table(columns)
 
 

@@ -24,7 +24,7 @@ from spark_pace.core.release import (
     resolved,
     uncertain_before,
 )
-from spark_pace.core.rule import GridSpan, Rule
+from spark_pace.core.rule import CountSpan, GridSpan, Rule
 from spark_pace.core.selection_view import Span, call_operator, emit_schema
 from spark_pace.core.stream import Horizon, Stream
 from spark_pace.errors import OperatorError
@@ -155,6 +155,8 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     release = Positions(
         np.concatenate([at.code for _, at in pieces]), np.concatenate([at.time for _, at in pieces])
     )
+    if isinstance(rule.span, CountSpan):  # only a full one is delivered: till then nothing in it is certain
+        release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
     return found, Labels(lane.column("selection_id")[selection], lane.column("opened_us")[selection], release)

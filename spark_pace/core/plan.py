@@ -61,6 +61,7 @@ class Plan:
         units: for each slot its units.
         buckets: into how many buckets a rule's keys go.
         lanes: into how many lanes a unit's work of a batch is cut at the most.
+        lane_rows: lanes of fewer events are not cut: they cost more than they gain.
         delay_us: how far behind the greatest event time the frontier stays.
         ties: the columns that order events of one event time, before source and offset.
         on_operator_error: what becomes of a selection that a Python operator fails on.
@@ -73,6 +74,7 @@ class Plan:
     units: tuple[tuple[Unit, ...], ...]
     buckets: int
     lanes: int
+    lane_rows: int
     delay_us: int
     ties: tuple[str, ...]
     on_operator_error: Literal["quarantine", "fail"]
@@ -95,6 +97,7 @@ def build_plan(
     slots: int = 1,
     buckets: int = 1,
     lanes: int = 1,
+    lane_rows: int = 4096,
     on_operator_error: Literal["quarantine", "fail"] = "quarantine",
     tie_break: TieBreak = "position",
 ) -> Plan:
@@ -106,6 +109,7 @@ def build_plan(
         slots: groups of the stateful stage.
         buckets: key buckets of each rule with `partition_by`.
         lanes: the most lanes one unit's work of a batch is cut into.
+        lane_rows: how many events a lane should have at the least.
         on_operator_error: quarantine a selection that a Python operator fails on, or stop.
         tie_break: what orders events of one event time where the schema has no `tie_break`:
             their position (source, offset), or all their columns.
@@ -124,7 +128,7 @@ def build_plan(
     units = [Unit(plan.index, b) for plan in plans for b in range(buckets if plan.key_column else 1)]
     return Plan(
         schema, plans, tuple(predicates), tuple(keys), tuple(tuple(units[s::slots]) for s in range(slots)),
-        buckets, lanes, delay_us, ties, on_operator_error,
+        buckets, lanes, lane_rows, delay_us, ties, on_operator_error,
     )  # fmt: skip
 
 

@@ -154,6 +154,5 @@ def _count_spans(stream: Stream, span: CountSpan) -> Spans:
     time = stream.time[at] if stream.rows else at
     resolved_at = Positions(np.where(full, 2 * at, UNKNOWN_CODE), np.where(full, time, UNKNOWN_TIME))
     ids = stream.seq[start] // span.every
-    return _with_base(
-        stream, Spans(start, end, ids, stream.time[start], np.full(len(start), -1), resolved_at, resolved_at)
-    )
+    close = np.where(full, last, -1)
+    return _with_base(stream, Spans(start, end, ids, stream.time[start], close, resolved_at, resolved_at))

@@ -99,7 +99,7 @@ def advance_unit(
     stream, segment_key = _sorted_stream(rule, state, concat(parts))
     finished = np.full(len(stream.starts), True) if frontier_us == UNKNOWN_TIME else None
     task = SplitTask(
-        rule, bucket, plan.lanes, stream, Horizon(frontier_us, finished), passed_us, state.next_selection[segment_key]
+        plan, rule, bucket, stream, Horizon(frontier_us, finished), passed_us, state.next_selection[segment_key]
     )
     split = _SPLITTERS[strategy_of(rule)](task)
     carried = stream.events if split.events is None else split.events

@@ -15,7 +15,7 @@ from spark_pace.core.contexts.chain import Chain, chain
 from spark_pace.core.found import Found, found_of
 from spark_pace.core.lanes import Lane, Work, cuts, numbered, position_columns
 from spark_pace.core.release import Positions, must_wait, releases, resolved
-from spark_pace.core.splitting.task import LEAST_LANE_ROWS, Split, SplitTask, from_first
+from spark_pace.core.splitting.task import Split, SplitTask, from_first
 
 
 def split_chained(task: SplitTask) -> Split:
@@ -68,7 +68,7 @@ def selection_lanes(task: SplitTask, work: Work, columns: dict[str, Ints], first
     if not len(first):
         return []
     lanes: list[Lane] = []
-    for i, j in cuts(np.maximum(1, last - first + 1), task.lanes, LEAST_LANE_ROWS):
+    for i, j in cuts(np.maximum(1, last - first + 1), task.plan.lanes, task.plan.lane_rows):
         start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
         own = {name: values[i:j] - start if name in _ROWS else values[i:j] for name, values in columns.items()}
         if "release_code" in own:

@@ -15,7 +15,7 @@ from spark_pace.core.contexts.latest import tail
 from spark_pace.core.lanes import Lane, cuts, numbered
 from spark_pace.core.release import must_wait
 from spark_pace.core.rule import Pattern
-from spark_pace.core.splitting.task import LEAST_LANE_ROWS, Split, SplitTask, from_first
+from spark_pace.core.splitting.task import Split, SplitTask, from_first
 
 
 def split_free(task: SplitTask) -> Split:
@@ -67,9 +67,9 @@ def _stretches(task: SplitTask) -> list[tuple[int, int]]:
     """Ranges of rows: whole keys with `partition_by`, else about equal."""
     rows = task.stream.rows
     if task.rule.key_column is None:
-        return cuts(np.ones(rows, np.int64), task.lanes, LEAST_LANE_ROWS)
+        return cuts(np.ones(rows, np.int64), task.plan.lanes, task.plan.lane_rows)
     bounds = np.append(task.stream.starts, rows)
-    pieces = cuts(np.diff(bounds), task.lanes, LEAST_LANE_ROWS)
+    pieces = cuts(np.diff(bounds), task.plan.lanes, task.plan.lane_rows)
     return [(int(bounds[lo]), int(bounds[hi])) for lo, hi in pieces]
 
 

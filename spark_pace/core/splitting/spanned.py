@@ -9,7 +9,7 @@ from spark_pace.core.columns import UNKNOWN_TIME, Bools
 from spark_pace.core.lanes import Lane, cuts, numbered, position_columns
 from spark_pace.core.rule import GridSpan
 from spark_pace.core.spans import Spans, spans_of
-from spark_pace.core.splitting.task import LEAST_LANE_ROWS, Split, SplitTask, from_first
+from spark_pace.core.splitting.task import Split, SplitTask, from_first
 
 
 def split_spans(task: SplitTask) -> Split:
@@ -45,7 +45,7 @@ def _lanes(task: SplitTask, spans: Spans) -> list[Lane]:
     by_operator = task.rule.rule.operator is not None
     weights = np.ones(len(spans.start), np.int64) if by_operator else spans.end - spans.start
     lanes: list[Lane] = []
-    for i, j in cuts(weights, task.lanes, 1 if by_operator else LEAST_LANE_ROWS):
+    for i, j in cuts(weights, task.plan.lanes, 1 if by_operator else task.plan.lane_rows):
         own = spans.take(np.arange(i, j))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))

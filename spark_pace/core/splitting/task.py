@@ -9,10 +9,8 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.lanes import Lane, LaneHeader, Work
-from spark_pace.core.plan import RulePlan
+from spark_pace.core.plan import Plan, RulePlan
 from spark_pace.core.stream import Horizon, Stream
-
-LEAST_LANE_ROWS = 4096  # smaller lanes cost more than they gain
 
 
 @dataclass(frozen=True)
@@ -20,18 +18,18 @@ class SplitTask:
     """One unit's events of one batch.
 
     Attributes:
+        plan: the plan.
         rule: the rule.
         bucket: the unit's bucket.
-        lanes: the most lanes to cut.
         stream: carry and new events, a segment for each key.
         horizon: what is known of the future.
         passed_us: the frontier before the batch.
         next_selection: int64[segments], the unit's counter of each key.
     """
 
+    plan: Plan
     rule: RulePlan
     bucket: int
-    lanes: int
     stream: Stream
     horizon: Horizon
     passed_us: int
