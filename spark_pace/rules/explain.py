@@ -95,7 +95,7 @@ def _bound(rule: Rule) -> str:
         return f"the events of {show_duration(span.within_us)}"
     within = rule.pattern.within if rule.pattern else None
     if within is not None:
-        return f"the events of {show_length(within)}{_per_key(rule)}"
+        return f"{'' if within.events else 'the events of '}{show_length(within)}{_per_key(rule)}"
     return "nothing: initiators that no terminator follows are kept for ever; add within to bound them"
 
 

@@ -19,7 +19,7 @@ from spark_pace.rules.report import Report, nearest, quote
 from spark_pace.rules.scopes import Scope
 from spark_pace.rules.types import Wrong, convert, unify
 
-MAX_DEPTH = 100
+MAX_NODES = 10_000
 _WRITTEN = "Only the language of docs/rules.md is read."
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -68,25 +68,21 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
 
 
 def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
-    try:
-        value = _Compiler(scalar, scope, report).node(tree)
-    except RecursionError:
-        value = None
-        report.add(scalar.place, f"must be at most {MAX_DEPTH} levels deep", quote(scalar.text), "Split it up.")
-    if value is not None and _depth(value) > MAX_DEPTH:
-        report.add(scalar.place, f"must be at most {MAX_DEPTH} levels deep", quote(scalar.text), "Split it up.")
+    value = _Compiler(scalar, scope, report).node(tree)
+    if value is not None and _size(value) > MAX_NODES:
+        report.add(scalar.place, f"must be at most {MAX_NODES} operations", quote(scalar.text), "Write a simpler expression.")
         return None
     return value
 
 
-def _depth(expr: Expr) -> int:
-    deepest, waiting = 0, [(expr, 1)]
-    while waiting:
-        node, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        if isinstance(node, Call):
-            waiting += [(argument, depth + 1) for argument in node.arguments]
-    return deepest
+def _size(expr: Expr) -> int:
+    """The number of nodes, as far as the limit (``nullif`` and others use an argument twice)."""
+    nodes, waiting = 0, [expr]
+    while waiting and nodes <= MAX_NODES:
+        node = waiting.pop()
+        nodes += 1
+        waiting += node.arguments if isinstance(node, Call) else ()
+    return nodes
 
 
 class _Compiler:
@@ -136,7 +132,7 @@ class _Compiler:
         return built
 
     def _unknown(self, tree: exp.Expr) -> Wrong:
-        return Wrong("must be an expression of the rule language", quote(tree.sql(dialect="spark")), _WRITTEN)
+        return Wrong("must be an expression of the rule language", f"{quote(self._scalar.text)} ({tree.key})", _WRITTEN)
 
     def _apply(self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]) -> Expr | Wrong | None:
         values = [self.node(tree) for tree in trees]
@@ -216,14 +212,14 @@ class _Compiler:
         return self._not(built) if tree.args.get("negate") else built
 
     def _case(self, tree: exp.Case) -> Expr | Wrong | None:
+        """``case when c then v …`` and ``case x when v then …``; without ``else`` the rest is null."""
         branches = tree.args["ifs"]
-        tests = [branch.this for branch in branches]
-        if tree.this is not None:
-            tests = [exp.EQ(this=tree.this, expression=test) for test in tests]
-        values = [branch.args["true"] for branch in branches]
         count = len(branches)
         otherwise = tree.args.get("default") or exp.Null()
-        return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), [*tests, *values, otherwise])
+        parts = [branch.this for branch in branches] + [branch.args["true"] for branch in branches] + [otherwise]
+        if tree.this is None:
+            return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
+        return self._apply(lambda built: _case_of(built[0], built[1 : count + 1], built[count + 1 :]), [tree.this, *parts])
 
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
@@ -272,6 +268,17 @@ def _comparison(name: str, values: Sequence[Expr]) -> Expr | Wrong:
     if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
         return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
     return Call(name, unified, "BOOLEAN")
+
+
+def _case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
+    """``case subject when test then value … else value end``."""
+    conditions: list[Expr] = []
+    for test in tests:
+        condition = _comparison("=", [subject, test])
+        if isinstance(condition, Wrong):
+            return condition
+        conditions.append(condition)
+    return case(conditions, values[:-1], values[-1])
 
 
 def _calculate(name: str, values: Sequence[Expr]) -> Expr | Wrong:

@@ -15,6 +15,7 @@ from spark_pace.rules.report import Report, quote
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
+MAX_HEIGHT = 60
 
 
 class RuleDialect(Spark):
@@ -40,10 +41,13 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         tokens = RuleDialect().tokenize(text)
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
-        return sqlglot.parse_one(text, dialect=RuleDialect)
+        tree = sqlglot.parse_one(text, dialect=RuleDialect)
+        if _height(tree) > MAX_HEIGHT:
+            raise RecursionError
+        return tree
     except RecursionError:
-        must = f"must be at most {MAX_PARENTHESES} levels deep"
-        report.add(scalar.place, must, quote(text), "Write it with fewer parentheses.")
+        must = f"must nest at most {MAX_PARENTHESES} parentheses and {MAX_HEIGHT} operators"
+        report.add(scalar.place, must, quote(text), "Write a simpler expression.")
     except ParseError as error:
         _report_parse_error(error, scalar, report)
     except TokenError:
@@ -60,6 +64,18 @@ def _deepest(tokens: list[sqlglot.Token]) -> int:
         elif token.token_type in (TokenType.R_PAREN, TokenType.END):
             depth -= 1
     return deepest
+
+
+def _height(tree: exp.Expr) -> int:
+    """Levels of the tree; a chain of one connective is one level, as it will be balanced."""
+    highest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, height = waiting.pop()
+        highest = max(highest, height)
+        for child in node.iter_expressions():
+            chained = type(child) is type(node) and isinstance(node, exp.Connector)
+            waiting.append((child, height if chained else height + 1))
+    return highest
 
 
 def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> None:

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like"}
+_CONNECTIVES = ("and", "or")
 _OPERATORS = _INFIX | {"not", "negate", "is_null", "in"}
 
 
@@ -22,11 +23,12 @@ def to_text(expr: Expr) -> str:
 
 
 def _part(expr: Expr, inside: str) -> str:
-    """An argument of an operator, in parentheses where it is an operator too (chains of one connective aside)."""
+    """An argument of an operator, in parentheses where it is an operator too that `inside` does not bind less than."""
     text = to_text(expr)
-    operator = isinstance(expr, Call) and expr.function in _OPERATORS
-    chain = isinstance(expr, Call) and expr.function == inside and inside in ("and", "or")
-    return f"({text})" if operator and not chain else text
+    if not isinstance(expr, Call) or expr.function not in _OPERATORS:
+        return text
+    binds_more = inside in _CONNECTIVES and (expr.function == inside or expr.function not in _CONNECTIVES)
+    return text if binds_more else f"({text})"
 
 
 def _call(call: Call) -> str:

@@ -80,8 +80,9 @@ def _signed(call: Call, value: str) -> str:
     """Spark has no try_negative and no try_abs: the least BIGINT would raise an error."""
     if call.type == "DOUBLE":
         return f"(- {value})" if call.function == "negate" else f"abs({value})"
-    negated = f"try_subtract(0L, {value})"
-    return negated if call.function == "negate" else f"if({value} < 0L, {negated}, {value})"
+    if call.function == "negate":
+        return f"try_subtract(0L, {value})"
+    return f"try_cast(abs(CAST({value} AS DECIMAL(20, 0))) AS BIGINT)"
 
 
 def _literal(literal: Literal) -> str:
