@@ -1,0 +1,33 @@
+"""The job for `spark-submit`: ``spark-submit jobs/run.py JOB``, where JOB is a job file (``conf/jobs/*.yaml``)."""
+
+from __future__ import annotations
+
+import sys
+
+from spark_pace.errors import SparkPaceError
+from spark_pace.job import Progress, run_job
+from spark_pace.job_file import read_job
+
+
+def show(progress: Progress) -> None:
+    """One line per batch."""
+    found = ", ".join(f"{rule} {count}" for rule, count in progress.matches.items()) or "none"
+    print(f"batch {progress.batch_id}: {progress.events} events, {progress.late} late, matches: {found}", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job; 0, or 1 after an error, 2 for wrong arguments, 128 + n after signal n."""
+    if len(arguments) != 1:
+        print("usage: spark-submit jobs/run.py JOB", file=sys.stderr)
+        return 2
+    try:
+        summary = run_job(read_job(arguments[0]), on_progress=show)
+    except SparkPaceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{summary.events} events, {summary.late} late, {summary.quarantined} quarantined, {sum(summary.matches.values())} matches", flush=True)
+    return 128 + summary.stopped_by if summary.stopped_by else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

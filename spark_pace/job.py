@@ -1,0 +1,182 @@
+"""A streaming job from its checked file to its end: `run_job`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_pace.core.plan import build_plan
+from spark_pace.errors import SetupError
+from spark_pace.io.delta import DeltaTables
+from spark_pace.job_file import JobSpec
+from spark_pace.spark.failures import as_our_error
+from spark_pace.spark.lock import checkpoint_lock
+from spark_pace.spark.merger import BatchReport, MergerHost
+from spark_pace.spark.pipeline import Input, match_rows, read_files, start
+from spark_pace.spark.session import build_session
+from spark_pace.spark.slots import layout_of
+
+Progress = BatchReport
+_POLL_SECONDS = 1
+
+
+@dataclass
+class Summary:
+    """What one run of a job did; an earlier run on the same checkpoint is not counted.
+
+    Attributes:
+        events: records read that are events.
+        late: events below the frontier.
+        quarantined: bad records and failed selections.
+        matches: of each rule; 0 where it found none.
+        batches: how many were written.
+        seconds: from the call to the end.
+        still_open: selections open at the end.
+        finished: the end of the input was reached and everything decided.
+        stopped_by: the signal that stopped the job, if one did.
+    """
+
+    matches: dict[str, int]
+    events: int = 0
+    late: int = 0
+    quarantined: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    still_open: int = 0
+    finished: bool = False
+    stopped_by: signal.Signals | None = None
+
+    def add(self, report: BatchReport) -> None:
+        """Count a batch."""
+        self.events += report.events
+        self.late += report.late
+        self.quarantined += report.quarantined
+        for rule, count in report.matches.items():
+            self.matches[rule] += count
+        self.batches += 1
+        self.still_open = report.open
+        self.finished = report.finished
+
+
+@dataclass
+class _Stop:
+    event: threading.Event = field(default_factory=threading.Event)
+    signal: signal.Signals | None = None
+
+
+def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None) -> Summary:
+    """Run a job until its input ends (`available_now`) or a signal stops it; the same job again goes on from there.
+
+    SIGINT and SIGTERM stop the query; a batch in the middle of which that happens is done again by the next run.
+
+    Args:
+        spec: the job.
+        on_progress: called after each batch is written, in a thread of Spark's.
+
+    Raises:
+        SetupError: Java, jars or the input are missing, or another process runs the job.
+        StateError: the checkpoint does not fit the job, or its state is too large.
+        EventError: a bad record, where the job says to stop at one.
+        OperatorError: an operator failed, where the job says to stop then.
+        SparkPaceError: Spark stopped the query for another reason.
+    """
+    began = time.monotonic()
+    summary = Summary({rule.name: 0 for rule in spec.rules})
+    checkpoint = _local(spec.checkpoint_path, "checkpoint")
+    source = _local(spec.source.path, "source.path")
+    if not source.exists():
+        raise SetupError(f"{source} — must be a file or a directory of events; got nothing there. Put the events there, or correct source.path.")
+
+    def report(batch: BatchReport) -> None:
+        summary.add(batch)
+        if on_progress:
+            on_progress(batch)
+
+    with checkpoint_lock(checkpoint), _session(spec) as spark:
+        query, merger = _start(spec, spark, checkpoint, source, report)
+        with _stop_on_signal() as stop:
+            _wait(query, merger, stop)
+    summary.stopped_by = stop.signal
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+def _local(path: str, key: str) -> Path:
+    local = path.removeprefix("file://")
+    if "://" in local:
+        raise SetupError(f"{key} — must be on a file system that is mounted here; got {path}. Mount it, or choose another place.")
+    return Path(os.path.abspath(local))
+
+
+@contextmanager
+def _session(spec: JobSpec) -> Iterator[SparkSession]:
+    """A session whose settings are this job's alone; Spark itself is stopped only if it was started here."""
+    running = SparkSession.getActiveSession() is not None
+    spark = build_session(spec.name, spec.spark)
+    try:
+        yield spark.newSession()
+    finally:
+        if not running:
+            spark.stop()
+
+
+def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, report: Callable[[BatchReport], None]) -> tuple[StreamingQuery, MergerHost]:
+    cores = spark.sparkContext.defaultParallelism
+    layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
+    plan = build_plan(
+        spec.rules,
+        delay_us=spec.events.delay_us,
+        slots=layout.slots,
+        buckets=layout.buckets,
+        lanes=cores if spec.lanes == "auto" else spec.lanes,
+        on_operator_error=spec.events.on_operator_error,
+    )
+    for key, value in spec.spark.items():
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+    spark.conf.set("spark.sql.shuffle.partitions", str(layout.slots))  # one partition per slot
+    files = Input(str(source), spec.source.format, spec.source.max_files_per_trigger, spec.finish, spec.events.on_bad_record)
+    rows = match_rows(read_files(spark, plan, files, checkpoint / "manifest.jsonl"), plan, layout.keys, cores)
+    sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
+    merger = MergerHost(plan, DeltaTables(spark, sink, layout.app_id), checkpoint / "sequence", report)
+    return start(rows, merger, checkpoint, spec.trigger_us, spec.name), merger
+
+
+def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
+    try:
+        while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
+            pass
+    except Exception as error:
+        if not stop.event.is_set():
+            raise as_our_error(error, merger.failure) from error
+    finally:
+        query.stop()
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[_Stop]:
+    """Note SIGINT and SIGTERM while inside. A handler may interrupt a call to the JVM, so it must not make one."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may set handlers
+        return
+
+    def note(number: int, _frame: object) -> None:
+        stop.signal = signal.Signals(number)
+        stop.event.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

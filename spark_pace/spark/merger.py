@@ -1,0 +1,163 @@
+"""Host of the merger: one evaluation of a batch, then one append per table (`foreachBatch`).
+
+A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from
+`sequence/N.json` beside the checkpoint, which batch N - 1 wrote before it touched a table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
+from spark_pace.core.frames import decode
+from spark_pace.core.merger import merge
+from spark_pace.core.plan import Plan
+from spark_pace.errors import StateError
+from spark_pace.io.delta import LATE_SCHEMA, METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.spark.durable import read_json, write_json
+from spark_pace.spark.rows import BAD, LATE, RESULT, STATS
+
+_KEPT_SEQUENCES = 20
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What a batch did.
+
+    Attributes:
+        batch_id: Spark's number of the batch.
+        seconds: since the batch before was written, or the job began.
+        events: records read that are events, wanted by a rule or not.
+        late: events below the frontier.
+        quarantined: bad records and selections that an operator failed on.
+        matches: new matches of each rule that has any.
+        pending: events above the frontier.
+        carry: events kept for selections that are still open.
+        open: selections that are still open.
+        state_bytes: compressed state of all slots.
+        frontier_us: microseconds since 1970; None before the first event and after the end of the input.
+        max_time_us: greatest event time of the batch; None without events.
+        finished: the batch was the end of the input.
+    """
+
+    batch_id: int
+    seconds: float
+    events: int
+    late: int
+    quarantined: int
+    matches: dict[str, int]
+    pending: int
+    carry: int
+    open: int
+    state_bytes: int
+    frontier_us: int | None
+    max_time_us: int | None
+    finished: bool
+
+
+@dataclass
+class MergerHost:
+    """Writes the batches of one query; `on_report` hears of each after it is written."""
+
+    plan: Plan
+    tables: DeltaTables
+    sequences: Path
+    on_report: Callable[[BatchReport], None]
+    failure: Exception | None = None
+    _since: float = field(default_factory=time.monotonic)
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """The function for `foreachBatch`."""
+        try:
+            self._write(rows.toArrow(), batch_id)
+        except Exception as error:
+            self.failure = error  # Spark hands on only its text
+            raise
+
+    def _write(self, rows: pa.Table, batch_id: int) -> None:
+        merged = merge(self.plan, _bodies(rows, RESULT), self._next_out_seq(batch_id))
+        write_json(self.sequences / f"{batch_id + 1}.json", merged.next_out_seq)
+        (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
+        late = _joined(_bodies(rows, LATE), LATE_SCHEMA)
+        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
+        report = self._report(batch_id, [json.loads(body) for body in _bodies(rows, STATS)], merged.matches, quarantine.num_rows)
+        for name, table in (("matches", merged.matches), ("late", late), ("quarantine", quarantine)):
+            if table.num_rows or batch_id == 0:  # the first batch makes the tables
+                self.tables.append(name, table, batch_id)
+        self.tables.append("metrics", _metrics(report), batch_id)
+        self._since = time.monotonic()
+        self.on_report(report)
+
+    def _next_out_seq(self, batch_id: int) -> dict[str, int]:
+        path = self.sequences / f"{batch_id}.json"
+        stored: dict[str, int] | None = read_json(path) if batch_id else {}
+        if stored is None:
+            raise StateError(f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint.")
+        return stored
+
+    def _report(self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int) -> BatchReport:
+        total = {name: sum(slot.get(name, 0) for slot in stats) for name in ("read", "late", "pending", "carry", "open", "state_bytes")}
+        counted = pc.value_counts(matches.column("rule")).to_pylist()
+        finished = any(slot["finish"] for slot in stats)
+        return BatchReport(
+            batch_id,
+            time.monotonic() - self._since,
+            total["read"],
+            total["late"],
+            quarantined,
+            {str(count["values"]): int(count["counts"]) for count in counted},
+            total["pending"],
+            total["carry"],
+            total["open"],
+            total["state_bytes"],
+            _frontier(stats),
+            stats[0]["max_time_us"] if stats else None,
+            finished,
+        )
+
+
+def _frontier(stats: list[dict[str, Any]]) -> int | None:
+    """The same in every slot."""
+    frontier_us: int = stats[0]["frontier_us"] if stats else NO_FRONTIER
+    return None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us
+
+
+def _bodies(rows: pa.Table, kind: str) -> list[bytes]:
+    return rows.filter(pc.equal(rows.column("kind"), kind)).column("body").to_pylist()  # type: ignore[no-any-return]
+
+
+def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *(decode(frame).cast(schema) for frame in frames)])
+
+
+def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
+    parts = [QUARANTINE_SCHEMA.empty_table()]
+    for kind, table in (("record", records), ("selection", selections)):
+        columns = {name: table.column(name) for name in table.column_names} | {"kind": pa.array([kind] * table.num_rows)}
+        known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
+        parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
+    return pa.concat_tables(parts)
+
+
+def _metrics(report: BatchReport) -> pa.Table:
+    values = {
+        **vars(report),
+        "written_at": datetime.now(timezone.utc),
+        "matches": sum(report.matches.values()),
+        "matches_by_rule": list(report.matches.items()),
+        "frontier": report.frontier_us,
+        "max_event_time": report.max_time_us,
+    }
+    columns = [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA]
+    return pa.table(columns, schema=METRICS_SCHEMA)

@@ -1,0 +1,74 @@
+"""Host of the splitter: one call per slot and batch, its state one binary value (`applyInPandasWithState`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from spark_pace.core.frames import decode, encode
+from spark_pace.core.order import Progress
+from spark_pace.core.plan import Plan
+from spark_pace.core.splitter import SlotSplitter
+from spark_pace.errors import StateError
+from spark_pace.spark.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+STATE_SCHEMA = "snapshot binary"
+MAX_STATE_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
+
+Frames = Iterator[pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class SplitterHost:
+    """Runs the splitters of a slot over a batch's frames.
+
+    `slot_of_key` maps the group key to the slot; `parts` is the number of partitions that lanes are dealt out to.
+    """
+
+    plan: Plan
+    slot_of_key: dict[int, int]
+    parts: int
+
+    def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
+        """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
+        return self.step
+
+    def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
+        """One batch of one slot."""
+        slot = self.slot_of_key[int(key[0])]
+        incoming = [(kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)]
+        splitter = SlotSplitter(self.plan, slot, bytes(state.get[0]) if state.exists else None)
+        reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
+        progress = _together(reports)
+        output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
+        snapshot = _checked(splitter.snapshot(), slot)
+        state.update((snapshot,))
+        stats = {**output.stats, "slot": slot, "state_bytes": len(snapshot), "finish": progress.finish, "max_time_us": progress.max_time_us}
+        if slot == 0:  # every slot hears of all tasks: one of them counts for all
+            stats |= {"read": sum(r["events"] for r in reports), "bad": sum(r["bad"] for r in reports)}
+        rows: list[Row] = [((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)]
+        rows += [(0, BAD, body) for kind, body in incoming if kind == BAD]
+        rows += [(0, LATE, encode(output.late))] if output.late is not None else []
+        rows.append((0, STATS, json.dumps(stats).encode()))
+        yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})
+
+
+def _together(reports: list[dict[str, Any]]) -> Progress:
+    times = [report["max_time_us"] for report in reports if report["max_time_us"] is not None]
+    return Progress(max(times, default=None), any(report["finish"] for report in reports))
+
+
+def _checked(snapshot: bytes, slot: int) -> bytes:
+    if len(snapshot) > MAX_STATE_BYTES:
+        raise StateError(
+            f"slot {slot} — its state must stay below {MAX_STATE_BYTES >> 20} MB; got {len(snapshot) >> 20} MB. "
+            "Shorten `within`, filter more, or start a new checkpoint with more slots and buckets."
+        )
+    return snapshot
