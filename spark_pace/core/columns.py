@@ -60,6 +60,25 @@ def concat(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
+def chosen(table: pa.Table, rows: Bools) -> pa.Table:
+    """Some rows of a table, with dictionaries that hold only what is left."""
+    if rows.all():
+        return table
+    table = table.filter(pa.array(rows))
+    for name in table.column_names:
+        if pa.types.is_dictionary(table.schema.field(name).type):
+            table = with_column(table, name, _compact(array(table, name)))
+    return table
+
+
+def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    indices = pc.fill_null(values.indices, -1).to_numpy()
+    used, place = np.unique(indices, return_inverse=True)
+    nulls = int(len(used) > 0 and used[0] < 0)
+    codes = pa.array(place - nulls, pa.int32(), mask=indices < 0)
+    return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used[nulls:])))
+
+
 def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     """The permutation that sorts rows by these columns, the first one first, ascending, nulls before all else."""
     keys = {}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, with_column
+from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.keys import key_texts
 from spark_pace.core.plan import Plan, RulePlan, bits_column, bucket_of
@@ -102,7 +102,7 @@ def _slot_frames(
             wanted |= mine
         if wanted.any():
             frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
-            frames.append((slot, frame if wanted.all() else frame.filter(pa.array(wanted))))
+            frames.append((slot, chosen(frame, wanted)))
             seen |= wanted
     return frames
 

@@ -17,6 +17,7 @@ from spark_pace.core.columns import (
     UNKNOWN_TIME,
     Ints,
     array,
+    chosen,
     concat,
     numbers,
     sorted_rows,
@@ -88,8 +89,8 @@ class Order:
         if fresh is not None:
             is_late = numbers(fresh, TIME) < self.frontier_us
             if is_late.any():
-                late = fresh.filter(pa.array(is_late))
-                fresh = fresh.filter(pa.array(~is_late))
+                late = chosen(fresh, is_late)
+                fresh = chosen(fresh, ~is_late)
         self._move(progress, delay_us)
         waiting = [table for table in (self.pending, fresh) if table is not None and table.num_rows]
         if not waiting:
@@ -107,11 +108,8 @@ class Order:
 
     def _release(self, events: pa.Table, ties: tuple[str, ...]) -> pa.Table | None:
         ready = numbers(events, TIME) < self.frontier_us
-        if ready.all():
-            self.pending = None
-        else:
-            self.pending = events.filter(pa.array(~ready))
-            events = events.filter(pa.array(ready))
+        self.pending = None if ready.all() else chosen(events, ~ready)
+        events = chosen(events, ready)
         if not events.num_rows:
             return None
         order = stream_order(events, ties)

@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
     Bools,
     Ints,
     array,
+    chosen,
     concat,
     numbers,
     with_column,
@@ -103,7 +104,7 @@ def advance_unit(
     )
     split = _SPLITTERS[strategy_of(rule)](task)
     carried = stream.events if split.events is None else split.events
-    state.carry = carried.filter(pa.array(split.keep)) if split.keep.any() else None
+    state.carry = chosen(carried, split.keep) if split.keep.any() else None
     if split.next_selection is not None:
         state.next_selection[segment_key] = split.next_selection
     return split.lanes, split.open
@@ -131,7 +132,7 @@ def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> 
         mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
     names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]
     events = with_column(released.select(names), MASK, mask)
-    return events if mine.all() else events.filter(pa.array(mine))
+    return chosen(events, mine)
 
 
 def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
