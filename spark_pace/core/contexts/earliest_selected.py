@@ -34,11 +34,11 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         Every initiator opens a selection; the match of an initiator closes its own.
     """
     if not search.plain:
-        matrix = _by_filtering(stream, pattern, search)
+        matrix = by_filtering(stream, pattern, search)
     elif excludes(stream) and (pattern.within is None or search.steps == 2):
         matrix, _ = queues(stream, pattern.within, search)
     else:
-        matrix = _greedily(stream, pattern, search)
+        matrix = greedily(stream, pattern, search)
     openings = _openings(stream, search)
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, matrix[:, 0])
@@ -111,7 +111,7 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
     return served, customer[served]
 
 
-def _greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """Plain sequences: at each terminator take, step by step, the first event that is not used up."""
     terminators = search.members[-1]
     starts = (stream.window_start(terminators, pattern.within) - 1).tolist()
@@ -149,7 +149,7 @@ class _Unused:
         return int(self._values[index])
 
 
-def _by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """Any sequence: all candidates, by terminator and then ascending; each takes what it needs, or is dropped."""
     starts = search.members[0]
     every = stacked(candidates(search, starts, stream.window_end(starts, pattern.within)), search.steps)

@@ -1,0 +1,66 @@
+"""The three ways of *earliest, selected* give the same matches wherever they apply."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_pace.core.candidates import Search
+from spark_pace.core.columns import MASK, SEQ, TIME
+from spark_pace.core.contexts.earliest_selected import by_filtering, greedily, queues
+from spark_pace.core.expr import Literal
+from spark_pace.core.rule import Component, Context, Pattern, Within
+from spark_pace.core.stream import Stream
+
+
+def random_stream(seed: int, steps: int, *, overlapping: bool) -> Stream:
+    generator = np.random.default_rng(seed)
+    rows = int(generator.integers(1, 40))
+    mask = np.uint16(1) << generator.integers(0, steps, rows).astype(np.uint16)
+    if overlapping:
+        mask |= np.uint16(1) << generator.integers(0, steps, rows).astype(np.uint16)
+    starts = np.unique(np.append(0, generator.integers(0, rows, 2)))
+    time = np.cumsum(generator.integers(0, 3, rows))
+    return Stream(pa.table({TIME: time, SEQ: np.arange(rows), MASK: mask}), starts)
+
+
+def pattern_of(steps: int, within: Within | None) -> Pattern:
+    components = tuple(Component(f"c{k}", Literal(True, "BOOLEAN")) for k in range(steps))
+    return Pattern(components, (), within, Context("earliest", "selected"))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_queues_equal_filtering_where_predicates_exclude_each_other(steps: int) -> None:
+    for seed in range(200):
+        stream = random_stream(seed, steps, overlapping=False)
+        pattern = pattern_of(steps, None)
+        search = Search(stream, pattern)
+        expected = by_filtering(stream, pattern, search).tolist()
+        assert sorted(queues(stream, None, search)[0].tolist()) == sorted(expected)
+
+
+def test_queues_equal_filtering_for_two_steps_with_a_window() -> None:
+    matches = 0
+    for seed in range(300):
+        stream = random_stream(seed, 2, overlapping=False)
+        pattern = pattern_of(2, Within(time_us=seed % 7))
+        search = Search(stream, pattern)
+        expected = by_filtering(stream, pattern, search).tolist()
+        assert queues(stream, pattern.within, search)[0].tolist() == expected
+        matches += len(expected)
+    assert matches > 1000
+
+
+@pytest.mark.parametrize("within", [None, Within(time_us=4), Within(events=5)])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_greedy_equals_filtering_for_every_plain_sequence(steps: int, within: Within | None) -> None:
+    matches = 0
+    for seed in range(200):
+        stream = random_stream(seed, steps, overlapping=True)
+        pattern = pattern_of(steps, within)
+        search = Search(stream, pattern)
+        expected = by_filtering(stream, pattern, search).tolist()
+        assert greedily(stream, pattern, search).tolist() == expected
+        matches += len(expected)
+    assert matches > 300

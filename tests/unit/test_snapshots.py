@@ -1,0 +1,93 @@
+"""A slot's state: versioned, refused where it cannot be right, and no larger than what it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.core import snapshot
+from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.intake import pack
+from spark_pace.core.order import Progress
+from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.splitter import SlotSplitter
+from spark_pace.errors import StateError
+from spark_pace.rules import load_rules
+
+RULES = """
+events: {schema: "time TIMESTAMP, type STRING, user STRING", event_time: time}
+rules:
+  - name: NAME
+    partition_by: [user]
+    pattern: {sequence: [{name: a, when: type = 'a'}, {name: b, when: type = 'b'}]}
+    within: 10 s
+"""
+
+
+def plan_of(directory: Path, name: str = "pair") -> Plan:
+    path = directory / f"{name}.yaml"
+    path.write_text(RULES.replace("NAME", name), encoding="utf-8")
+    return build_plan(load_rules(path), delay_us=0)
+
+
+def batch(seconds: range, kind: str) -> pa.Table:
+    times = pa.array([second * 1_000_000 for second in seconds], pa.int64())
+    return pa.table({
+        "@time": times,
+        "@source": pa.array(["s"] * len(seconds)).dictionary_encode(),
+        "@offset": pa.array(list(seconds), pa.int64()),
+        "time": times.view(pa.timestamp("us")),
+        "type": [kind] * len(seconds),
+        "user": [f"u{second}" for second in seconds],
+    })  # fmt: skip
+
+
+def step(splitter: SlotSplitter, plan: Plan, events: pa.Table) -> None:
+    frames = [frame for _, frame in pack(plan, events)]
+    splitter.step(frames, Progress(max(events["@time"].to_pylist())))
+
+
+def test_a_snapshot_of_a_new_splitter_is_one_of_no_events(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    saved = SlotSplitter(plan, 0).snapshot()
+    assert SlotSplitter(plan, 0, saved).snapshot() == saved
+
+
+def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    splitter = SlotSplitter(plan, 0)
+    for start in range(0, 2000, 50):
+        step(splitter, plan, batch(range(start, start + 50), "a"))
+    _, (pending, keys, carry) = decode_parcel(splitter.snapshot())
+    assert (pending.num_rows, keys.num_rows) == (1, 1999)  # the newest event waits: its time may not be complete
+    assert carry.num_rows == 10
+    assert len(carry["@key0"].chunk(0).dictionary) == 10
+
+
+def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(tmp_path)
+    monkeypatch.setattr(snapshot, "FORMAT_VERSION", 0)
+    old = SlotSplitter(plan, 0).snapshot()
+    monkeypatch.undo()
+    with pytest.raises(StateError, match=r"state of slot 0 — must have format version 1; got 0\. Start again"):
+        SlotSplitter(plan, 0, old)
+
+
+def test_state_of_other_rules_is_refused(tmp_path: Path) -> None:
+    saved = SlotSplitter(plan_of(tmp_path, "other"), 0).snapshot()
+    with pytest.raises(StateError, match=r"must be of the rules \['pair/0'\]; got \['other/0'\]"):
+        SlotSplitter(plan_of(tmp_path), 0, saved)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\x00\x00\x00\x05nope!", encode_parcel({"x": 1}, [])[:-2]])
+def test_damaged_state_is_refused(tmp_path: Path, damaged: bytes) -> None:
+    with pytest.raises(StateError, match="state of slot 0 — must"):
+        SlotSplitter(plan_of(tmp_path), 0, damaged)
+
+
+def test_state_too_large_for_one_value_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 10)
+    with pytest.raises(StateError, match="must stay below 0 MiB; got 0 MiB. Shorten the longest `within`"):
+        SlotSplitter(plan_of(tmp_path), 0).snapshot()
