@@ -89,5 +89,5 @@ def test_damaged_state_is_refused(tmp_path: Path, damaged: bytes) -> None:
 
 def test_state_too_large_for_one_value_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MOST_BYTES", 10)
-    with pytest.raises(StateError, match="must stay below 0 MiB; got 0 MiB. Shorten the longest `within`"):
+    with pytest.raises(StateError, match=r"must stay below 0 MiB; got 0 MiB\. Shorten the longest `within`"):
         SlotSplitter(plan_of(tmp_path), 0).snapshot()
