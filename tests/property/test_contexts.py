@@ -1,0 +1,32 @@
+"""The core gives the oracle's matches in every parameter context, with and without conditions over several components."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.local import run
+from spark_pace.core.plan import build_plan
+from spark_pace.core.rule import Context, Rule
+from tests.oracle_contexts import Event
+from tests.property.checks import assert_equal, expected_rows
+from tests.results import table_of
+from tests.strategies import CONTEXTS, SECOND, rules, streams
+
+
+def check(rule: Rule, events: list[Event]) -> None:
+    result = run(build_plan([rule], delay_us=100 * SECOND), [table_of(rule, events)])
+    assert_equal(rule, expected_rows(rule, events), result.matches)
+
+
+@pytest.mark.parametrize("where", [False, True], ids=["plain", "where"])
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data: st.DataObject) -> None:
+    check(data.draw(rules(context, where=where)), data.draw(streams()))
+
+
+@given(rules(CONTEXTS[0], close_window=True), streams())
+def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(rule: Rule, events: list[Event]) -> None:
+    check(rule, events)

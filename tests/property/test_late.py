@@ -1,0 +1,31 @@
+"""Late events, those below the frontier that held when their batch began, are set aside and change nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+from hypothesis import given
+
+from spark_pace.core.plan import build_plan
+from spark_pace.core.rule import Rule
+from tests.drive import drive
+from tests.property.checks import assert_equal, expected_rows
+from tests.results import micros
+from tests.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
+
+
+@given(any_rule(), arrivals(late=True), parallelisms())
+def test_the_matches_are_those_of_the_events_that_were_not_late(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
+    plan = build_plan([rule], delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes)
+    steps = list(drive(plan, arrival.tables(rule), finish=True))
+    on_time, late, _ = arrival.on_time()
+    assert_equal(rule, expected_rows(rule, on_time), pa.concat_tables([step.matches for step in steps]))
+    reported = [row for step in steps for table in step.late for row in table.to_pylist()]
+    lateness = {(event.source, event.offset): lateness_us for event, lateness_us in late}
+    times = {(event.source, event.offset): event.time for event, _ in late}
+    for row in reported:
+        position = (row["source"], row["offset"])
+        assert (row["lateness_us"], micros(row["event_time"])) == (lateness[position], times[position])
+        json.loads(row["event"])
+    assert len({(row["source"], row["offset"]) for row in reported}) == len(reported)

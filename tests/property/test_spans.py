@@ -1,0 +1,32 @@
+"""The core gives the oracle's matches in explicit spans of every kind, with a pattern in every context or a Python operator inside."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.local import run
+from spark_pace.core.plan import build_plan
+from spark_pace.core.rule import Context, Rule, Span
+from tests.oracle_contexts import Event
+from tests.property.checks import assert_equal, expected_rows
+from tests.results import table_of
+from tests.strategies import CONTEXTS, SECOND, count_spans, grid_spans, predicate_spans, span_rules, spans, streams
+
+
+def check(rule: Rule, events: list[Event]) -> None:
+    result = run(build_plan([rule], delay_us=100 * SECOND), [table_of(rule, events)])
+    assert_equal(rule, expected_rows(rule, events), result.matches)
+
+
+@pytest.mark.parametrize("kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"])
+@given(data=st.data())
+def test_a_python_operator_gets_the_oracles_spans(kinds: st.SearchStrategy[Span], data: st.DataObject) -> None:
+    check(data.draw(span_rules(kinds, operator=True)), data.draw(streams()))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_in_a_span_gives_the_oracles_matches(context: Context, data: st.DataObject) -> None:
+    check(data.draw(span_rules(spans(), operator=False, context=context)), data.draw(streams()))
