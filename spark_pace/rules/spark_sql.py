@@ -90,7 +90,8 @@ def _literal(literal: Literal) -> str:
     if value is None:
         return "NULL" if literal.type == "NULL" else f"CAST(NULL AS {literal.type})"
     if literal.type == "STRING":
-        return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+        # Spark replaces ${...} before it parses, so a dollar sign must not show
+        return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
     if literal.type == "BIGINT":
         return f"{value}L" if value != _LEAST else f"CAST('{_LEAST}' AS BIGINT)"
     if literal.type == "DOUBLE":

@@ -1,0 +1,80 @@
+"""Spark SQL and the core give an expression the same value, row by row, on awkward and random values."""
+
+import math
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_pace.core.expr import Expr, evaluate
+from spark_pace.rules import to_spark_sql
+from tests.expression_cases import TableColumns, compiled, random_text, table, texts
+
+pytestmark = pytest.mark.spark
+
+ROWS = 600
+PER_SELECT = 40
+
+
+@pytest.fixture(scope="module")
+def events() -> pa.Table:
+    return table(ROWS, seed=7)
+
+
+@pytest.fixture
+def frame(spark: SparkSession, events: pa.Table, tmp_path: Path) -> DataFrame:
+    """The same rows in Spark, in order (one file, one partition)."""
+    for name in ("t", "u"):
+        events = events.set_column(events.column_names.index(name), name, events[name].cast(pa.timestamp("us", "UTC")))
+    pq.write_table(events, tmp_path / "events.parquet")
+    return spark.read.parquet(str(tmp_path / "events.parquet"))
+
+
+def test_every_operator_and_function_means_the_same(frame: DataFrame, events: pa.Table) -> None:
+    assert not differences(texts(), frame, events)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_nested_expressions_mean_the_same(frame: DataFrame, events: pa.Table, seed: int) -> None:
+    chance = random.Random(seed)
+    kinds = ["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"]
+    drawn = [random_text(chance.choice(kinds), depth=4, chance=chance) for _ in range(60)]
+    assert not differences(drawn, frame, events)
+
+
+def test_a_text_constant_survives_quotes_backslashes_and_line_ends(spark: SparkSession) -> None:
+    expr = compiled(r"'it\'s \\ a' || '%' || '日本' || '${x}'")
+    (row,) = spark.range(1).selectExpr(to_spark_sql(expr)).collect()
+    assert row[0] == r"it's \ a%日本${x}"
+
+
+def differences(written: list[str], frame: DataFrame, events: pa.Table) -> list[str]:
+    """Where Spark and the core differ: the expression, both values and the row."""
+    found: list[str] = []
+    for start in range(0, len(written), PER_SELECT):
+        exprs = {text: compiled(text) for text in written[start : start + PER_SELECT]}
+        result = frame.selectExpr(*(f"{to_spark_sql(expr)} AS `{index}`" for index, expr in enumerate(exprs.values()))).toArrow()
+        for index, (text, expr) in enumerate(exprs.items()):
+            found += compare(text, expr, result[str(index)], events)
+    return found
+
+
+def compare(text: str, expr: Expr, theirs: pa.ChunkedArray, events: pa.Table) -> list[str]:
+    ours = evaluate(expr, TableColumns(events))
+    assert len(ours) == events.num_rows
+    if pa.types.is_timestamp(theirs.type):
+        theirs = theirs.cast(pa.timestamp("us"))
+    if ours.type != theirs.type:
+        return [f"{text}: {ours.type} here, {theirs.type} in Spark"]
+    pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
+    rows = [row for row, (here, there) in enumerate(pairs) if not same(here, there)]
+    return [f"{text}: {ours[row]} here, {theirs[row]} in Spark, for {events.slice(row, 1).to_pylist()[0]}" for row in rows[:1]]
+
+
+def same(here: object, there: object) -> bool:
+    if isinstance(here, float) and isinstance(there, float) and math.isnan(here):
+        return math.isnan(there)
+    return here == there
