@@ -38,8 +38,36 @@ _DAY_US = 86_400_000_000
 POOLS: dict[str, list[object]] = {
     "BOOLEAN": [True, False, None],
     "BIGINT": [0, 1, -1, 2, 3, 7, -7, 60, LEAST, LEAST + 1, MOST, MOST - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**32, 3_037_000_500, None],
-    "DOUBLE": [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999999999999994, 2.0**53, 4503599627370497.5, 60.0, -7.25, 0.1, 0.3]
-    + [1e300, -1e300, 5e-324, 1.7e308, 9.3e18, -9.3e18, 2.0**63, -(2.0**63), INF, -INF, NAN, None],
+    "DOUBLE": [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        0.49999999999999994,
+        2.0**53,
+        4503599627370497.5,
+        60.0,
+        -7.25,
+        0.1,
+        0.3,
+        1e300,
+        -1e300,
+        5e-324,
+        1.7e308,
+        9.3e18,
+        -9.3e18,
+        2.0**63,
+        -(2.0**63),
+        INF,
+        -INF,
+        NAN,
+        None,
+    ],
     "STRING": [
         "",
         "a",
@@ -64,8 +92,21 @@ POOLS: dict[str, list[object]] = {
         "A" * 40,
         None,
     ],
-    "TIMESTAMP": [0, -1, 1, 999_999, -1_000_000, -1_000_001, 1_356_998_400_000_000, 1_388_534_399_999_999, 951_782_400_000_000]
-    + [-2_208_988_800_000_000, 7_258_118_400_000_000 - 1, 1_357_000_000_123_456, None],
+    "TIMESTAMP": [
+        0,
+        -1,
+        1,
+        999_999,
+        -1_000_000,
+        -1_000_001,
+        1_356_998_400_000_000,
+        1_388_534_399_999_999,
+        951_782_400_000_000,
+        -2_208_988_800_000_000,
+        7_258_118_400_000_000 - 1,
+        1_357_000_000_123_456,
+        None,
+    ],
     "DATE": [0, -1, 1, 15_706, 16_070, 11_016, -25_567, 84_005, None],
 }
 
@@ -143,7 +184,8 @@ startswith(s, 'E') | endswith(s, 'R') | contains(s, 'a') | contains(s, '') | s l
 s = 'it\\'s' | concat(s, '\\\\') | s like '%(.)[a]%'
 year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d) | dayofweek(d)
 unix_micros(t) | unix_seconds(t) | unix_micros(t) - unix_micros(u) | (unix_seconds(t) - unix_seconds(u)) / 60 > 30
-cast(i as double) | cast(x as bigint) | cast(i as string) | cast(p as bigint) | cast(p as string) | cast(t as date) | cast(d as timestamp) | cast(null as string)
+cast(i as double) | cast(x as bigint) | cast(i as string) | cast(p as bigint) | cast(p as string) | cast(t as date)
+cast(d as timestamp) | cast(null as string)
 timestamp '2013-01-01 00:00:00' | timestamp '2013-01-01T12:00:00.5+02:00' | date '1969-12-31' | 'text' | true | 60 | 60.5 | `odd ``name```
 """
 
@@ -164,15 +206,21 @@ _CONSTANTS = {
 
 # {B} and so on stand for expressions of that type: Boolean, I for BIGINT, Double, String, Time, dAte
 _FORMS = {
-    "BOOLEAN": "{I} = {I}|{D} <> {D}|{I} < {D}|{S} >= {S}|{D} <= {D}|{T} > {T}|{A} < {T}|{D} > {D}|{D} <=> {D}|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
-    "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')|{I} not in (0, 1, {I})|{S} like '%a%'|{S} not like '_b%'|startswith({S}, 'E')|contains({S}, 'é')"
+    "BOOLEAN": "{I} = {I}|{D} <> {D}|{I} < {D}|{S} >= {S}|{D} <= {D}|{T} > {T}|{A} < {T}|{D} > {D}|{D} <=> {D}"
+    "|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
+    "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')|{I} not in (0, 1, {I})|{S} like '%a%'"
+    "|{S} not like '_b%'|startswith({S}, 'E')|contains({S}, 'é')"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
-    "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
-    "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})|unix_micros({T})|unix_seconds({T})|cast({D} as bigint)|cast({B} as bigint)"
+    "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
+    "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
+    "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})|unix_micros({T})"
+    "|unix_seconds({T})|cast({D} as bigint)|cast({B} as bigint)"
     "|case when {B} then {I} when {B} then {I} else {I} end|case {S} when 'a' then {I} end",
-    "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})|greatest({D}, {I})|least({D}, {D})|coalesce({D}, {I})"
+    "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})"
+    "|greatest({D}, {I})|least({D}, {D})|coalesce({D}, {I})"
     "|nullif({D}, {I})|cast({I} as double)|if({B}, {D}, {I})|case when {B} then {D} end",
-    "STRING": "lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
+    "STRING": "lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
+    "|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
     "|cast({I} as string)|cast({B} as string)|if({B}, {S}, {S})|case when {B} then {S} end",
     "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})|if({B}, {T}, {T})|cast({A} as timestamp)",
     "DATE": "cast({T} as date)|least({A}, {A})|coalesce({A}, {A})|nullif({A}, {A})",
