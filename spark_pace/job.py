@@ -20,7 +20,7 @@ from spark_pace.io.delta import DeltaTables
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.failures import as_our_error
 from spark_pace.spark.lock import checkpoint_lock
-from spark_pace.spark.merger import BatchReport, MergerHost
+from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import Input, match_rows, read_files, start
 from spark_pace.spark.session import build_session
 from spark_pace.spark.slots import layout_of
@@ -147,7 +147,9 @@ def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, r
     files = Input(str(source), spec.source.format, spec.source.max_files_per_trigger, spec.finish, spec.events.on_bad_record)
     rows = match_rows(read_files(spark, plan, files, checkpoint / "manifest.jsonl"), plan, layout.keys, cores)
     sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    merger = MergerHost(plan, DeltaTables(spark, sink, layout.app_id), checkpoint / "sequence", report)
+    tables = DeltaTables(spark, sink, layout.app_id)
+    tables.prepare(table_schemas(plan))
+    merger = MergerHost(plan, tables, checkpoint / "sequence", report)
     return start(rows, merger, checkpoint, spec.trigger_us, spec.name), merger
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 4 << 20
 
 
 class LineParser(Protocol):

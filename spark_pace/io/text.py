@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -15,6 +16,7 @@ from spark_pace.core.rule import EventSchema, Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _REASON_CHARACTERS = 300
+_NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
 
 class JsonParser:
@@ -32,8 +34,10 @@ class JsonParser:
         lines = chunk.rstrip(b"\n")
         if not lines.startswith(b"{") or not lines.endswith(b"}"):
             return None
-        rows = lines.count(b"\n") + 1
-        return rows if lines.count(b"}\n{") == rows - 1 else None
+        letters = np.frombuffer(lines, np.uint8)
+        ends = np.flatnonzero(letters == _NEWLINE)
+        plain = (letters[ends - 1] == _CLOSE).all() and (letters[ends + 1] == _OPEN).all()
+        return len(ends) + 1 if plain else None
 
     def parse(self, chunk: bytes) -> pa.Table:
         """The declared attributes, in the types of the core."""

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
-from spark_pace.core.merger import merge
+from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import LATE_SCHEMA, METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
@@ -66,6 +66,11 @@ class BatchReport:
     finished: bool
 
 
+def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
+    """The columns of a job's tables."""
+    return {"matches": matches_schema(plan), "late": LATE_SCHEMA, "quarantine": QUARANTINE_SCHEMA, "metrics": METRICS_SCHEMA}
+
+
 @dataclass
 class MergerHost:
     """Writes the batches of one query; `on_report` hears of each after it is written."""
@@ -93,7 +98,7 @@ class MergerHost:
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         report = self._report(batch_id, [json.loads(body) for body in _bodies(rows, STATS)], merged.matches, quarantine.num_rows)
         for name, table in (("matches", merged.matches), ("late", late), ("quarantine", quarantine)):
-            if table.num_rows or batch_id == 0:  # the first batch makes the tables
+            if table.num_rows:
                 self.tables.append(name, table, batch_id)
         self.tables.append("metrics", _metrics(report), batch_id)
         self._since = time.monotonic()
