@@ -27,7 +27,7 @@ def commands() -> None:
 @click.argument("files", nargs=-1, required=True, type=FILES)
 def check(files: tuple[Path, ...]) -> None:
     """Check rule and job files: every problem with file:line:column."""
-    from spark_pace.rules import check_files
+    from spark_pace.job_file import check_files
 
     problems = check_files(files)
     if problems:
