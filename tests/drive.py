@@ -47,4 +47,4 @@ def drive(plan: Plan, batches: Sequence[pa.Table], *, finish: bool, parts: int =
 
 
 def pieces(table: pa.Table, parts: int) -> list[pa.Table]:
-    return [table.take(list(range(part, table.num_rows, parts))) for part in range(parts)]
+    return [table.take(pa.array(range(part, table.num_rows, parts), pa.int64())) for part in range(parts)]

@@ -11,7 +11,8 @@ import pyarrow as pa
 def rows_of(span: Any) -> list[dict[str, Any]]:
     """The span's events as rows."""
     events = span.events
-    return events.to_pylist() if isinstance(events, pa.Table) else events
+    rows: list[dict[str, Any]] = events.to_pylist() if isinstance(events, pa.Table) else events
+    return rows
 
 
 def summary(span: Any) -> Iterator[dict[str, Any]]:

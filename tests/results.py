@@ -55,9 +55,7 @@ def from_core(rule: Rule, matches: pa.Table) -> list[Row]:
             "opened_at": micros(row["opened_at"]),
             "matched_at": micros(row["matched_at"]),
             "fields": {name: micros(row[name]) if isinstance(row[name], datetime) else row[name] for name in names},
-            "events": tuple(
-                (event["component"], event["seq"], micros(event["event_time"]), event["source"], event["offset"]) for event in row["events"] or []
-            ),
+            "events": tuple((event["component"], event["seq"], micros(event["event_time"]), event["source"], event["offset"]) for event in row["events"] or []),
         }
         for row in matches.to_pylist()
         if row["rule"] == rule.name

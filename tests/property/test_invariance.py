@@ -29,9 +29,7 @@ def test_any_arrival_and_any_parallelism_give_the_oracles_matches(rule: Rule, ar
 
 
 @given(any_rule(), arrivals(), parallelisms(), st.integers(1, 3))
-def test_state_saved_and_restored_between_all_batches_gives_the_oracles_matches(
-    rule: Rule, arrival: Arrival, spread: Parallelism, parts: int
-) -> None:
+def test_state_saved_and_restored_between_all_batches_gives_the_oracles_matches(rule: Rule, arrival: Arrival, spread: Parallelism, parts: int) -> None:
     steps = drive(plan_of([rule], arrival, spread), arrival.tables(rule), finish=True, parts=parts)
     assert_equal(rule, expected_rows(rule, arrival.on_time()[0]), pa.concat_tables([step.matches for step in steps]))
 
@@ -39,7 +37,7 @@ def test_state_saved_and_restored_between_all_batches_gives_the_oracles_matches(
 @given(st.lists(any_rule(), min_size=2, max_size=4), arrivals(), parallelisms())
 def test_rules_that_run_together_give_what_each_gives_alone(drawn: list[Rule], arrival: Arrival, spread: Parallelism) -> None:
     shared = drawn[0].schema
-    rules = [replace(rule, name=f"rule{number}", schema=shared, emit=()) for number, rule in enumerate(drawn)]
+    rules = [replace(rule, name=f"rule{number}", schema=shared) for number, rule in enumerate(drawn)]
     steps = drive(plan_of(rules, arrival, spread), arrival.tables(rules[0]), finish=True)
     matches = pa.concat_tables([step.matches for step in steps])
     for rule in rules:
