@@ -38,34 +38,24 @@ class FilesIntake:
         return lambda batches: to_batches(self.rows(name for batch in batches for name in batch.column(0).to_pylist()), "slot")
 
     def rows(self, names: Iterable[str]) -> Iterator[Row]:
-        """Frames and bad records, and at the end one progress row for every slot; none for no names."""
-        progress = _Progress()
+        """Frames and bad records, and at the end one progress row for every slot."""
+        progress = TaskProgress()
         waiting: list[pa.Table] = []
         for name in names:
-            progress.started = True
             if name == FINISH:
                 progress.finish = True
                 continue
             path = os.path.join(self.root, name) if os.path.isdir(self.root) else self.root
             read = read_events(path, self.format, self.plan.schema, name)
-            progress.add(read.events, read.bad)
+            progress.add(read.events, read.bad.num_rows)
             if read.bad.num_rows:
                 yield self._bad_row(read.bad)
             waiting.append(read.events)
             if sum(table.num_rows for table in waiting) >= FRAME_EVENTS:
-                yield from self._frames(waiting)
+                yield from frame_rows(self.plan, waiting)
                 waiting = []
-        yield from self._frames(waiting)
-        if progress.started:
-            yield from ((slot, PROGRESS, progress.body()) for slot in range(self.plan.slots))
-
-    def _frames(self, tables: list[pa.Table]) -> Iterator[Row]:
-        if not tables:
-            return
-        events = pa.concat_tables(tables).unify_dictionaries()
-        for start in range(0, events.num_rows, FRAME_EVENTS):
-            part = events.slice(start, FRAME_EVENTS).combine_chunks()
-            yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
+        yield from frame_rows(self.plan, waiting)
+        yield from progress.rows(self.plan.slots)
 
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
@@ -74,22 +64,34 @@ class FilesIntake:
         return 0, BAD, encode(bad)
 
 
-@dataclass
-class _Progress:
-    """What one task has read; `max_time_us` is over all events, wanted or not."""
+def frame_rows(plan: Plan, tables: list[pa.Table]) -> Iterator[Row]:
+    """Tables of events as the frames of the slots that need them."""
+    if not tables:
+        return
+    events = pa.concat_tables(tables).unify_dictionaries()
+    for start in range(0, events.num_rows, FRAME_EVENTS):
+        part = events.slice(start, FRAME_EVENTS).combine_chunks()
+        yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(plan, part))
 
-    started: bool = False
+
+@dataclass
+class TaskProgress:
+    """What one task has read; `max_time_us` is over all its events, wanted or not."""
+
     finish: bool = False
     max_time_us: int | None = None
     events: int = 0
     bad: int = 0
 
-    def add(self, events: pa.Table, bad: pa.Table) -> None:
+    def add(self, events: pa.Table, bad_rows: int = 0) -> None:
+        """Count events and bad records."""
         self.events += events.num_rows
-        self.bad += bad.num_rows
+        self.bad += bad_rows
         if events.num_rows:
             latest: int = pc.max(events.column("@time")).as_py()
             self.max_time_us = latest if self.max_time_us is None else max(latest, self.max_time_us)
 
-    def body(self) -> bytes:
-        return json.dumps({"finish": self.finish, "max_time_us": self.max_time_us, "events": self.events, "bad": self.bad}).encode()
+    def rows(self, slots: int) -> Iterator[Row]:
+        """The same row for every slot: so each is called in every batch, and all have one frontier."""
+        body = json.dumps(vars(self)).encode()
+        return ((slot, PROGRESS, body) for slot in range(slots))

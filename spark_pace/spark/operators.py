@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from spark_pace.core.frames import decode_header
 from spark_pace.core.operator import operate
 from spark_pace.core.plan import Plan
-from spark_pace.spark.rows import LANE, RESULT
+from spark_pace.spark.rows import LANE, RESULT, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -21,11 +22,10 @@ class OperatorHost:
     plan: Plan
 
     def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`: `PART_ROWS` to `ROWS`."""
-        return lambda batches: (self._batch(batch) for batch in batches)
+        """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; the part of a result is the number of its rule."""
+        return lambda batches: to_batches((self._row(*row) for batch in batches for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True)), "part")
 
-    def _batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        kinds = batch.column("kind").to_pylist()
-        bodies = [operate(self.plan, body) if kind == LANE else body for kind, body in zip(kinds, batch.column("body").to_pylist(), strict=True)]
-        renamed = [RESULT if kind == LANE else kind for kind in kinds]
-        return pa.record_batch([pa.array(renamed), pa.array(bodies, pa.binary())], schema=pa.schema([("kind", pa.string()), ("body", pa.binary())]))
+    def _row(self, part: int, kind: str, body: bytes) -> Row:
+        if kind != LANE:
+            return part, kind, body
+        return decode_header(body)["rule"], RESULT, operate(self.plan, body)

@@ -16,7 +16,7 @@ from spark_pace.core.plan import Plan
 from spark_pace.spark.intake import FilesIntake
 from spark_pace.spark.merger import MergerHost
 from spark_pace.spark.operators import OperatorHost
-from spark_pace.spark.rows import PART_ROWS, ROWS, SLOT_ROWS
+from spark_pace.spark.rows import PART_ROWS, SLOT_ROWS
 from spark_pace.spark.source import SOURCE_NAME, FilesSource
 from spark_pace.spark.splitter import STATE_SCHEMA, SplitterHost
 
@@ -45,7 +45,7 @@ def read_files(spark: SparkSession, plan: Plan, source: Input, manifest: Path) -
 
 
 def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
-    """The rows for the merger (`ROWS`) from those of the intake.
+    """The rows for the merger (`PART_ROWS`) from those of the intake.
 
     `keys` are the slots' group keys; operators run in `parts` tasks. The query's shuffle partitions must equal the slots.
     """
@@ -59,7 +59,7 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
         .applyInPandasWithState(splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout)
     )
     dealt = split.select(F.expr(f"pmod(part, {parts})").alias("part"), "kind", "body").repartitionById(parts, F.col("part"))
-    return dealt.mapInArrow(OperatorHost(plan).stage(), ROWS)
+    return dealt.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
 
 
 def start(rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger_us: int | Literal["available_now"], name: str) -> StreamingQuery:

@@ -19,7 +19,6 @@ STATS = "stats"  # JSON: counts of one slot
 
 SLOT_ROWS = "slot int, kind string, body binary"
 PART_ROWS = "part int, kind string, body binary"
-ROWS = "kind string, body binary"
 BATCH_BYTES = 32 << 20  # of bodies in one Arrow batch
 
 Row = tuple[int, str, bytes]

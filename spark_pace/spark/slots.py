@@ -74,9 +74,16 @@ def _new_layout(spark: SparkSession, rules: Sequence[Rule], fingerprint: str, sl
     return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), fingerprint)
 
 
-def slot_keys(spark: SparkSession, slots: int) -> tuple[int, ...]:
-    """For each of `slots` partitions the least int that Spark hashes to it; 0, 1, 2, 3 would share partitions."""
-    query = f"SELECT transform(sequence(0, {64 * slots}), k -> pmod(hash(k), {slots}))"
+def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
+    """For each slot the least int that Spark hashes to a partition of its own; 0, 1, 2, 3 would share partitions.
+
+    Args:
+        spark: the session.
+        slots: how many keys.
+        partitions: of the exchange, at least `slots`; by default as many.
+    """
+    partitions = partitions or slots
+    query = f"SELECT transform(sequence(0, {64 * partitions}), k -> pmod(hash(k), {partitions}))"
     found: dict[int, int] = {}
     for key, partition in enumerate(spark.sql(query).collect()[0][0]):
         found.setdefault(partition, key)
