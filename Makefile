@@ -33,7 +33,7 @@ jars/.ready: spark_pace/spark/jars.py requirements.txt | $(VENV)/.ready
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
-	$(BIN)/python examples/flights/demo.py $(JOB)
+	$(BIN)/python -m examples.flights.demo $(JOB)
 
 test: setup  ## Run every test, lint and types included
 	$(BIN)/python -m pytest
@@ -43,7 +43,7 @@ lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/mypy
 
 bench: setup  ## Measure the whole job against Spark's own reader, results checked first
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 clean:  ## Remove what runs produced (data, out, caches)
 	rm -rf data out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis

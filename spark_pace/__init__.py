@@ -34,11 +34,11 @@ def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema 
     return rules.load_rules(paths, events=events)
 
 
-def replay(rules: Sequence[Rule], table: pa.Table, *, delay_us: int = 0) -> LocalResult:
+def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     """What `rules` find in a table of events, without Spark; see `spark_pace.replay.replay_table`."""
     from spark_pace.replay import replay_table
 
-    return replay_table(rules, table, delay_us=delay_us)
+    return replay_table(rules, table)
 
 
 def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0) -> DataFrame:

@@ -57,11 +57,11 @@ def replay_files(rules: Sequence[Rule], path: Path) -> Replayed:
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
     """Every event of a file or directory; sources are paths below the directory, or the file's name."""
-    files = sorted(file for file in path.rglob("*") if _format(file)) if path.is_dir() else [path]
-    if not path.exists() or not files:
-        raise _no_events(path, "a file or directory of events", "nothing there")
     root = path if path.is_dir() else path.parent
-    reads = [_read_file(file, schema, str(file.relative_to(root))) for file in files]
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if _format(file) and not _hidden(file.relative_to(root))]
+    if not files:
+        raise _no_events(path, "a file or directory of events", "nothing there")
+    reads = [_read_file(file, schema, file.relative_to(root).as_posix()) for file in sorted(files)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     return EventsRead(events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads))
 
@@ -75,7 +75,11 @@ def _read_file(file: Path, schema: EventSchema, source: str) -> EventsRead:
 
 def _format(file: Path) -> str | None:
     name = file.with_suffix("") if file.suffix in PACKED else file
-    return None if name.name.startswith((".", "_")) else FORMATS.get(name.suffix)
+    return FORMATS.get(name.suffix)
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _no_events(path: Path, must: str, got: str) -> ConfigError:

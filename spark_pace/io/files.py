@@ -25,7 +25,7 @@ from spark_pace.io.text import CsvParser, JsonParser
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
 BAD_SCHEMA = pa.schema([("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())])
-_UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
 _BOM = b"\xef\xbb\xbf"
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
@@ -63,6 +63,16 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
         parts = list(read(path, format, schema, bad))
     except OSError as error:
         raise EventError(f"{path} — must be a readable {format} file; got {error}. Put it back, or take it out of the source.") from error
+    return _events_read(parts, bad, schema, source)
+
+
+def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
+    """The rows of a table as events; `@offset` is the row's number."""
+    bad: list[Bad] = []
+    return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
+
+
+def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, source: str) -> EventsRead:
     events = pa.concat_tables([*parts, _events(_empty(schema), np.empty(0, np.int64), np.empty(0, np.int64))])
     names = pa.DictionaryArray.from_arrays(np.zeros(events.num_rows, np.int32), pa.array([source], pa.string()))
     events = events.add_column(1, "@source", names)
@@ -119,6 +129,11 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
     except pa.ArrowInvalid as error:
         bad.append((0, f"the file — must be Parquet; got: {error}", b""))
         return
+    yield from _stored_events(stored, schema, bad)
+
+
+def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+    names = set(stored.column_names)
     columns = []
     for field in schema.fields:
         column = stored.column(field.name) if field.name in names else pa.nulls(stored.num_rows)
@@ -148,7 +163,7 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 def _timely(table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: _Lines | _Rows, bad: list[Bad]) -> pa.Table:
     """The events of a parsed chunk; rows without a possible event time go to `bad`."""
-    unit = _UNIT_US[schema.time_unit]
+    unit = UNIT_US[schema.time_unit]
     column = table.column(schema.event_time)
     counts = pc.cast(column, pa.int64())
     inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))

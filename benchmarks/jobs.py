@@ -1,0 +1,59 @@
+"""A job for a measurement, and the check of its result."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from spark_pace.job import Summary, run_job
+from spark_pace.job_file import Events, FilesSource, JobSpec
+from spark_pace.replay import replay_files
+from spark_pace.rules import load_rules
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+ORDER = [("rule", "ascending"), ("out_seq", "ascending")]
+
+
+def job(name: str, events: Path) -> JobSpec:
+    """The job that runs ``benchmarks/NAME.yaml`` over `events` into ``out/bench/NAME``."""
+    rules = load_rules(HERE / f"{name}.yaml")
+    out = ROOT / "out" / "bench" / name
+    return JobSpec(
+        name=name,
+        source=FilesSource("json", str(events), None),
+        events=Events(rules[0].schema, 0, "fail", "fail"),
+        rules=rules,
+        sink_path=str(out),
+        checkpoint_path=str(out / "_checkpoint"),
+        trigger_us="available_now",
+        finish=True,
+        operators=("benchmarks.operators",),
+        slots=None,
+        buckets=None,
+        lanes="auto",
+        spark={},
+    )
+
+
+def run_anew(spec: JobSpec) -> Summary:
+    """Run the job from the start, in the session that is there."""
+    shutil.rmtree(spec.sink_path, ignore_errors=True)
+    return run_job(spec)
+
+
+def matches(spec: JobSpec) -> pa.Table:
+    """What the job wrote, in output order."""
+    return pa.table(DeltaTable(f"{spec.sink_path}/matches").to_pyarrow_table()).sort_by(ORDER)
+
+
+def require_equal(spec: JobSpec) -> int:
+    """The number of matches, if they are those of the core alone; ends the program if not."""
+    expected = replay_files(spec.rules, Path(spec.source.path)).result.matches
+    found = matches(spec).select(expected.column_names).cast(expected.schema)
+    if not found.combine_chunks().equals(expected.combine_chunks()):
+        raise SystemExit(f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured")
+    return found.num_rows

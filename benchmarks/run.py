@@ -1,0 +1,25 @@
+"""Every measurement (`make bench`): checked first, printed as ratios, kept as JSON in out/bench/results.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from benchmarks import parallel, throughput
+from benchmarks.jobs import ROOT
+
+
+def main() -> int:
+    """Run all; 1 if a target is missed."""
+    results = [throughput.measure(), parallel.measure()]
+    for result in results:
+        print(f"{result['name']}: ratio {result['ratio']} (target {result['target']}): {result['what']}")
+        print("  " + ", ".join(f"{key} {value}" for key, value in result.items() if key not in ("name", "what", "ratio", "target", "reached")))
+    path = ROOT / "out" / "bench" / "results.json"
+    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print(f"written to {path}")
+    return 0 if all(result["reached"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

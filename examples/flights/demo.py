@@ -1,0 +1,108 @@
+"""The demo: a year of flights through the streaming job, its results by SQL, and the same rules without Spark.
+
+``make demo`` runs it. It ends with "replay without Spark: identical" only after every row of the table `matches` was compared with
+what the core alone finds in the same files (less the events that the job counted as late), and exits 1 if one differs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from examples.flights.events import write_events
+from spark_pace.cli.run import run_shown
+from spark_pace.core.local import run
+from spark_pace.core.plan import build_plan
+from spark_pace.errors import SparkPaceError
+from spark_pace.io.delta import create_views, quoted
+from spark_pace.job_file import JobSpec, read_job
+from spark_pace.replay import read_all
+from spark_pace.spark.session import build_session
+
+RESULTS = """
+    SELECT rule, count(*) AS matches, date_format(min(matched_at), 'yyyy-MM-dd HH:mm') AS first, date_format(max(matched_at), 'yyyy-MM-dd HH:mm') AS last
+    FROM {matches} GROUP BY rule ORDER BY rule
+"""
+EXAMPLES = {  # a line about the worst case of each rule
+    "three_airports_late": "SELECT concat(started, ' to ', ended, ', up to ', INT(worst), ' min late') FROM three_airports_late ORDER BY worst DESC",
+    "knock_on": "SELECT concat(tailnum, ' in ', INT(minutes_in), ', out ', INT(minutes_out), ' min late') FROM knock_on ORDER BY minutes_out DESC",
+    "slow_hour": "SELECT concat(origin, ' ', opened_at, ', median ', INT(median_delay), ' min') FROM slow_hour ORDER BY median_delay DESC",
+}
+
+
+def main(job: Path) -> int:
+    """Run the whole demo; 0 if the results agree, else 1."""
+    began = time.monotonic()
+    spec = read_job(job)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    if not Path(spec.source.path).exists():
+        console.print(f"{write_events(Path(spec.source.path)):,} events written to {spec.source.path}")
+    shutil.rmtree(spec.sink_path, ignore_errors=True)  # the demo's own output: each time from the start
+    spark = build_session(spec.name, spec.spark)
+    try:
+        summary = run_shown(spec)
+        if summary.stopped_by:
+            return 128 + summary.stopped_by
+        create_views(spark, spec.rules, spec.sink_path)
+        console.print(results(spark, spec))
+        found = spark.sql(f"SELECT * FROM {table(spec, 'matches')}").toArrow()
+        late = spark.sql(f"SELECT source, offset FROM {table(spec, 'late')}").toArrow()
+    finally:
+        spark.stop()
+    difference = compare(found, replayed(spec, late))
+    console.print(f"{summary.events:,} events, {summary.late:,} late, {found.num_rows:,} matches; job {summary.seconds:.1f} s", end=", ")
+    console.print(f"everything {time.monotonic() - began:.1f} s")
+    console.print(f"replay without Spark: {difference or 'identical'}")
+    return 1 if difference else 0
+
+
+def table(spec: JobSpec, name: str) -> str:
+    """A Delta table as SQL names it."""
+    return f"delta.{quoted(f'{spec.sink_path}/{name}')}"
+
+
+def results(spark: SparkSession, spec: JobSpec) -> Table:
+    """What the table `matches` says, rule by rule."""
+    shown = Table("rule", "matches", "first", "last", "for example", title=f"SELECT … FROM {spec.sink_path}/matches")
+    for row in spark.sql(RESULTS.format(matches=table(spec, "matches"))).collect():
+        example = spark.sql(f"{EXAMPLES[row['rule']]} LIMIT 1").collect()[0][0] if row["rule"] in EXAMPLES else ""
+        shown.add_row(row["rule"], f"{row['matches']:,}", row["first"], row["last"], example)
+    return shown
+
+
+def replayed(spec: JobSpec, late: pa.Table) -> pa.Table:
+    """The matches that the core alone finds in the job's files without the late events."""
+    events = read_all(Path(spec.source.path), spec.events.schema).events
+    positions = set(zip(late["source"].to_pylist(), late["offset"].to_pylist(), strict=True))
+    if positions:
+        here = zip(events["@source"].to_pylist(), events["@offset"].to_pylist(), strict=True)
+        events = events.filter(pa.array(np.fromiter((position not in positions for position in here), bool, events.num_rows)))
+    return run(build_plan(spec.rules, delay_us=0), [events]).matches
+
+
+def compare(found: pa.Table, expected: pa.Table) -> str | None:
+    """None where both tables have the same rows, else the first difference in words."""
+    order = [("rule", "ascending"), ("out_seq", "ascending")]
+    ours, theirs = (rows.sort_by(order).select(expected.column_names).to_pylist() for rows in (found, expected))
+    for number, (our, their) in enumerate(zip(ours, theirs, strict=False)):
+        if our != their:
+            return f"row {number} differs: the job has {our}, the replay {their}"
+    return None if len(ours) == len(theirs) else f"the job has {len(ours):,} matches, the replay {len(theirs):,}"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(Path(sys.argv[1])))
+    except SparkPaceError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

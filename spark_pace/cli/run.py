@@ -1,0 +1,99 @@
+"""`spark-pace run`: the streaming job with live progress."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from spark_pace.job import Progress, Summary, run_job
+from spark_pace.job_file import JobSpec, read_job
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def run_command(job: Path) -> None:
+    """The whole command; see `spark_pace.cli.main.run`. Ends with 128 + n after signal n."""
+    summary = run_shown(read_job(job))
+    if summary.stopped_by:
+        sys.exit(128 + summary.stopped_by)
+
+
+def run_shown(spec: JobSpec) -> Summary:
+    """Run a job: a live table on a terminal, one line a batch elsewhere, a summary at the end."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
+            board = Board(spec)
+            summary = run_job(spec, on_progress=lambda progress: live.update(board.after(progress), refresh=True))
+    else:
+        summary = run_job(spec, on_progress=lambda progress: print(line(progress), flush=True))
+    print(closing_line(summary), flush=True)
+    return summary
+
+
+class Board:
+    """What the live table shows: the last batch, and sums since the start."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        """Start with no matches."""
+        self.name = spec.name
+        self.matches = {rule.name: 0 for rule in spec.rules}
+        self.events = 0
+
+    def after(self, progress: Progress) -> Group:
+        """The table after one more batch."""
+        self.events += progress.events
+        for rule, count in progress.matches.items():
+            self.matches[rule] += count
+        state = Table.grid(padding=(0, 3))
+        state.add_row(f"[bold]{self.name}[/bold]", f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
+        state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
+        state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
+        found = Table("rule", "matches", "in this batch")
+        for rule, count in self.matches.items():
+            found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
+        return Group(state, found)
+
+
+def line(progress: Progress) -> str:
+    """A batch in one line, for logs."""
+    found = ", ".join(f"{rule} {count:,}" for rule, count in progress.matches.items()) or "none"
+    return (
+        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; watermark {frontier(progress)}, lag {lag(progress)}; "
+        f"late {progress.late:,}; carry {progress.carry:,}; matches: {found}"
+    )
+
+
+def closing_line(summary: Summary) -> str:
+    """The run in one line."""
+    found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
+    end = "stopped; run it again to go on" if summary.stopped_by else "finished" if summary.finished else "up to date"
+    return (
+        f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, {summary.quarantined:,} quarantined; "
+        f"matches: {found}; {summary.still_open:,} selections still open"
+    )
+
+
+def rate(progress: Progress) -> int:
+    """Events a second."""
+    return round(progress.events / progress.seconds) if progress.seconds else 0
+
+
+def frontier(progress: Progress) -> str:
+    """The time before which everything is decided."""
+    if progress.finished:
+        return "end"
+    return "none yet" if progress.frontier_us is None else f"{EPOCH + timedelta(microseconds=progress.frontier_us):%Y-%m-%d %H:%M:%S}"
+
+
+def lag(progress: Progress) -> str:
+    """How far the watermark is behind the newest event, in event time."""
+    if progress.frontier_us is None or progress.max_time_us is None:
+        return "none"
+    return str(timedelta(seconds=max(0, progress.max_time_us - progress.frontier_us) // 1_000_000))

@@ -1,0 +1,66 @@
+"""`spark-pace status`: what a job has done, read from its Delta tables without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from rich.console import Console
+from rich.table import Table
+
+from spark_pace.errors import ConfigError, Problem
+
+WIDTH = 120  # where the output is no terminal
+
+
+def status_command(out: Path) -> None:
+    """The whole command; see `spark_pace.cli.main.status`."""
+    metrics = read_table(out, "metrics", ["batch_id", "written_at", "seconds", "events", "late", "quarantined", "carry", "open", "frontier", "finished"])
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    for text in standing(metrics):
+        console.print(text)
+    console.print(found(read_table(out, "matches", ["rule", "opened_at", "matched_at"])))
+
+
+def read_table(out: Path, name: str, columns: list[str]) -> pa.Table:
+    """Columns of one of the job's tables.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    try:
+        return pa.table(DeltaTable(str(out / name)).to_pyarrow_dataset().to_table(columns=columns))
+    except TableNotFoundError as error:
+        problem = Problem(str(out), "must be the `sink: path:` of a job that has run", f"no Delta table {name} there", "Name the folder with the tables.")
+        raise ConfigError((problem,)) from error
+
+
+def standing(metrics: pa.Table) -> list[str]:
+    """How far the job is, in lines."""
+    if metrics.num_rows == 0:
+        return ["no batch is done yet"]
+    last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
+    sums = {name: pc.sum(metrics[name]).as_py() for name in ("events", "late", "quarantined", "seconds")}
+    frontier = "the end of the input" if last["finished"] else last["frontier"] or "none yet"
+    return [
+        f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {last['written_at']:%Y-%m-%d %H:%M:%S} UTC",
+        f"{sums['events']:,} events in {sums['seconds']:.1f} s, {sums['late']:,} late, {sums['quarantined']:,} quarantined",
+        f"watermark: {frontier}; carry {last['carry']:,} events, {last['open']:,} selections open",
+    ]
+
+
+def found(matches: pa.Table) -> Table:
+    """The matches of each rule, counted."""
+    shown = Table("rule", "matches", "first", "last")
+    counts = matches.group_by("rule").aggregate([("matched_at", "count"), ("matched_at", "min"), ("matched_at", "max")]).sort_by("rule")
+    for row in counts.to_pylist():
+        shown.add_row(
+            row["rule"], f"{row['matched_at_count']:,}", f"{row['matched_at_min']:%Y-%m-%d %H:%M:%S}", f"{row['matched_at_max']:%Y-%m-%d %H:%M:%S}"
+        )
+    return shown

@@ -1,0 +1,196 @@
+"""The command line as a user meets it: golden cases through `spark-pace replay`, its outputs, and how errors end."""
+
+import csv
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_pace.version import __version__
+from tests.golden_cases import GoldenCase, golden_cases
+
+ROOT = Path(__file__).parents[2]
+SPARK_PACE = Path(sys.executable).parent / "spark-pace"
+TABLE = [case for case in golden_cases() if case.name.startswith(("two_steps-1-", "two_steps-2-"))]
+MOST_CPU_SECONDS = 2.0
+
+RULES = """
+events: {schema: "t TIMESTAMP, type STRING, x BIGINT", event_time: t}
+rules:
+  - name: a_then_b
+    pattern: {sequence: [a: type = 'a', b: type = 'b']}
+    within: 10 s
+    emit: {rise: b.x - a.x}
+"""
+EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
+{"t": "2024-01-01T00:00:02Z", "type": "b", "x": 5}
+"""
+
+
+def spark_pace(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPARK_PACE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    (tmp_path / "events.json").write_text(EVENTS, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: case.name)
+def test_replay_gives_the_golden_table(case: GoldenCase, tmp_path: Path):
+    out = tmp_path / "out.json"
+    answer = spark_pace("replay", case.write_rules(tmp_path), case.write_events(tmp_path), "-o", out)
+    assert answer.returncode == 0, answer.stderr
+    matches = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    ids = [event.row["id"] for event in case.events]
+    assert [tuple(ids[event["offset"]] for event in match["events"]) for match in matches] == [events for _, events in case.matches]
+    assert [match["out_seq"] for match in matches] == list(range(len(matches)))
+
+
+def test_the_golden_table_covers_all_contexts():
+    contexts = {case.rule["context"] for case in TABLE}
+    policies = {f"{selection}, {consumption}" for selection in ("each", "latest", "next", "earliest") for consumption in ("zero", "selected")}
+    assert contexts == policies | {"all, selected"}
+
+
+def test_replay_takes_less_than_two_seconds_of_cpu(files: Path):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert spark_pace("replay", files / "rules.yaml", files / "events.json").returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < MOST_CPU_SECONDS
+
+
+def test_replay_writes_one_json_object_a_line(files: Path):
+    assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.json", cwd=files).returncode == 0
+    match = json.loads((files / "out.json").read_text(encoding="utf-8"))
+    assert match == {
+        "rule": "a_then_b",
+        "key": None,
+        "out_seq": 0,
+        "selection_id": 0,
+        "seq": 1,
+        "opened_at": "2024-01-01T00:00:00Z",
+        "matched_at": "2024-01-01T00:00:02Z",
+        "fields": {"rise": 4},
+        "events": [
+            {"component": "a", "seq": 0, "event_time": "2024-01-01T00:00:00Z", "source": "events.json", "offset": 0},
+            {"component": "b", "seq": 1, "event_time": "2024-01-01T00:00:02Z", "source": "events.json", "offset": 1},
+        ],
+    }
+
+
+def test_replay_writes_csv(files: Path):
+    assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.csv", cwd=files).returncode == 0
+    with (files / "out.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["rule"], row["out_seq"], row["rise"], row["matched_at"]) == ("a_then_b", "0", "4", "2024-01-01T00:00:02Z")
+    assert [event["component"] for event in json.loads(row["events"])] == ["a", "b"]
+
+
+def test_replay_shows_a_table_and_counts(files: Path):
+    answer = spark_pace("replay", "rules.yaml", "events.json", cwd=files)
+    assert "a_then_b" in answer.stdout and "rise=4" in answer.stdout and "a#0 b#1" in answer.stdout
+    assert answer.stderr == "2 records; matches: a_then_b 1\n"
+
+
+def test_replay_tells_of_bad_records(files: Path):
+    with (files / "events.json").open("a", encoding="utf-8") as file:
+        file.write("{nonsense\n")
+    answer = spark_pace("replay", "rules.yaml", "events.json", cwd=files)
+    assert answer.returncode == 0
+    assert "3 records; matches: a_then_b 1\nbad record: events.json 2 " in answer.stderr
+
+
+def test_replay_reads_a_directory_of_files(files: Path):
+    events = files / "events"
+    events.mkdir()
+    for name, line in zip(("1.json", "2.json"), EVENTS.splitlines(), strict=True):
+        (events / name).write_text(line + "\n", encoding="utf-8")
+    assert spark_pace("replay", "rules.yaml", "events", "-o", "out.json", cwd=files).returncode == 0
+    match = json.loads((files / "out.json").read_text(encoding="utf-8"))
+    assert [event["source"] for event in match["events"]] == ["1.json", "2.json"]
+
+
+OPERATOR_RULES = """
+events: {schema: "t TIMESTAMP, type STRING, x BIGINT", event_time: t}
+rules:
+  - name: totals
+    span: {every: 10 s, size: 10 s}
+    operator: my_operators:total
+    emit: {total: BIGINT}
+"""
+
+
+@pytest.fixture
+def operator_files(files: Path) -> Path:
+    (files / "rules.yaml").write_text(OPERATOR_RULES, encoding="utf-8")
+    (files / "my_operators.py").write_text("def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8")
+    return files
+
+
+def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
+    answer = spark_pace("replay", "rules.yaml", "events.json", "--operators", "my_operators", "-o", "out.json", cwd=operator_files)
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
+
+
+def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
+    answer = spark_pace("replay", "rules.yaml", "events.json", cwd=operator_files)
+    assert answer.returncode == 2
+    assert answer.stderr == (
+        'rule totals — must name an operator of an allowed module; got "my_operators:total". Allow it with --operators my_operators.\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ("none.json", "none.json — must be a file or directory of events; got nothing there. Give JSON lines, CSV with a header, or Parquet.\n"),
+        (
+            "events.txt",
+            "events.txt — must be a file that ends in .json, .jsonl, .ndjson, .csv, .parquet; got .txt. "
+            "Give JSON lines, CSV with a header, or Parquet.\n",
+        ),
+    ],
+)
+def test_replay_says_what_is_wrong_with_the_events(files: Path, events: str, message: str):
+    (files / "events.txt").touch()
+    answer = spark_pace("replay", "rules.yaml", events, cwd=files)
+    assert (answer.returncode, answer.stderr) == (2, message)
+
+
+def test_replay_refuses_an_output_it_cannot_write(files: Path):
+    answer = spark_pace("replay", "rules.yaml", "events.json", "-o", "out.txt", cwd=files)
+    assert (answer.returncode, answer.stderr) == (2, "--out — must end in .json or .jsonl or .csv; got out.txt. Choose one of them.\n")
+
+
+def test_check_is_silent_about_good_files():
+    answer = spark_pace("check", "conf/rules/flights.yaml", "conf/jobs/flights.yaml")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "2 files: no problems\n", "")
+
+
+def test_check_lists_every_problem(files: Path):
+    (files / "rules.yaml").write_text(RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y"), encoding="utf-8")
+    answer = spark_pace("check", "rules.yaml", cwd=files)
+    assert answer.returncode == 2
+    assert [line.split(" — ")[0] for line in answer.stderr.splitlines()] == ["rules.yaml:6:13 rules[0].within", "rules.yaml:7:18 rules[0].emit.rise"]
+
+
+def test_a_command_that_is_wrong_ends_with_2():
+    assert spark_pace("replay").returncode == 2
+    assert spark_pace("fly").returncode == 2
+
+
+def test_the_version_is_the_package_s():
+    assert spark_pace("--version").stdout == f"spark-pace, version {__version__}\n"
+
+
+def test_explain_names_each_rule():
+    answer = spark_pace("explain", "conf/rules/flights.yaml")
+    assert answer.returncode == 0
+    assert all(name in answer.stdout for name in ("three_airports_late", "knock_on", "slow_hour"))
