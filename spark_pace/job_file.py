@@ -81,7 +81,7 @@ def read_job(path: str | Path) -> JobSpec:
     root = as_mapping(read_document(path, report), report, _REQUIRED["name"])
     spec = None if root is None else _read_job(Path(path), root, report)
     if spec is None or not report.clean:
-        raise ConfigError(tuple(report.problems))
+        raise ConfigError(report.problems)
     return spec
 
 
@@ -93,10 +93,10 @@ def check_files(paths: Iterable[str | Path]) -> list[Problem]:
         document = read_document(path, found)
         if isinstance(document, Mapping) and set(document.entries) & _ONLY_IN_JOBS:
             _read_job(Path(path), document, found)
-            report.problems += found.problems
+            report.extend(found)
         else:
             read_rules([path], None, report)
-    return report.problems
+    return list(report.problems)
 
 
 def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:

@@ -73,8 +73,8 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
     if isinstance(value, Literal) and target == "DOUBLE" and value.type == "BIGINT":
         return Literal(float(value.value or 0), "DOUBLE")
     if target not in _CASTS[value.type]:
-        possible = ", ".join(_CASTS[value.type]) or "nothing"
-        return Wrong(f"must be a conversion of {value.type} to {possible}", f"one to {target}", "Convert before the events come in.")
+        possible = " or ".join(_CASTS[value.type]) or "nothing else"
+        return Wrong("must be a conversion that means the same everywhere", f"{value.type} to {target}", f"{value.type} converts to {possible}.")
     return Call("cast", (value,), target)
 
 

@@ -92,7 +92,7 @@ def parse_document(text: str, file: str, report: Report) -> Node | None:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        report.add(place, "must be printable text", f"the character #x{ord(str(error.character)):04x}", "Remove it.")
+        report.add(place, "must be printable text", f"the character #x{ord(text[error.position]):04x}", "Remove it.")
     return None
 
 

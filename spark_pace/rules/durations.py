@@ -44,7 +44,7 @@ def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, le
     if unit not in UNITS_US:
         return _bounded_events(node, report, amount)
     if not least <= amount * UNITS_US[unit] <= MAX_DURATION_US:
-        bound = "0" if least == 0 else "more than 0"
+        bound = "from 0" if least == 0 else "more than 0 and up"
         report.add(node.place, f"must be {bound} to 36500 d", describe(node), "Correct the duration.")
         return None
     return Within(time_us=amount * UNITS_US[unit])
@@ -53,7 +53,7 @@ def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, le
 def _bounded_events(node: Node, report: Report, amount: int) -> Within | None:
     if 1 <= amount <= MAX_EVENTS:
         return Within(events=amount)
-    report.add(node.place, f"must be 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
+    report.add(node.place, f"must be from 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
     return None
 
 

@@ -237,7 +237,7 @@ class _Compiler:
             return Wrong("must be a known function", quote(name), nearest(name, [*FUNCTIONS, *AGGREGATES]))
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
-            return Wrong(f"must be {function.usage}", f"{len(tree.expressions)} arguments", "Correct the arguments.")
+            return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
         return self._apply(function.build, tree.expressions)
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
@@ -246,6 +246,10 @@ class _Compiler:
             written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
             return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
         return self._scope.aggregate(name, column.table or None, column.name)
+
+
+def _count(arguments: int) -> str:
+    return "1 argument" if arguments == 1 else f"{arguments} arguments"
 
 
 def _connect(name: str, values: list[Expr]) -> Expr | Wrong:

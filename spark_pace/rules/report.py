@@ -30,16 +30,32 @@ class Place:
 class Report:
     """Gathers problems, so that a check can go on and name all of them."""
 
-    problems: list[Problem] = field(default_factory=list)
+    _found: list[tuple[Place, Problem]] = field(default_factory=list)
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
         """Note one problem."""
-        self.problems.append(Problem(str(place), must, got, do))
+        self._found.append((place, Problem(str(place), must, got, do)))
+
+    def extend(self, other: Report) -> None:
+        """Take over everything that another report has gathered."""
+        self._found += other._found
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What has been found: file by file, from top to bottom."""
+        files = list(dict.fromkeys(place.file for place, _ in self._found))
+        ordered = sorted(self._found, key=lambda entry: (files.index(entry[0].file), entry[0].line, entry[0].column))
+        return tuple(problem for _, problem in ordered)
+
+    @property
+    def count(self) -> int:
+        """How many problems there are by now."""
+        return len(self._found)
 
     @property
     def clean(self) -> bool:
         """Whether nothing has been found."""
-        return not self.problems
+        return not self._found
 
 
 def quote(text: str) -> str:
@@ -56,4 +72,4 @@ def nearest(word: str, valid: Iterable[str]) -> str:
         return f"Did you mean {quote(close[0])}?"
     if not choices:
         return "Nothing can be named here."
-    return f"Use one of: {', '.join(choices)}."
+    return f"Use one of: {', '.join(quote(choice) if ',' in choice else choice for choice in choices)}."

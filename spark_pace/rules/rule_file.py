@@ -53,7 +53,7 @@ def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema 
     report = Report()
     rules = read_rules([paths] if isinstance(paths, (str, Path)) else paths, events, report)
     if not report.clean:
-        raise RuleError(tuple(report.problems))
+        raise RuleError(report.problems)
     return rules
 
 
@@ -75,6 +75,9 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
     document = read_document(path, report)
     root = as_mapping(document, report, "rules: and a list of rules")
     if root is None:
+        return None
+    if "source" in root.entries or "sink" in root.entries:
+        report.add(root.place, "must be a rule file", "a job file", "Name a file that holds rules.")
         return None
     keys = Fields(root, report, ("events", "rules"))
     section = keys.mapping("events", "{schema: ..., event_time: ...}")
@@ -119,13 +122,13 @@ def _read_rule(node: Node, schema: EventSchema | None, report: Report) -> tuple[
     mapping = as_mapping(node, report, "- name: and the keys of a rule")
     if mapping is None:
         return None
-    before = len(report.problems)
+    before = report.count
     fields = Fields(mapping, report, RULE_KEYS, _LATER)
     name = _read_name(fields)
     if schema is None:
         return None  # what is wrong with the events has been said; names cannot be looked up
     rule = _read_body(fields, name.text if name else "", schema)
-    return (rule, name.place) if name and len(report.problems) == before else None
+    return (rule, name.place) if name and report.count == before else None
 
 
 def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:

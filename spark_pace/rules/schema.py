@@ -34,14 +34,14 @@ _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 def read_schema(keys: Fields) -> EventSchema | None:
     """The events that the section's keys declare; None where it is reported as wrong."""
     report = keys.report
-    before = len(report.problems)
+    before = report.count
     fields = _declared(keys, report)
     event_time = keys.text("event_time", "event_time: time") if keys.require("event_time", "event_time: and the attribute's name") else None
     unit = keys.choice("time_unit", ("s", "ms", "us"), "")
     if fields and event_time is not None:
         _check_event_time(event_time, fields, unit, keys)
     tie_break = _tie_break(keys, fields)
-    if len(report.problems) > before or event_time is None:
+    if report.count > before or event_time is None:
         return None
     return EventSchema(tuple(fields), event_time.text, tie_break, unit or None)  # type: ignore[arg-type]
 
