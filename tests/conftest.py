@@ -1,0 +1,21 @@
+"""Fixtures for all tests. Nothing starts Spark but the tests that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one local session of a test run: two task slots, as few partitions as will do."""
+    from spark_pace.spark.session import build_session
+
+    session = build_session("tests", {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"})
+    yield session
+    session.stop()

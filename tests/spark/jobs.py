@@ -1,0 +1,115 @@
+"""Small jobs for the tests on Spark: events of two types and a key, three rules, one of them a Python operator."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from spark_pace.core import local
+from spark_pace.core.plan import build_plan
+from spark_pace.io.files import read_events
+from spark_pace.job_file import JobSpec, read_job
+
+RULES = """
+events:
+  schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT"
+  event_time: t
+rules:
+  - name: pairs
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    where: b.x >= a.x
+    within: 20 s
+    emit: {first: a.x, second: b.x, began: a.t}
+  - name: keyed
+    partition_by: [k]
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    within: 30 s
+    context: next, selected
+  - name: sums
+    span: {every: 10 s, size: 20 s}
+    operator: tests.spark.jobs:total
+    emit: {total: BIGINT, events_in_span: BIGINT}
+"""
+
+JOB = """
+name: test
+source: {{kind: files, format: json, path: in, max_files_per_trigger: 1}}
+events: {{delay: 2 s}}
+rules: [rules.yaml]
+sink: {{kind: delta, path: out}}
+checkpoint: checkpoint
+trigger: available_now
+finish: {finish}
+operators: [tests.spark.jobs]
+parallelism: {{slots: {slots}, buckets: {buckets}}}
+"""
+
+Event = dict[str, Any]
+
+
+def total(span: Any) -> Iterator[dict[str, Any]]:
+    """The operator of `sums`: fails on the events that carry x = 666."""
+    values = span.events["x"].to_pylist()
+    if 666 in values:
+        raise ValueError("the number of the beast")
+    yield {"total": sum(values), "events_in_span": len(values)}
+
+
+def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES) -> Path:
+    """A job file in `folder`, whose events go into `folder`/in."""
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "rules.yaml").write_text(rules)
+    (folder / "job.yaml").write_text(JOB.format(finish=str(finish).lower(), slots=slots, buckets=buckets))
+    return folder / "job.yaml"
+
+
+def job(folder: Path, **options: Any) -> JobSpec:
+    return read_job(make_job(folder, **options))
+
+
+def failing(spec: JobSpec, **treatment: Any) -> JobSpec:
+    return replace(spec, events=replace(spec.events, **treatment))
+
+
+def random_events(seed: int, count: int = 200) -> list[Event]:
+    """Events a second apart and up to two seconds out of order, so that none is late at a delay of two."""
+    chance = random.Random(seed)
+    seconds = sorted(range(count), key=lambda second: second + chance.random() * 2)
+    kinds = [("a", "b", "c")[chance.randrange(3)] for _ in seconds]
+    return [
+        {"t": f"2024-01-01T{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}", "k": chance.choice("uvw"), "kind": kind, "x": chance.randrange(9)}
+        for s, kind in zip(seconds, kinds, strict=True)
+    ]
+
+
+def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 0) -> None:
+    """The events as `files` files of JSON lines, in order of their names."""
+    size = -(-len(events) // files)
+    for number in range(files):
+        lines = [json.dumps(event) for event in events[number * size : (number + 1) * size]]
+        hidden = folder / "in" / f".{first + number:03d}.json"
+        hidden.write_text("\n".join(lines))
+        hidden.rename(hidden.with_name(hidden.name[1:]))
+
+
+def in_core(spec: JobSpec) -> local.LocalResult:
+    """What the core finds in a job's files, one file a batch, in one process."""
+    plan = build_plan(spec.rules, delay_us=spec.events.delay_us)
+    files = sorted(path for path in Path(spec.source.path).iterdir() if path.name[0] != ".")
+    return local.run(plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files])
+
+
+def table(spec: JobSpec, name: str) -> pa.Table:
+    return pa.table(DeltaTable(f"{spec.sink_path}/{name}").to_pyarrow_table())
+
+
+def matches(spec: JobSpec) -> list[dict[str, Any]]:
+    """The job's matches in output order."""
+    return table(spec, "matches").sort_by([("rule", "ascending"), ("out_seq", "ascending")]).to_pylist()  # type: ignore[no-any-return]

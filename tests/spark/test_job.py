@@ -1,0 +1,181 @@
+"""Whole jobs on the shared session: the tables are those of the core, whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_pace.errors import EventError, OperatorError, SetupError, StateError
+from spark_pace.io.delta import create_views
+from spark_pace.job import Progress, run_job
+from spark_pace.spark.lock import checkpoint_lock
+from tests.spark.jobs import RULES, failing, in_core, job, matches, random_events, table, write_files
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+@pytest.mark.parametrize(("slots", "buckets", "seed"), [(1, 1, 1), (1, 4, 2), (4, 4, 3)])
+def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: int, seed: int) -> None:
+    spec = job(tmp_path, slots=slots, buckets=buckets)
+    write_files(tmp_path, random_events(seed), 4)
+    seen: list[Progress] = []
+    summary = run_job(spec, on_progress=seen.append)
+    expected = in_core(spec).matches.to_pylist()
+    assert matches(spec) == expected
+    assert {row["rule"] for row in expected} == {"pairs", "keyed", "sums"}
+    assert summary.matches == {rule: sum(row["rule"] == rule for row in expected) for rule in summary.matches}
+    assert (summary.events, summary.late, summary.quarantined, summary.batches, summary.still_open) == (200, 0, 0, 5, 0)
+    assert summary.finished
+    assert [progress.finished for progress in seen] == [False] * 4 + [True]
+    assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [50, 50, 50, 50, 0]
+
+
+def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    events = random_events(4)
+    spec = job(tmp_path, finish=False)
+    write_files(tmp_path, events[:90], 2)
+    run_job(spec)
+    early = matches(spec)
+    write_files(tmp_path, events[90:], 2, first=2)
+    run_job(replace(spec, finish=True))
+    expected = in_core(spec).matches.to_pylist()
+    assert matches(spec) == expected
+    assert 0 < len(early) < len(expected)
+
+
+def test_a_run_with_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(5, 30), 1)
+    run_job(spec)
+    assert run_job(spec).batches == 0
+
+
+def test_a_batch_that_runs_again_is_written_once(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    write_files(tmp_path, [*random_events(6), {"t": "2024-01-01T00:00:00", "k": "u", "kind": "a", "x": 1}], 3)
+    run_job(spec)
+    before = {name: table(spec, name).to_pylist() for name in ("matches", "late", "quarantine", "metrics")}
+    (Path(spec.checkpoint_path) / "commits" / "2").unlink()  # as a crash between the tables and the commit leaves it
+    assert run_job(spec).batches == 1
+    assert {name: table(spec, name).to_pylist() for name in before} == before
+    assert len(before["late"]) == 1
+    run_job(replace(spec, finish=True))
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+
+
+def test_what_comes_after_the_end_is_late(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(7, 40), 1)
+    run_job(spec)
+    done = matches(spec)
+    write_files(tmp_path, random_events(8, 5), 1, first=1)
+    assert run_job(spec).late == sum(row["event_time"] is not None for row in table(spec, "late").to_pylist()) > 0
+    assert matches(spec) == done
+
+
+def test_the_stored_slots_and_buckets_win(tmp_path: Path) -> None:
+    events = random_events(9)
+    spec = job(tmp_path, finish=False, slots=1, buckets=1)
+    write_files(tmp_path, events[:100], 1)
+    run_job(spec)
+    write_files(tmp_path, events[100:], 1, first=1)
+    run_job(replace(spec, finish=True, slots=4, buckets=4))
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+
+
+def test_changed_rules_are_refused(tmp_path: Path) -> None:
+    write_files_of = random_events(10, 20)
+    spec = job(tmp_path)
+    write_files(tmp_path, write_files_of, 1)
+    run_job(spec)
+    changed = job(tmp_path, rules=RULES.replace("within: 30 s", "within: 31 s"))
+    with pytest.raises(StateError, match=r"checkpoint — must go on with the rules it was made with; got changed ones\. Restore the rules, or start"):
+        run_job(changed)
+
+
+def test_a_sink_of_other_rules_is_refused(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(10, 20), 1)
+    run_job(spec)
+    changed = job(tmp_path, rules=RULES.replace("first: a.x", "other: a.x"))
+    with pytest.raises(StateError, match=r"out/matches — must have the columns of this job's rules; got a table with others\. Choose another sink\."):
+        run_job(replace(changed, checkpoint_path=str(tmp_path / "new")))
+
+
+def test_a_checkpoint_is_held_by_one_job(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    with checkpoint_lock(Path(spec.checkpoint_path)), pytest.raises(SetupError, match=f"one job at a time; got a second while process {os.getpid()} runs"):
+        run_job(spec)
+
+
+def test_a_missing_source_is_named(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    (tmp_path / "in").rmdir()
+    with pytest.raises(SetupError, match=r"in — must be a file or a directory of events; got nothing there"):
+        run_job(spec)
+
+
+def test_a_failing_operator_costs_its_selections_only(tmp_path: Path) -> None:
+    events = random_events(11)
+    events[100]["x"] = 666
+    spec = job(tmp_path)
+    write_files(tmp_path, events, 4)
+    summary = run_job(spec)
+    poisoned = table(spec, "quarantine").to_pylist()
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    assert {(row["kind"], row["rule"]) for row in poisoned} == {("selection", "sums")}
+    assert all("the number of the beast" in row["reason"] for row in poisoned)
+    assert summary.quarantined == len(poisoned) == 2
+
+
+def test_a_failing_operator_stops_the_job_if_told_to(tmp_path: Path) -> None:
+    events = random_events(12)
+    events[100]["x"] = 666
+    spec = failing(job(tmp_path), on_operator_error="fail")
+    write_files(tmp_path, events, 4)
+    with pytest.raises(OperatorError, match="the number of the beast") as caught:
+        run_job(spec)
+    assert "\n" not in str(caught.value)
+    assert "org.apache.spark" not in str(caught.value)
+
+
+def spoilt(folder: Path) -> None:
+    write_files(folder, random_events(13, 60), 2)
+    path = folder / "in" / "001.json"
+    path.write_text('{"t":"9999-01-01T00:00:00"}\n' + path.read_text() + '\n{"t": nonsense\n')
+
+
+def test_bad_records_go_to_the_quarantine_with_place_reason_and_bytes(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    spoilt(tmp_path)
+    summary = run_job(spec)
+    first, second = table(spec, "quarantine").sort_by("offset").to_pylist()
+    assert (first["kind"], first["source"], first["offset"], first["raw"]) == ("record", "001.json", 0, b'{"t":"9999-01-01T00:00:00"}')
+    assert first["reason"] == "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"
+    assert (second["offset"], second["raw"]) == (31, b'{"t": nonsense')
+    assert (summary.quarantined, summary.events) == (2, 60)
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+
+
+def test_a_bad_record_stops_the_job_if_told_to(tmp_path: Path) -> None:
+    spec = failing(job(tmp_path), on_bad_record="fail")
+    spoilt(tmp_path)
+    message = "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. Correct the record, or set on_bad_record to quarantine."
+    with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
+        run_job(spec)
+
+
+def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(14, 60), 1)
+    run_job(spec)
+    create_views(spark, spec.rules, spec.sink_path)
+    fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
+    assert spark.table("keyed").columns == ["key", *fixed, "k", "events"]
+    assert spark.table("pairs").columns == [*fixed, "first", "second", "began", "events"]
+    assert spark.sql("SELECT count(*) FROM pairs WHERE second >= first").first()[0] == sum(row["rule"] == "pairs" for row in matches(spec)) > 0  # type: ignore[index]
