@@ -53,15 +53,15 @@ def _call(call: Call) -> str:
 
 
 def _name(component: str | None, attribute: str | None) -> str:
-    plain = attribute is not None and attribute.isidentifier()
-    shown = attribute if plain else f"`{attribute}`"
-    return f"{component}.{shown}" if component else str(shown)
+    name = str(attribute)
+    shown = name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    return f"{component}.{shown}" if component else shown
 
 
 def _literal(literal: Literal) -> str:
     value = literal.value
     if value is None:
-        return "null"
+        return "null" if literal.type == "NULL" else f"cast(null as {literal.type.lower()})"
     if isinstance(value, bool):
         return "true" if value else "false"
     if literal.type == "STRING":

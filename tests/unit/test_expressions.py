@@ -1,0 +1,213 @@
+"""The expression language: what text compiles to, what it gives on columns, and how it is written back."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, conjunction, evaluate, evaluate_mask, walk
+from spark_pace.rules import to_spark_sql
+from spark_pace.rules.document import Scalar
+from spark_pace.rules.expressions import compile_condition, compile_conjuncts, compile_value
+from spark_pace.rules.render import to_text
+from spark_pace.rules.report import Place, Report
+from spark_pace.rules.scopes import EventScope, MatchScope
+from tests.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts
+
+MATCH = MatchScope(SCHEMA, ("a", "b"), ("s",))
+
+
+def scalar(text: str) -> Scalar:
+    return Scalar(Place("rules.yaml", 3, 11, "rules[0].where"), text, text, 11)
+
+
+ROWS = pa.table(
+    {
+        "i": pa.array([1, None, 2**63 - 1, -(2**63), 0]),
+        "x": pa.array([1.5, None, NAN, -0.0, -2.5]),
+        "s": pa.array(["aB", None, "é", "", " b "]),
+        "p": pa.array([True, None, False, True, False]),
+        "t": pa.array([0, None, -1, 1_356_998_400_000_000, 5], pa.timestamp("us")),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i + 1", [2, None, None, -(2**63) + 1, 1]),
+        ("i * -1", [-1, None, -(2**63) + 1, None, 0]),
+        ("-i", [-1, None, -(2**63) + 1, None, 0]),
+        ("abs(i)", [1, None, 2**63 - 1, None, 0]),
+        ("1 / i", [1.0, None, 1 / 2**63, -1 / 2**63, None]),
+        ("-7 % i", [0, None, -7, -7, None]),
+        ("x = x", [True, None, True, True, True]),
+        ("x > 1e300", [False, None, True, False, False]),
+        ("x = 0", [False, None, False, True, False]),
+        ("greatest(x, 1)", [1.5, 1.0, NAN, 1.0, 1.0]),
+        ("floor(x)", [1, None, 0, 0, -3]),
+        ("round(x)", [2.0, None, NAN, 0.0, -3.0]),
+        ("p or null", [True, None, None, True, None]),
+        ("p and null", [None, None, False, None, False]),
+        ("i in (1, null)", [True, None, None, None, None]),
+        ("s <=> null", [False, True, False, False, False]),
+        ("s || '!'", ["aB!", None, "é!", "!", " b !"]),
+        ("upper(s)", ["AB", None, "é", "", " B "]),
+        ("length(s)", [2, None, 1, 0, 3]),
+        ("substring(trim(s), 2)", ["B", None, "", "", ""]),
+        ("s like '_'", [False, None, True, False, False]),
+        ("case when p then i else 7 end", [1, 7, 7, -(2**63), 7]),
+        ("year(t)", [1970, None, 1969, 2013, 1970]),
+        ("unix_seconds(t)", [0, None, -1, 1_356_998_400, 0]),
+        ("cast(x as bigint)", [1, None, None, 0, -2]),
+    ],
+)
+def test_edge_cases_have_the_values_of_the_reference(text: str, expected: list[object]) -> None:
+    values = evaluate(compiled(text), TableColumns(ROWS)).to_pylist()
+    assert [str(value) if value != value else value for value in values] == [str(value) if value != value else value for value in expected]
+
+
+@pytest.mark.parametrize("text", texts())
+def test_a_value_has_the_declared_type_for_no_rows_too(text: str) -> None:
+    expr = compiled(text)
+    values = evaluate(expr, TableColumns(table(0, seed=0)))
+    assert isinstance(values, pa.Array)
+    assert values.type == ARROW_TYPES[expr.type]
+    assert len(values) == 0
+
+
+@pytest.mark.parametrize("text", texts())
+def test_an_expression_survives_pickling_and_writing_back(text: str) -> None:
+    expr = compiled(text)
+    assert pickle.loads(pickle.dumps(expr)) == expr
+    assert compiled(to_text(expr)) == expr
+
+
+def test_null_counts_as_false_in_a_mask() -> None:
+    mask = evaluate_mask(compiled("p"), TableColumns(pa.table({"p": pa.array([True, None, False])})))
+    assert mask.dtype == np.bool_
+    assert mask.tolist() == [True, False, False]
+
+
+def test_an_equality_of_two_plain_columns_stays_one() -> None:
+    (equality,) = compile_conjuncts(scalar("a.i = b.i"), MATCH, Report())
+    assert equality == Call("=", (Column("a", "i", "BIGINT"), Column("b", "i", "BIGINT")), "BOOLEAN")
+
+
+def test_numbers_of_two_types_meet_as_double() -> None:
+    (equality,) = compile_conjuncts(scalar("a.i = b.x"), MATCH, Report())
+    assert equality == Call("=", (Call("cast", (Column("a", "i", "BIGINT"),), "DOUBLE"), Column("b", "x", "DOUBLE")), "BOOLEAN")
+
+
+def test_a_condition_is_split_at_its_top_level_and() -> None:
+    parts = compile_conjuncts(scalar("a.p and (b.p and a.i between 1 and b.i) and (a.q or b.q)"), MATCH, Report())
+    assert [to_text(part) for part in parts] == ["a.p", "b.p", "a.i >= 1 and a.i <= b.i", "a.q or b.q"]
+
+
+def test_a_long_chain_becomes_a_balanced_tree() -> None:
+    expr = compiled(" or ".join(f"i = {number}" for number in range(500)))
+    assert depth(expr) <= 11
+    assert evaluate_mask(expr, TableColumns(pa.table({"i": [499, 500]}))).tolist() == [True, False]
+
+
+def depth(expr: Expr) -> int:
+    return 1 + max((depth(argument) for argument in expr.arguments), default=0) if isinstance(expr, Call) else 1
+
+
+def test_an_attribute_of_the_key_needs_no_component() -> None:
+    assert compile_value(scalar("s"), MATCH, Report()) == Column("a", "s", "STRING")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("i = 1 and nosuch = 2", 21), ("x > 1 and s > 5", 21), ("i = greatst(1, 2)", 15), ("i = 1 and", 17), ("i + x", 11)],
+)
+def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
+    report = Report()
+    assert compile_condition(scalar(text), EventScope(SCHEMA), report) is None
+    (problem,) = report.problems
+    assert problem.where == f"rules.yaml:3:{column} rules[0].where"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i; drop table t",
+        "(select 1)",
+        "i as x",
+        "i x",
+        "a[0]",
+        "i -> 1",
+        "x::int",
+        "current_date",
+        "interval 5 minutes",
+        "i in (select 1)",
+        "i rlike 'a'",
+        "s like s",
+        "s ilike 'a'",
+        "s like 'a' escape '!'",
+        "i & 1",
+        "i div 2",
+        "sum(i) over ()",
+        "count(*)",
+        "*",
+        "__import__('os')",
+        "i.real",
+        "0x1F",
+        "1.5BD",
+        ":p",
+        "s like 'a\\\\_'",
+        "s + 1",
+        "not i",
+        "p < q",
+        "i and p",
+        "upper(i)",
+        "abs(s)",
+        "length(i)",
+        "substring(s, 0)",
+        "substring(s, i)",
+        "contains(s, z)",
+        "year(s)",
+        "hour(d)",
+        "t = '2013-01-01'",
+        "t + 1",
+        "d = s",
+        "cast(s as double)",
+        "cast(i as int)",
+        "cast(i as array<int>)",
+        "case when i then 1 end",
+        "greatest(p, q)",
+        "if(p, 1, 's')",
+        "-s",
+        "null",
+    ],
+)
+def test_what_is_not_in_the_language_is_refused(text: str) -> None:
+    report = Report()
+    assert compile_value(scalar(text), EventScope(SCHEMA), report) is None
+    assert not report.clean
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 3000, "not " * 2000 + "p", "- " * 3000 + "i", "nullif(" * 20 + "i" + ", 1)" * 20, " + ".join(["i"] * 2000), "case when " * 900]
+)
+def test_what_is_too_large_is_refused_at_once(text: str) -> None:
+    report = Report()
+    assert compile_value(scalar(text), EventScope(SCHEMA), report) is None
+    assert len(report.problems) == 1
+
+
+def test_spark_gets_no_columns_of_components_and_no_aggregates() -> None:
+    with pytest.raises(ValueError, match="column of a component"):
+        to_spark_sql(Column("a", "i", "BIGINT"))
+    with pytest.raises(ValueError, match="aggregate"):
+        to_spark_sql(Aggregate("count", "a", None, "BIGINT"))
+
+
+def test_walk_gives_parents_first() -> None:
+    assert [type(node).__name__ for node in walk(compiled("i + 1 = j"))] == ["Call", "Call", "Column", "Literal", "Column"]
+
+
+def test_a_conjunction_of_nothing_is_true() -> None:
+    assert conjunction([]) == Literal(True, "BOOLEAN")
