@@ -1,0 +1,82 @@
+"""What a right job file becomes."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_pace.errors import ConfigError
+from spark_pace.job_file import FilesSource, JobSpec, check_files, read_job
+
+RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
+rules:
+  - {name: r, pattern: {sequence: [a: kind = 'a']}}
+"""
+JOB = """name: job
+source: {kind: files, format: json, path: ../events}
+rules: [../rules/rules.yaml]
+sink: {kind: delta, path: out}
+checkpoint: s3://bucket/checkpoint
+"""
+OPERATOR = """events: {schema: "time TIMESTAMP", event_time: time}
+rules:
+  - {name: r, span: {every: 1 s, size: 1 s}, operator: stats.sums:total}
+"""
+
+
+def read(tmp_path: Path, more: str = "", rules: str = RULES, job: str = JOB) -> JobSpec:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "rules.yaml").write_text(rules, encoding="utf-8")
+    (tmp_path / "jobs" / "job.yaml").write_text(job + more, encoding="utf-8")
+    return read_job(tmp_path / "jobs" / "job.yaml")
+
+
+def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
+    spec = read(tmp_path)
+    assert spec.trigger_us == "available_now"
+    assert (spec.finish, spec.operators, spec.slots, spec.buckets, spec.lanes, spec.spark) == (False, (), None, None, "auto", {})
+    assert (spec.events.delay_us, spec.events.on_bad_record, spec.events.on_operator_error) == (0, "quarantine", "quarantine")
+    assert spec.events.schema == spec.rules[0].schema
+
+
+def test_paths_are_relative_to_the_job_file_and_addresses_stay(tmp_path: Path) -> None:
+    spec = read(tmp_path)
+    assert spec.source == FilesSource("json", str(tmp_path / "events"), None)
+    assert spec.sink_path == str(tmp_path / "jobs" / "out")
+    assert spec.checkpoint_path == "s3://bucket/checkpoint"
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    more = """events: {delay: 10 min, ordering: watermark, on_bad_record: fail, on_operator_error: fail}
+trigger: 2 s
+operators: [my_rules]
+parallelism: {slots: 4, buckets: 8, lanes: 3}
+spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
+"""
+    spec = read(tmp_path, more)
+    assert (spec.events.delay_us, spec.events.on_bad_record, spec.events.on_operator_error) == (600_000_000, "fail", "fail")
+    assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (2_000_000, ("my_rules",), 4, 8, 3)
+    assert spec.spark == {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+
+
+def test_the_job_may_declare_the_events(tmp_path: Path) -> None:
+    events, rules = RULES.split("\n", 1)
+    spec = read(tmp_path, f"{events}\n", rules=rules)
+    assert spec.rules[0].schema.event_time == "time"
+
+
+@pytest.mark.parametrize("module", ["stats", "stats.sums"])
+def test_a_module_stands_for_what_is_inside_it(tmp_path: Path, module: str) -> None:
+    assert read(tmp_path, f"operators: [{module}]\n", rules=OPERATOR).rules[0].operator == "stats.sums:total"
+
+
+def test_a_module_does_not_stand_for_others_that_begin_alike(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must name the modules of all operators"):
+        read(tmp_path, "operators: [stat]\n", rules=OPERATOR)
+
+
+def test_problems_of_the_job_and_of_its_rules_come_together(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, "triger: 2 s\n", rules=RULES.replace("kind = 'a'", "knd = 'a'"))
+    assert ["triger" in str(problem) or "knd" in str(problem) for problem in caught.value.problems] == [True, True]
+    assert check_files([tmp_path / "jobs" / "job.yaml"]) == list(caught.value.problems)
