@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from spark_pace.core.expr import Expr
+from spark_pace.core.expr import Expr, TypeName
 
 Selection = Literal["each", "latest", "next", "earliest", "all"]
 Consumption = Literal["zero", "selected"]
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
-
-TypeName = Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"]
 
 
 @dataclass(frozen=True)

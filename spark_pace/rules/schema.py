@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from spark_pace.core.rule import EventSchema, Field, TypeName
+from spark_pace.core.expr import TypeName
+from spark_pace.core.rule import EventSchema, Field
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.fields import Fields
 from spark_pace.rules.report import Place, Report, nearest, quote

@@ -12,6 +12,7 @@ from spark_pace.core.expr.nodes import (
     Expr,
     ExprType,
     Literal,
+    TypeName,
     conjunction,
     walk,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Expr",
     "ExprType",
     "Literal",
+    "TypeName",
     "conjunction",
     "evaluate",
     "evaluate_mask",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from spark_pace.core.rule import TypeName
-
+TypeName: TypeAlias = typing.Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"]
 ExprType: TypeAlias = typing.Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE", "NULL"]
 
 ARROW_TYPES: dict[TypeName, pa.DataType] = {
