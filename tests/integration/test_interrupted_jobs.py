@@ -1,0 +1,89 @@
+"""Jobs in processes of their own, stopped or killed in the middle: started again, they end as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job_file import JobSpec, read_job
+from tests.spark.jobs import in_core, make_job, matches, random_events, table, write_files
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+FILES = 6
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    path = make_job(tmp_path)
+    write_files(tmp_path, random_events(20), FILES)
+    return path
+
+
+@contextmanager
+def running(job: Path) -> Iterator[subprocess.Popen[str]]:
+    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "jobs" / "run.py"), str(job)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": search},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def signalled_in_the_middle(job: Path, number: signal.Signals) -> int:
+    """Run a job and send it a signal after its second batch; returns its exit code."""
+    with running(job) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("batch 1:"):
+                process.send_signal(number)
+                break
+        return process.wait(60)
+
+
+def finish(job: Path) -> None:
+    with running(job) as process:
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert "200 events" not in output  # the rest only
+
+
+def assert_complete(spec: JobSpec) -> None:
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    metrics = table(spec, "metrics").sort_by("batch_id")
+    assert metrics["batch_id"].to_pylist() == list(range(FILES + 1))
+    assert metrics["events"].to_pylist() == [34] * 5 + [30, 0]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(job_file: Path, number: signal.Signals, code: int) -> None:
+    assert signalled_in_the_middle(job_file, number) == code
+    spec = read_job(job_file)
+    assert table(spec, "metrics").num_rows < FILES
+    finish(job_file)
+    assert_complete(spec)
+
+
+def test_a_second_process_on_a_checkpoint_is_refused(job_file: Path) -> None:
+    with running(job_file) as first:
+        assert first.stdout is not None
+        next(line for line in first.stdout if line.startswith("batch 0:"))
+        with running(job_file) as second:
+            _, errors = second.communicate(timeout=60)
+        assert second.returncode == 1
+        assert f"must be used by one job at a time; got a second while process {first.pid} runs" in errors
+        assert "Traceback" not in errors
