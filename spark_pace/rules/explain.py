@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_pace.core.release import must_wait
 from spark_pace.core.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span, Within
 from spark_pace.rules.durations import show_duration
 from spark_pace.rules.render import to_text
@@ -62,19 +63,26 @@ def _keys(rule: Rule) -> str:
 def _splitter(rule: Rule) -> str:
     if rule.span is not None:
         return "puts the events in order, opens and closes the spans"
-    if rule.pattern is not None and rule.pattern.context.consumption == "zero":
+    assert rule.pattern is not None
+    if rule.pattern.context.consumption == "zero":
         return "puts the events in order, opens a selection at every initiator"
-    return "puts the events in order and decides which events each selection uses up"
+    if rule.pattern.context.selection in ("next", "earliest"):
+        return "puts the events in order and finds the matches: what one uses up decides the next"
+    how = ", which takes the matching kernel" if rule.pattern.where else ""
+    return f"puts the events in order and decides where each selection opens and closes{how}"
 
 
 def _parallel(rule: Rule) -> str:
     keys = "; keys are spread over buckets" if rule.partition_by else ""
     if rule.span is not None:
-        return f"operators on lanes of whole spans{keys}"
-    if rule.pattern is not None and rule.pattern.context.consumption == "zero":
-        return f"operators match lanes of neighbouring selections{keys}"
-    used = "what is used up depends on the match before, so the splitter matches; operators compute the fields"
-    return f"{used}{keys}"
+        return f"operators work on lanes of whole spans{keys}"
+    assert rule.pattern is not None
+    if rule.pattern.context.consumption == "zero":
+        whole = "whole keys" if rule.partition_by else "neighbouring selections"
+        return f"operators match lanes of {whole}{keys}"
+    if rule.pattern.context.selection in ("next", "earliest"):
+        return f"operators compute the fields of the matches{keys}"
+    return f"operators enumerate the matches inside closed selections{keys}"
 
 
 def _carried(rule: Rule) -> str:
@@ -82,6 +90,14 @@ def _carried(rule: Rule) -> str:
         return "the events of spans that are not closed"
     if isinstance(rule.span, PredicateSpan):
         return "the events since the oldest span that is open"
+    assert rule.pattern is not None
+    selection, consumption = rule.pattern.context.selection, rule.pattern.context.consumption
+    if rule.pattern.within is None and selection == "latest" and consumption == "zero":
+        return "the latest partial candidate of each length"
+    if rule.pattern.within is None and selection == "earliest":
+        return "the partial candidates that wait for their next step"
+    if consumption == "zero" and selection in ("latest", "earliest") and rule.merge == "selection":
+        return "the events since the oldest selection that is open, and a window before it"
     return "the events since the oldest selection that is open"
 
 
@@ -93,10 +109,19 @@ def _bound(rule: Rule) -> str:
         return f"{span.size} events{_per_key(rule)}"
     if isinstance(span, PredicateSpan):
         return f"the events of {show_duration(span.within_us)}"
-    within = rule.pattern.within if rule.pattern else None
-    if within is not None:
-        return f"{'' if within.events else 'the events of '}{show_length(within)}{_per_key(rule)}"
-    return "nothing: initiators that no terminator follows are kept for ever; add within to bound them"
+    assert rule.pattern is not None
+    if rule.pattern.within is None:
+        return _unbounded(rule, rule.pattern)
+    twice = "twice " if "a window before" in _carried(rule) else ""
+    events = "" if rule.pattern.within.events else "the events of "
+    return f"{events}{twice}{show_length(rule.pattern.within)}{_per_key(rule)}"
+
+
+def _unbounded(rule: Rule, pattern: Pattern) -> str:
+    if pattern.context.selection == "latest" and pattern.context.consumption == "zero":
+        steps = len(pattern.components)
+        return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
+    return "nothing: an initiator that no terminator follows waits for ever; add within to bound it"
 
 
 def _per_key(rule: Rule) -> str:
@@ -104,9 +129,10 @@ def _per_key(rule: Rule) -> str:
 
 
 def _order(rule: Rule) -> str:
-    if rule.merge == "detection":
-        return "by the position at which a match is decided; a match waits for nothing else"
-    return "by selection; a match waits until every earlier selection is resolved"
+    by = "by the position at which a match is decided" if rule.merge == "detection" else "by selection"
+    if must_wait(rule):
+        return f"{by}; a match waits until every earlier selection is resolved"
+    return f"{by}; a match waits for nothing"
 
 
 def show_length(within: Within) -> str:
