@@ -1,0 +1,73 @@
+"""The manifest of the files source: name order, the end as a batch of its own, nothing lost in a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Manifest
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("b", "a", ".hidden", "_temporary", "sub/c", "_log/d"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("")
+    return folder
+
+
+def reader(root: Path, **options: str) -> FilesReader:
+    return FilesReader({"root": str(root), "manifest": str(root.parent / "manifest"), "tasks": "2", **options})
+
+
+def test_files_stand_in_name_order_and_hidden_ones_not_at_all(root: Path) -> None:
+    manifest = Manifest(root.parent / "manifest")
+    manifest.scan(root)
+    (root / "0").write_text("")
+    manifest.scan(root)
+    assert Manifest(root.parent / "manifest").entries == ["a", "b", "sub/c", "0"]
+
+
+def test_a_line_that_a_crash_cut_short_is_dropped(root: Path) -> None:
+    path = root.parent / "manifest"
+    path.write_text('"a"\n"b')
+    manifest = Manifest(path)
+    manifest.scan(root)
+    assert path.read_text() == '"a"\n"b"\n"sub/c"\n'
+
+
+def test_the_end_is_a_batch_of_its_own_and_marked_once(root: Path) -> None:
+    source = reader(root, finish="true")
+    for _ in range(2):
+        source.prepareForTriggerAvailableNow()
+    offset, ends = source.initialOffset(), []
+    while (next_offset := source.latestOffset(offset, ReadAllAvailable())) != offset:
+        ends.append(next_offset["entries"])
+        offset = next_offset
+    assert ends == [3, 4]
+
+
+def test_a_batch_has_at_most_as_many_files_as_it_may(root: Path) -> None:
+    source = reader(root, max_files="2")
+    assert source.getDefaultReadLimit() == ReadMaxFiles(2)
+    assert source.latestOffset({"entries": 0}, ReadMaxFiles(2)) == {"entries": 2}
+
+
+def test_an_available_now_run_takes_no_files_that_come_later(root: Path) -> None:
+    source = reader(root)
+    source.prepareForTriggerAvailableNow()
+    (root / "z").write_text("")
+    assert source.latestOffset({"entries": 0}, ReadAllAvailable()) == {"entries": 3}
+    assert reader(root).latestOffset({"entries": 0}, ReadAllAvailable()) == {"entries": 4}
+
+
+def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
+    source = reader(root, finish="true")
+    source.prepareForTriggerAvailableNow()
+    assert source.partitions({"entries": 0}, {"entries": 3}) == [FilesPartition(["a", "sub/c"]), FilesPartition(["b"])]
+    assert source.partitions({"entries": 3}, {"entries": 4}) == [FilesPartition([FINISH])]
+    assert list(source.read(FilesPartition(["a"]))) == [("a",)]
