@@ -56,4 +56,4 @@ def require_equal(spec: JobSpec) -> int:
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if not found.combine_chunks().equals(expected.combine_chunks()):
         raise SystemExit(f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured")
-    return found.num_rows
+    return int(found.num_rows)

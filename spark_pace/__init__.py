@@ -41,8 +41,8 @@ def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     return replay_table(rules, table)
 
 
-def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0) -> DataFrame:
-    """The matches of `rules` in a streaming DataFrame, as a streaming DataFrame; see `spark_pace.spark.detect`."""
+def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:
+    """The matches of `rules` in a streaming DataFrame, as a streaming DataFrame; see `spark_pace.spark.detect.detect`."""
     from spark_pace.spark.detect import detect as detect_in
 
-    return detect_in(df, rules, delay_us=delay_us)
+    return detect_in(df, rules, delay_us=delay_us, tie_break=tie_break, slots=slots)

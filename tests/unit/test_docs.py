@@ -1,0 +1,101 @@
+"""What the documents show is what happens: snippets run, tables equal the golden cases, named files exist."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.golden_cases import golden_cases, parse_events, parse_matches
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+NAMED = re.compile(r"`((?:spark_pace|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
+CASES = {case.name: case for case in golden_cases()}
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block: its language, the name of the file it stands for, if any, and its text."""
+
+    language: str
+    file: str
+    text: str
+
+
+def fences(document: Path) -> list[Fence]:
+    return [Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text(encoding="utf-8"))]
+
+
+def table_rows(document: Path, first_header: str) -> list[dict[str, str]]:
+    """The rows of every table whose first header is that, as header to cell."""
+    rows: list[dict[str, str]] = []
+    header: list[str] = []
+    for line in document.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not header:
+            header = cells if cells[:1] == [first_header] else []
+        elif not cells:
+            header = []
+        elif not set(cells[0]) <= {"-"}:
+            rows.append(dict(zip(header, cells, strict=True)))
+    return rows
+
+
+SHOWN = table_rows(ROOT / "docs" / "semantics.md", "case")
+
+
+def test_the_snippets_of_the_readme_run(tmp_path: Path):
+    commands = 0
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+        elif fence.language == "console":
+            command, _, output = fence.text.partition("\n")
+            assert run(command.removeprefix("$ "), tmp_path) == output
+            commands += 1
+        elif fence.language == "python":
+            subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
+            commands += 1
+    assert commands == 2
+
+
+def run(command: str, directory: Path) -> str:
+    program, *arguments = command.split()
+    return subprocess.run([Path(sys.executable).parent / program, *arguments], cwd=directory, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row["case"])
+def test_a_row_of_the_semantics_is_a_golden_case(row: dict[str, str]):
+    for header, cell in row.items():
+        if header in ("case", "rule", "stream"):
+            continue
+        context = "" if header == "matches" else "-" + header.replace(", ", "-").replace(" ", "-")
+        case = CASES[row["case"] + context]
+        assert case.events == parse_events(row["stream"])
+        shown = parse_matches(cell)
+        assert [events for _, events in shown] == [events for _, events in case.matches]
+        assert all(said in (None, selection) for (said, _), (selection, _) in zip(shown, case.matches, strict=True))
+
+
+def test_the_semantics_show_all_contexts():
+    assert len(SHOWN) > 10
+    assert len([name for name in SHOWN[0] if name not in ("case", "stream")]) == 10
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_document_names_only_what_exists(document: Path):
+    text = document.read_text(encoding="utf-8")
+    missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]
+    missing += [name for name in NAMED.findall(text) if "*" not in name and not (ROOT / name).exists()]
+    assert missing == []
+
+
+def test_the_architecture_names_every_part_of_the_package():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    parts = [path for path in (ROOT / "spark_pace").iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert [path.name for path in parts if f"`spark_pace/{path.name}/`" not in text] == []
