@@ -15,7 +15,7 @@ from spark_pace.core.match_table import UTC_TIME
 from spark_pace.core.order import Order, Progress
 from spark_pace.core.plan import Plan
 from spark_pace.core.snapshot import load, save
-from spark_pace.core.unit import UnitState, advance_unit, new_unit
+from spark_pace.core.unit import Batch, UnitState, advance_unit, new_unit
 
 LATE_SCHEMA = pa.schema([
     ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
@@ -73,12 +73,12 @@ class SlotSplitter:
         """
         passed_us = self._order.frontier_us
         released, late = self._order.advance(frames, progress, self._plan.delay_us, self._plan.tie_columns)
-        frontier_us = self._order.frontier_us
+        batch = Batch(released, passed_us, self._order.frontier_us, self._order.max_time_us)
         lanes: list[bytes] = []
         open_ = 0
         for unit, state in zip(self._units, self._states, strict=True):
             rule = self._plan.rules[unit.rule]
-            cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, (released, passed_us, frontier_us))
+            cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, batch)
             lanes += [lane.encode() for lane in cut]
             open_ += still_open
         late_rows = None if late is None else _late_table(late, passed_us)
@@ -89,7 +89,7 @@ class SlotSplitter:
             "pending": 0 if self._order.pending is None else self._order.pending.num_rows,
             "carry": sum(_rows(state) for state in self._states),
             "open": open_,
-            "frontier_us": frontier_us,
+            "frontier_us": batch.frontier_us,
         }
         return StepOutput(lanes, late_rows, stats)
 

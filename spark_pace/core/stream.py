@@ -145,10 +145,12 @@ class Horizon:
     Attributes:
         frontier_us: all events with a smaller event time are there.
         complete: bool[s] for each segment: no event of it can come any more; None where that is so of none.
+        seen_us: at the end of the input the greatest event time there was; None before.
     """
 
     frontier_us: int
     complete: Bools | None = None
+    seen_us: int | None = None
 
     def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
         """Whether the window that starts at each of `rows` is known to be over."""
@@ -162,3 +164,9 @@ class Horizon:
         if self.complete is not None:
             over = over | self.complete[stream.segment[rows]]
         return over
+
+    def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
+        """The same, but for windows that are over only because the input has ended."""
+        if self.seen_us is None:
+            return self.over(stream, rows, within)
+        return Horizon(self.seen_us + 1).over(stream, rows, within)

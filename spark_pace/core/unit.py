@@ -38,7 +38,7 @@ from spark_pace.core.splitting.chained import split_chained
 from spark_pace.core.splitting.earliest import split_earliest
 from spark_pace.core.splitting.free import split_free
 from spark_pace.core.splitting.spanned import split_spans
-from spark_pace.core.splitting.task import Split, SplitTask
+from spark_pace.core.splitting.task import SplitTask
 from spark_pace.core.stream import Horizon, Stream, segments_of
 
 
@@ -59,6 +59,23 @@ class UnitState:
     next_selection: Ints
 
 
+@dataclass(frozen=True)
+class Batch:
+    """What the order has released.
+
+    Attributes:
+        released: events in stream order; None where there are none.
+        passed_us: the frontier before.
+        frontier_us: the frontier now.
+        seen_us: the greatest event time seen.
+    """
+
+    released: pa.Table | None
+    passed_us: int
+    frontier_us: int
+    seen_us: int
+
+
 def new_unit(rule: RulePlan) -> UnitState:
     """The state before the first event."""
     keys = pa.array([] if rule.key_column else [""], pa.string())
@@ -76,7 +93,7 @@ def strategy_of(rule: RulePlan) -> str:
 
 
 def advance_unit(
-    plan: Plan, rule: RulePlan, bucket: int, state: UnitState, batch: tuple[pa.Table | None, int, int]
+    plan: Plan, rule: RulePlan, bucket: int, state: UnitState, batch: Batch
 ) -> tuple[list[Lane], int]:
     """Take released events in.
 
@@ -85,12 +102,13 @@ def advance_unit(
         rule: the unit's rule.
         bucket: the unit's bucket.
         state: is moved on.
-        batch: released events in stream order (None: none), the frontier before, and the frontier now.
+        batch: what was released.
 
     Returns:
-        lanes with what may be releasable now; and how many selections are open.
+        lanes with what may be releasable now; and how many selections are open, at the end of the input those that
+        would be if it went on.
     """
-    released, passed_us, frontier_us = batch
+    released, passed_us, frontier_us, seen_us = batch.released, batch.passed_us, batch.frontier_us, batch.seen_us
     fresh = None if released is None else _own_events(plan, rule, bucket, released)
     if fresh is not None:
         fresh = _number(rule, state, fresh)
@@ -98,9 +116,11 @@ def advance_unit(
     if not parts:
         return [], 0
     stream, segment_key = _sorted_stream(rule, state, concat(parts))
-    finished = np.full(len(stream.starts), True) if frontier_us == UNKNOWN_TIME else None
+    horizon = Horizon(frontier_us)
+    if frontier_us == UNKNOWN_TIME:
+        horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
     task = SplitTask(
-        plan, rule, bucket, stream, Horizon(frontier_us, finished), passed_us, state.next_selection[segment_key]
+        plan, rule, bucket, stream, horizon, passed_us, state.next_selection[segment_key]
     )
     split = _SPLITTERS[strategy_of(rule)](task)
     carried = stream.events if split.events is None else split.events
@@ -203,6 +223,3 @@ def _sorted_stream(rule: RulePlan, state: UnitState, events: pa.Table) -> tuple[
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     return Stream(events.take(pa.array(order)), starts), keys[order][starts]
-
-
-__all__ = ["Split", "UnitState", "advance_unit", "counts_openings", "new_unit", "strategy_of"]

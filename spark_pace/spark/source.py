@@ -1,4 +1,4 @@
-"""A streaming source of file paths: in name order, with the end of a bounded input as a marker of its own.
+"""A streaming source of file paths: in name order, with a marker for the end of a bounded input.
 
 Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and cannot
 say that the input has ended. This one writes what it has seen into a *manifest* (one JSON line per file, append-only,
@@ -46,12 +46,10 @@ class Manifest:
             self._append([FINISH])
 
     def next_index(self, start: int, max_files: int | None) -> int:
-        """The end of the batch that starts at `start`; `FINISH` is a batch of its own."""
+        """The end of the batch that starts at `start`; it ends with the next `FINISH`, which is no file and so comes on top."""
         end = len(self.entries) if max_files is None else min(len(self.entries), start + max_files)
-        for index in range(start, end):
-            if self.entries[index] == FINISH:
-                return max(index, start + 1)
-        return end
+        ahead = self.entries[start : end + 1]
+        return start + ahead.index(FINISH) + 1 if FINISH in ahead else end
 
     def _append(self, names: list[str]) -> None:
         if not names:

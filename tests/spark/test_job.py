@@ -31,7 +31,7 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
     assert summary.matches == {rule: sum(row["rule"] == rule for row in expected) for rule in summary.matches}
     assert (summary.events, summary.late, summary.quarantined, summary.batches, summary.still_open) == (200, 0, 0, 5, 0)
     assert summary.finished
-    assert [progress.finished for progress in seen] == [False] * 4 + [True]
+    assert [progress.finished for progress in seen] == [False] * 3 + [True]
     assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [50, 50, 50, 50, 0]
 
 

@@ -1,4 +1,4 @@
-"""The manifest of the files source: name order, the end as a batch of its own, nothing lost in a crash."""
+"""The manifest of the files source: name order, the end behind the last file, nothing lost in a crash."""
 
 from __future__ import annotations
 
@@ -40,15 +40,26 @@ def test_a_line_that_a_crash_cut_short_is_dropped(root: Path) -> None:
     assert path.read_text() == '"a"\n"b"\n"sub/c"\n'
 
 
-def test_the_end_is_a_batch_of_its_own_and_marked_once(root: Path) -> None:
+@pytest.mark.parametrize(("limit", "expected"), [(None, [4]), (3, [4]), (2, [2, 4]), (1, [1, 2, 4])])
+def test_the_end_comes_with_the_last_files_and_is_marked_once(root: Path, limit: int | None, expected: list[int]) -> None:
     source = reader(root, finish="true")
     for _ in range(2):
         source.prepareForTriggerAvailableNow()
     offset, ends = source.initialOffset(), []
-    while (next_offset := source.latestOffset(offset, ReadAllAvailable())) != offset:
+    while (next_offset := source.latestOffset(offset, ReadMaxFiles(limit) if limit else ReadAllAvailable())) != offset:
         ends.append(next_offset["entries"])
         offset = next_offset
-    assert ends == [3, 4]
+    assert ends == expected
+
+
+def test_what_comes_after_the_end_is_no_part_of_its_batch(root: Path) -> None:
+    source = reader(root, finish="true")
+    source.prepareForTriggerAvailableNow()
+    (root / "z").write_text("")
+    later = reader(root, finish="true")
+    later.prepareForTriggerAvailableNow()
+    assert later.latestOffset({"entries": 0}, ReadAllAvailable()) == {"entries": 4}
+    assert later.latestOffset({"entries": 4}, ReadAllAvailable()) == {"entries": 6}
 
 
 def test_a_batch_has_at_most_as_many_files_as_it_may(root: Path) -> None:

@@ -98,3 +98,7 @@ def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path
 def test_an_operator_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"operator tests\.unit\.test_python_operators:absent — must be importable"):
         result(tmp_path, "absent")
+
+
+def test_windows_that_only_the_end_of_the_input_ended_count_as_open(tmp_path: Path) -> None:
+    assert result(tmp_path, "counted").stats["open"] == 1

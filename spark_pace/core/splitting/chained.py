@@ -30,7 +30,9 @@ def split_chained(task: SplitTask) -> Split:
     opened = np.bincount(segment[~links.open], minlength=len(stream.starts))
     lanes = _closed_lanes(task, links, ids) if links.matrix is None else _next_lanes(task, links, links.matrix, ids)
     keep = from_first(stream, links.openings[links.open])
-    return Split(lanes, keep, int(links.open.sum()), task.next_selection + opened)
+    over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
+    open_ = len(np.unique(segment[(links.closes < 0) & ~over]))
+    return Split(lanes, keep, open_, task.next_selection + opened)
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:

@@ -61,11 +61,12 @@ def _keep(
 ) -> tuple[Bools, int]:
     """The events that later matches can still use, and how many selections are open."""
     stream = task.stream
-    over = task.horizon.over(stream, found.openings, pattern.within)
-    still_open = found.openings[~over & (spent[found.openings] != USED)]
+    unclosed = spent[found.openings] != USED
+    open_ = int((unclosed & ~task.horizon.over_by_itself(stream, found.openings, pattern.within)).sum())
+    still_open = found.openings[unclosed & ~task.horizon.over(stream, found.openings, pattern.within)]
     if pattern.within is None and not pattern.where:
-        return _plain_keep(stream, search, spent, still_open), len(still_open)
-    return from_first(stream, still_open), len(still_open)
+        return _plain_keep(stream, search, spent, still_open), open_
+    return from_first(stream, still_open), open_
 
 
 def _plain_keep(

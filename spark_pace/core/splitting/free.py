@@ -24,27 +24,28 @@ def split_free(task: SplitTask) -> Split:
     assert pattern is not None
     search = Search(task.stream, pattern)
     forwards = pattern.context.selection in ("each", "next")
-    waiting, ends = _unresolved(task, pattern, search)
-    first_open = search.members[0][waiting]
+    closed, ends = _closed(task, pattern, search)
+    over = task.horizon.over(task.stream, search.members[0], pattern.within)
+    first_open = search.members[0][~over & ~closed]
     if forwards:
         lanes = _forward_lanes(task, search, ends)
         keep = from_first(task.stream, first_open)
     else:
         lanes = _backward_lanes(task, pattern, search)
         keep = _backward_keep(task, pattern, search, first_open)
-    return Split(lanes, keep, len(first_open))
+    open_ = ~task.horizon.over_by_itself(task.stream, search.members[0], pattern.within) & ~closed
+    return Split(lanes, keep, int(open_.sum()))
 
 
-def _unresolved(task: SplitTask, pattern: Pattern, search: Search) -> tuple[Bools, Ints]:
-    """Which initiators' selections are still open, and the row after the last one that each can reach."""
+def _closed(task: SplitTask, pattern: Pattern, search: Search) -> tuple[Bools, Ints]:
+    """Which initiators' selections are known to be closed, and the row after the last one that each can reach."""
     stream, initiators = task.stream, search.members[0]
-    over = task.horizon.over(stream, initiators, pattern.within)
     ends = stream.window_end(initiators, pattern.within)
     closes = pattern.context.selection in ("each", "next") and pattern.close == "completion"
     if closes and search.plain:
-        closed = completions(search, initiators, ends)
-        return ~over & (closed < 0), np.where(closed < 0, ends, closed + 1)
-    return ~over, ends
+        last = completions(search, initiators, ends)
+        return last >= 0, np.where(last < 0, ends, last + 1)
+    return np.zeros(len(initiators), np.bool_), ends
 
 
 def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:

@@ -23,7 +23,9 @@ def split_spans(task: SplitTask) -> Split:
     if isinstance(rule.span, GridSpan):
         segment = task.stream.segment[spans.start[~unresolved]]
         next_ids = task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))
-    return Split(lanes, keep, int(unresolved.sum()), next_ids)
+    seen_us = task.horizon.seen_us
+    open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
+    return Split(lanes, keep, int(open_.sum()), next_ids)
 
 
 def _due(task: SplitTask, spans: Spans) -> Bools:
