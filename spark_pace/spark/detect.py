@@ -24,18 +24,20 @@ from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
 from spark_pace.rules import to_spark_sql
 from spark_pace.spark.intake import FRAME_EVENTS, TaskProgress, frame_rows
 from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.rows import RESULT, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 from spark_pace.spark.slots import slot_keys
 
 Batches = Iterator[pa.RecordBatch]
+COUNTS = ("events", "late", "carry", "open")
 
 
 def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:
     """The matches of `rules` in a streaming DataFrame, each as soon as it is decided.
 
-    Only rows that some rule wants cross into Python, so the frontier moves with the event times of these. Late events
-    are left out; rows that a rule wants must have an event time from 1900 to 2199. The result is in no order and has
-    no `out_seq`: sort what you need by (`rule`, `selection_id`, `seq`). Spark runs a task per shuffle partition and
+    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort what you need
+    by (`rule`, `selection_id`, `seq`). Only rows that some rule wants cross into Python, so the frontier moves with the
+    event times of these; they must have an event time from 1900 to 2199. Late ones are left out and counted, with
+    `events`, `carry` and `open`, in the query's ``lastProgress["observedMetrics"]["spark_pace"]``. Spark runs a task per shuffle partition and
     batch: set ``spark.sql.shuffle.partitions`` to about the number of cores.
 
     Args:
@@ -55,15 +57,15 @@ def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break
     cores = spark.sparkContext.defaultParallelism
     slots = min(slots or 8, partitions)
     schema = replace(rules[0].schema, tie_break=tuple(dict.fromkeys([*tie_break, *rules[0].schema.tie_break])))
-    adapted = [replace(rule, schema=schema) for rule in rules]
+    adapted = [replace(rule, schema=schema, merge="detection") for rule in rules]
     plan = build_plan(adapted, delay_us=delay_us, slots=slots, buckets=slots, lanes=cores, on_operator_error="fail", tie_break="columns")
     wanted = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in schema.fields)).where(wanted_sql(plan))
     rows = wanted.select(*map(_crossing, schema.fields)).mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
     results = match_rows(rows, plan, slot_keys(spark, plan.slots, partitions), cores)
-    # all results of a rule meet in one task: some of them wait for one another
-    dealt = results.select(F.expr(f"pmod(part, {cores})").alias("part"), "kind", "body").repartitionById(cores, F.col("part"))
+    counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
+    observed = results.observe("spark_pace", *(F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS))
     crossing = _without_zone(matches_schema(plan))
-    merged = dealt.mapInArrow(ResultsMerger(plan).stage(), from_arrow_schema(crossing))
+    merged = observed.mapInArrow(ResultsMerger(plan).stage(), from_arrow_schema(crossing))
     return merged.select(*(_final(field) for field in matches_schema(plan) if field.name != "out_seq"))
 
 

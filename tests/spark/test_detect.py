@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core import local
+from spark_pace.core.intake import pack
+from spark_pace.core.local import LocalRun
+from spark_pace.core.order import Progress
 from spark_pace.core.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec
@@ -27,44 +30,45 @@ def stream(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema("x long, t timestamp, other string, k string, kind string").option("maxFilesPerTrigger", 1).json(f"{folder}/in")
 
 
-def collected(found: DataFrame, folder: Path, name: str) -> list[dict[str, Any]]:
+def collected(found: DataFrame, folder: Path, name: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows found, and how many events were late."""
     query = found.writeStream.format("memory").queryName(name).option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
-    return found.sparkSession.table(name).toArrow().to_pylist()  # type: ignore[no-any-return]
+    late = sum(progress["observedMetrics"]["spark_pace"]["late"] for progress in query.recentProgress)
+    return found.sparkSession.table(name).toArrow().to_pylist(), late
 
 
-def expected(spec: JobSpec, delay_us: int) -> list[dict[str, Any]]:
-    """The core's matches where nothing says that the input ends; a DataFrame's events have no place in a source."""
-    plan = build_plan(spec.rules, delay_us=delay_us, tie_break="columns")
-    files = sorted(Path(spec.source.path).iterdir())
-    rows = local.run(plan, [read_events(str(path), "json", spec.events.schema, "").events for path in files], finish=False).matches.to_pylist()
+def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
+    """The same of the core, where only wanted events move the frontier and nothing says that the input ends."""
+    plan = build_plan([replace(rule, merge="detection") for rule in spec.rules], delay_us=delay_us, tie_break="columns")
+    local, rows, late = LocalRun(plan), [], 0
+    for path in sorted(Path(spec.source.path).iterdir()):
+        events = read_events(str(path), "json", spec.events.schema, "").events
+        latest = max((time for _, frame in pack(plan, events) for time in frame["@time"].to_pylist()), default=None)
+        matches, _, outputs = local.step(events, Progress(latest))
+        rows += matches.to_pylist()
+        late += sum(output.stats["late"] for output in outputs)
     for row in rows:
         del row["out_seq"]
         for event in row["events"]:
-            event["offset"] = 0
-    return rows
+            event["offset"] = 0  # a DataFrame's events have no place in a source
+    return rows, late
 
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["rule"], str(row["key"]), row["selection_id"], row["seq"], [event["seq"] for event in row["events"]]
 
 
-def test_detect_finds_what_the_core_finds(spark: SparkSession, tmp_path: Path) -> None:
-    spec = job(tmp_path, rules=ONLY_PAIRS)
+@pytest.mark.parametrize(("rules", "slots", "delay_us"), [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (RULES, 1, 2_000_000)])
+def test_detect_finds_what_the_core_finds_and_counts_what_is_late(spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int) -> None:
+    spec = job(tmp_path, rules=rules)
     write_files(tmp_path, random_events(31), 3)
-    found = collected(detect(stream(spark, tmp_path), spec.rules, delay_us=2_000_000), tmp_path, "pairs_found")
-    wanted = expected(spec, 2_000_000)
-    # only wanted events move the frontier of detect: matches may come later than in a job, but no other ones
-    assert sorted(found, key=order) == [row for row in sorted(wanted, key=order) if row in found]
-    assert len(wanted) - 5 <= len(found) <= len(wanted)
-    assert {row["rule"] for row in found} == {"pairs", "keyed"}
-
-
-def test_a_rule_with_a_python_operator_gets_every_event(spark: SparkSession, tmp_path: Path) -> None:
-    spec = job(tmp_path)
-    write_files(tmp_path, random_events(32), 2)
-    found = collected(detect(stream(spark, tmp_path), spec.rules, delay_us=2_000_000, slots=1), tmp_path, "all_found")
-    assert sorted(found, key=order) == sorted(expected(spec, 2_000_000), key=order)
+    found, late = collected(detect(stream(spark, tmp_path), spec.rules, delay_us=delay_us, slots=slots), tmp_path, "found")
+    wanted, wanted_late = expected(spec, delay_us)
+    assert sorted(found, key=order) == sorted(wanted, key=order)
+    assert late == wanted_late
+    assert (late > 0) == (delay_us == 0)
+    assert {row["rule"] for row in found} == {rule.name for rule in spec.rules}
 
 
 def test_only_wanted_events_cross_into_python(spark: SparkSession, tmp_path: Path) -> None:
