@@ -19,7 +19,6 @@ from spark_pace.core.rule import Conjunct, Pattern
 from spark_pace.core.stream import Stream
 
 PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
-_FIRST_HORIZON_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,9 @@ class Search:
         self.plain = not pattern.where
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
         self.members = [stream.matching(bit) for bit in bits[: self.steps]]
-        decided = [[c for c in pattern.where if c.components[-1] == k] for k in range(self.steps)]
-        self._conjuncts = decided
-        self._lookups: list[_Lookup] = []
-        self._left: list[list[Conjunct]] = []
-        for level in range(self.steps):
-            equality = next((c for c in decided[level] if self._is_equality(c)), None)
-            self._lookups.append(self._lookup(level, equality))
-            self._left.append([c for c in decided[level] if c is not equality])
+        self._conjuncts = [[c for c in pattern.where if c.components[-1] == k] for k in range(self.steps)]
+        self._equalities = [next((c for c in decided if self._is_equality(c)), None) for decided in self._conjuncts]
+        self._lookups: dict[int, _Lookup] = {}
 
     @staticmethod
     def _is_equality(conjunct: Conjunct) -> bool:
@@ -114,6 +108,8 @@ class Search:
             pool, lo, hi: the rows ``pool[lo[i]:hi[i]]``, ascending, may follow ``partial[i]``;
             the conjuncts of `passes` are still to be tested.
         """
+        if level not in self._lookups:
+            self._lookups[level] = self._lookup(level, self._equalities[level])
         lookup = self._lookups[level]
         after, base = partial[:, -1], np.int64(0)
         if lookup.keys is None or lookup.codes is None:
@@ -126,11 +122,18 @@ class Search:
         hi = np.searchsorted(lookup.keys, base + end, "left")
         return lookup.pool, lo, np.where(code < 0, lo, np.maximum(lo, hi))
 
+    def looked_up(self, level: int) -> bool:
+        """Whether `reach` tests all that `level` decides."""
+        return not self._left(level)
+
+    def _left(self, level: int) -> list[Conjunct]:
+        return [conjunct for conjunct in self._conjuncts[level] if conjunct is not self._equalities[level]]
+
     def passes(self, level: int, matrix: Ints, *, all_conjuncts: bool = False) -> Bools:
         """Which candidates satisfy the conjuncts that `level` decides and `reach` did not look up."""
         keep = np.ones(len(matrix), np.bool_)
         columns = CandidateColumns(self.stream, matrix, self._roles)
-        for conjunct in self._conjuncts[level] if all_conjuncts else self._left[level]:
+        for conjunct in self._conjuncts[level] if all_conjuncts else self._left(level):
             keep &= evaluate_mask(conjunct.expr, columns)
         return keep
 
@@ -218,31 +221,3 @@ def _pieces(counts: Ints) -> Iterator[slice]:
         yield slice(start, stop)
         start = stop
 
-
-def completions(search: Search, starts: Ints, end: Ints) -> Ints:
-    """The first event that completes a candidate from each of `starts`, before row `end`; -1 where none does."""
-    if search.plain:
-        rows = starts
-        for level in range(1, search.steps):
-            rows = search.following(level, rows)
-        return np.where(rows < end, rows, -1)
-    closes = np.full(len(starts), -1, np.int64)
-    waiting = np.arange(len(starts))
-    horizon = _FIRST_HORIZON_ROWS
-    while len(waiting):
-        reach = np.minimum(end[waiting], starts[waiting] + horizon)
-        _first_ends(search, starts, closes, waiting, reach)
-        waiting = waiting[(closes[waiting] < 0) & (reach < end[waiting])]
-        horizon *= 4
-    return closes
-
-
-def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
-    """Write into `closes` the least last row of the candidates from the waiting starts."""
-    for found in candidates(search, starts[waiting], reach):
-        index = np.searchsorted(starts, found[:, 0])
-        least = np.full(len(starts), search.stream.rows, np.int64)
-        np.minimum.at(least, index, found[:, -1])
-        touched = np.unique(index)
-        before = np.where(closes[touched] < 0, search.stream.rows, closes[touched])
-        closes[touched] = np.minimum(before, least[touched])

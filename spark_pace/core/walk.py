@@ -38,6 +38,8 @@ def _step(search: Search, level: int, matrix: Ints, end: Ints) -> tuple[Ints, In
     pool, lo, hi = search.reach(level, matrix, end)
     taken = np.full(len(matrix), -1, np.int64)
     waiting = np.flatnonzero(lo < hi)
+    if search.looked_up(level):
+        return waiting, pool[lo[waiting]]
     block = _FIRST_BLOCK_ROWS
     while len(waiting):
         stop = np.minimum(hi[waiting], lo[waiting] + block)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_pace.core.candidates import Search, completions
+from spark_pace.core.candidates import Search
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.completions import completions
 from spark_pace.core.rule import Pattern
 from spark_pace.core.stream import Horizon, Stream
 from spark_pace.core.walk import walk

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.candidates import Search, candidates, completions, expand
+from spark_pace.core.candidates import Search, candidates, expand
 from spark_pace.core.columns import Ints
+from spark_pace.core.completions import completions
 from spark_pace.core.found import Found, found_of, stacked, within_rows
 from spark_pace.core.rule import Pattern
 from spark_pace.core.stream import Stream

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.candidates import Search, completions
+from spark_pace.core.candidates import Search
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.completions import completions
 from spark_pace.core.contexts.latest import tail
 from spark_pace.core.lanes import Lane, cuts, numbered
 from spark_pace.core.release import must_wait
