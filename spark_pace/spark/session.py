@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
+from spark_pace.spark.home import without_archive
 from spark_pace.spark.jars import JAR_DIRECTORY, delta_coordinate, local_jars
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
@@ -69,6 +70,7 @@ def build_session(name: str, settings: Mapping[str, str] | None = None, *, jars:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         require_java()
+        without_archive()
         builder = _with_jars(builder.master("local[*]"), jars)
         # workers import what this process can, operators beside the job included
         os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)

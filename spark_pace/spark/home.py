@@ -1,0 +1,33 @@
+"""Spark's home for a session that is started here: a pip-installed Spark without its archive of Python modules.
+
+Spark puts `python/lib/pyspark.zip` first on every Python worker's path. Modules in an archive are compiled anew in
+every process, which costs each start of a worker half a second; the installed package beside it has them compiled.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+_VARIABLE = "SPARK_HOME"
+
+
+def without_archive() -> None:
+    """Set `SPARK_HOME` to a folder of links to all that Spark needs of its package but the archive.
+
+    Nothing is done where `SPARK_HOME` is set already or Spark was not installed by pip.
+    """
+    package = Path(pyspark.__file__).parent
+    if _VARIABLE in os.environ or not (package / "jars").is_dir():
+        return
+    home = tempfile.mkdtemp(prefix="spark-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for part in ("bin", "sbin", "jars", "licenses"):
+        if (package / part).is_dir():
+            os.symlink(package / part, os.path.join(home, part))
+    os.environ[_VARIABLE] = home
