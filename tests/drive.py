@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from spark_pace.core.intake import pack
 from spark_pace.core.merger import merge
 from spark_pace.core.operator import operate
+from spark_pace.core.order import Progress
 from spark_pace.core.plan import Plan
-from spark_pace.core.splitter import Progress, SlotSplitter
+from spark_pace.core.splitter import SlotSplitter
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ each context picks from them as its definition says. Nothing here is shared with
 Where the definitions leave something open, this is how they are read:
 
 - A position is (time, phase, place): an event's is (its time, 0, its place in the order of the whole stream); the end of a window that opened
-  at T is (T + within, 1, 0), after all events of that time; a grid window's is (end - 1 us, 1, 0); a count window ends at its last event,
-  and at the end of the input if it never fills. Matches of different keys with one releasable position are in the order of their keys' text.
+  at T is (T + within, 1, 0), after all events of that time; a grid window's is (end - 1 us, 1, 0); a count window ends
+  at the event that fills it, and at the end of the input if it never fills.
+  Matches of different keys with one releasable position are in the order of their keys' text.
 - `earliest, selected`: a match resolves the selection of its initiator. `each, zero` and `next, zero`: the first completion does.
   `latest, zero`, `earliest, zero` and `close: window`: the window's end does, nothing else.
 - `next, selected`: a match is releasable only when all earlier selections of its key are resolved, with both merge orders:

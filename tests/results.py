@@ -93,6 +93,12 @@ def difference(expected: Sequence[Row], got: Sequence[Row]) -> str:
     missing, surplus = unnumbered[0] - unnumbered[1], unnumbered[1] - unnumbered[0]
     lines = [f"in oracle, not ours: {text}" for text in missing.elements()]
     lines += [f"in ours, not oracle: {text}" for text in surplus.elements()]
-    if not lines:
-        lines = ["the rows are the same, the order is not", *(f"oracle {brief(row)}" for row in expected), *(f"ours   {brief(row)}" for row in got)]
-    return "\n".join(lines)
+    return "\n".join(lines or out_of_order(expected, got))
+
+
+def out_of_order(expected: Sequence[Row], got: Sequence[Row]) -> list[str]:
+    """The rows from the first to the last that stand elsewhere."""
+    apart = [number for number, (right, ours) in enumerate(zip(expected, got, strict=True)) if right != ours]
+    shown = slice(apart[0], apart[-1] + 1)
+    rows = [*(f"oracle {brief(row)}" for row in expected[shown]), *(f"ours   {brief(row)}" for row in got[shown])]
+    return ["the rows are the same, their order or times are not:", *rows]

@@ -241,7 +241,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
         st.sampled_from(["u", "u", "u", "u", "u", "v", "v", None]),
         st.sampled_from(["s", "s", "t"]),
     )
-    size = draw(st.sampled_from([16, 16, 15, 15, 14, 14, 14, 13, 13, 12, 12, 11, 10, 8, 6, 4, 1, 0]))
+    size = draw(st.sampled_from([0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16]))
     events = []
     for place, (gap, kind, x, y, k, source) in enumerate(draw(st.lists(kinds, min_size=size, max_size=size))):
         time += gap * SECOND

@@ -45,15 +45,17 @@ def at_rows(stream: Stream, rows: Ints) -> Positions:
 def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
     """Where the windows that start at `rows` end; unknown where they are not over."""
     last = stream.window_end(rows, within) - 1
+    code = 2 * last + 1
     if within is not None and within.time_us is not None:
         times = stream.time[rows] + within.time_us
     elif within is not None and within.events is not None:
         full = rows + within.events - 1 == last
         times = np.where(full, stream.time[last], END_OF_INPUT)
+        code -= full  # a count window ends at the event that fills it, not behind all events of that time
     else:
         times = np.full(len(rows), END_OF_INPUT)
     over = horizon.over(stream, rows, within)
-    return Positions(np.where(over, 2 * last + 1, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))
+    return Positions(np.where(over, code, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))
 
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:

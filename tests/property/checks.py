@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from hypothesis import note
+from hypothesis import note, settings
 
 from spark_pace.core.rule import Rule
 from tests.oracle import evaluate
 from tests.oracle_contexts import Event
 from tests.results import Row, brief, difference, from_core, from_oracle
+
+WIDE = settings(max_examples=4 * settings().max_examples)  # for tests that take rules of every form
 
 
 def told(event: Event) -> str:

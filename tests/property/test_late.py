@@ -10,11 +10,12 @@ from hypothesis import given
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import Rule
 from tests.drive import drive
-from tests.property.checks import assert_equal, expected_rows
+from tests.property.checks import WIDE, assert_equal, expected_rows
 from tests.results import micros
 from tests.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
 
 
+@WIDE
 @given(any_rule(), arrivals(late=True), parallelisms())
 def test_the_matches_are_those_of_the_events_that_were_not_late(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
     plan = build_plan([rule], delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import Rule
+from spark_pace.core.rule import Context, Rule, Span
 from tests.drive import drive
 from tests.oracle import evaluate
 from tests.property.checks import assert_equal, expected_rows
 from tests.results import brief, from_core
-from tests.strategies import Arrival, any_rule, arrivals
+from tests.strategies import CONTEXTS, Arrival, arrivals, count_spans, grid_spans, predicate_spans, rules, span_rules
 
 
-@given(any_rule(), arrivals(), st.integers(1, 2))
-def test_behind_every_batch_stand_the_matches_that_are_releasable_below_the_frontier(rule: Rule, arrival: Arrival, slots: int) -> None:
+def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     events = arrival.on_time()[0]
     everything = expected_rows(rule, events)
     releases = [match.releasable for match in evaluate(rule, events)]
@@ -27,3 +27,21 @@ def test_behind_every_batch_stand_the_matches_that_are_releasable_below_the_fron
         expected = [row for row, release in zip(everything, releases, strict=True) if frontier is not None and release[0] < frontier]
         note(f"frontier {frontier}: " + "; ".join(map(brief, from_core(rule, step.matches))))
         assert_equal(rule, expected, pa.concat_tables(so_far))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_has_given_what_is_releasable_below_the_frontier(context: Context, data: st.DataObject) -> None:
+    check(data.draw(rules(context)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+
+
+@given(rules(CONTEXTS[0], close_window=True), arrivals())
+def test_a_selection_open_to_the_end_of_its_window_has_given_what_is_releasable_below_the_frontier(rule: Rule, arrival: Arrival) -> None:
+    check(rule, arrival, 1)
+
+
+@pytest.mark.parametrize("kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"])
+@pytest.mark.parametrize("operator", [False, True], ids=["pattern", "operator"])
+@given(data=st.data())
+def test_a_span_has_given_what_is_releasable_below_the_frontier(kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject) -> None:
+    check(data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
