@@ -17,7 +17,7 @@ from tests.strategies import Arrival, Parallelism, any_rule, arrivals, paralleli
 
 
 def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> Plan:
-    return build_plan(rules, delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes)
+    return build_plan(rules, delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
 
 
 @WIDE

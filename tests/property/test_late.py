@@ -18,7 +18,7 @@ from tests.strategies import Arrival, Parallelism, any_rule, arrivals, paralleli
 @WIDE
 @given(any_rule(), arrivals(late=True), parallelisms())
 def test_the_matches_are_those_of_the_events_that_were_not_late(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
-    plan = build_plan([rule], delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes)
+    plan = build_plan([rule], delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
     steps = list(drive(plan, arrival.tables(rule), finish=True))
     on_time, late, _ = arrival.on_time()
     assert_equal(rule, expected_rows(rule, on_time), pa.concat_tables([step.matches for step in steps]))
