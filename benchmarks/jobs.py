@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,10 +40,14 @@ def job(name: str, events: Path) -> JobSpec:
     )
 
 
-def run_anew(spec: JobSpec) -> Summary:
-    """Run the job from the start, in the session that is there."""
-    shutil.rmtree(spec.sink_path, ignore_errors=True)
-    return run_job(spec)
+def run_anew(spec: JobSpec) -> tuple[JobSpec, Summary]:
+    """Run the job from the start, in the session that is there; returns it with the sink it has written to.
+
+    Each run has a folder of its own: a session still writes to a checkpoint for a while after its query has ended.
+    """
+    out = Path(spec.sink_path) / uuid.uuid4().hex
+    own = replace(spec, sink_path=str(out), checkpoint_path=str(out / "_checkpoint"))
+    return own, run_job(own)
 
 
 def matches(spec: JobSpec) -> pa.Table:
@@ -51,7 +56,7 @@ def matches(spec: JobSpec) -> pa.Table:
 
 
 def require_equal(spec: JobSpec) -> int:
-    """The number of matches, if they are those of the core alone; ends the program if not."""
+    """The number of matches a job wrote, if they are those of the core alone; ends the program if not."""
     expected = replay_files(spec.rules, Path(spec.source.path)).result.matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if not found.combine_chunks().equals(expected.combine_chunks()):

@@ -7,6 +7,7 @@ query to the end, in a warm session. Both runs must give the core's rows in the 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -45,12 +46,12 @@ def in_own_process(slots: int) -> float:
 def timed(slots: int) -> float:
     """Run the job twice in this process, the first time to warm up."""
     spec = job("operator", write_events(ROOT / "data" / "bench" / "operator", EVENTS, 2))
+    shutil.rmtree(spec.sink_path, ignore_errors=True)
     spark = build_session("bench", {"spark.master": f"local[{slots}]"})
     try:
-        run_anew(spec)
-        if require_equal(spec) != SELECTIONS:
+        if require_equal(run_anew(spec)[0]) != SELECTIONS:
             raise SystemExit("the number of selections must be 20,000")
-        return run_anew(spec).seconds
+        return run_anew(spec)[1].seconds
     finally:
         spark.stop()
 

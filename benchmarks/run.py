@@ -11,7 +11,7 @@ from benchmarks.jobs import ROOT
 
 def main() -> int:
     """Run all; 1 if a target is missed."""
-    results = [throughput.measure(), parallel.measure()]
+    results = [throughput.measure("text"), throughput.measure("number"), parallel.measure()]
     for result in results:
         print(f"{result['name']}: ratio {result['ratio']} (target {result['target']}): {result['what']}")
         print("  " + ", ".join(f"{key} {value}" for key, value in result.items() if key not in ("name", "what", "ratio", "target", "reached")))
