@@ -16,6 +16,7 @@ from pathlib import Path
 from spark_pace.errors import Problem, SetupError
 
 JAVA_VERSIONS = (17, 21)
+PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
 INSTALL_BYTES = 4_000_000_000  # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
 
 
@@ -53,7 +54,11 @@ def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
 
 
 def python_problem() -> Problem | None:
-    """Whether this Python can make a virtual environment (some distributions split that off)."""
+    """Whether this Python is of a right version and can make a virtual environment (some distributions split that off)."""
+    first, last = PYTHON_VERSIONS
+    if not first <= sys.version_info[:2] <= last:
+        got = ".".join(map(str, sys.version_info[:2]))
+        return Problem(sys.executable, "must be Python 3.10 to 3.13", got, "Name another: make PYTHON=/path/to/python3.12")
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return None
     return Problem(

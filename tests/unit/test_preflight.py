@@ -1,0 +1,64 @@
+"""What is missing on a machine is told in one line, before anything long begins."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_pace import preflight
+from spark_pace.errors import SetupError
+
+REMEDY = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
+
+
+@pytest.fixture
+def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def install_java(home: Path, answer: str) -> None:
+    java = home / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n", encoding="utf-8")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize("version", ['openjdk version "17.0.15" 2025-04-15', 'openjdk version "21" 2023-09-19'])
+def test_java_17_and_21_are_right(java_home: Path, version: str):
+    install_java(java_home, version)
+    assert preflight.java_problem() is None
+    preflight.require_java()
+
+
+@pytest.mark.parametrize(("version", "major"), [('java version "1.8.0_392"', "8"), ('openjdk version "11.0.2"', "11"), ('openjdk version "25-ea"', "25")])
+def test_another_java_is_named(java_home: Path, version: str, major: str):
+    install_java(java_home, version)
+    assert str(preflight.java_problem()) == f"JAVA_HOME — must be Java 17 or 21; got Java {major} ({java_home}/bin/java). {REMEDY}"
+
+
+def test_no_java_is_an_error_with_a_remedy(java_home: Path):
+    with pytest.raises(SetupError) as raised:
+        preflight.require_java()
+    assert str(raised.value) == f"JAVA_HOME — must be Java 17 or 21; got no java command. {REMEDY}"
+
+
+def test_a_full_disk_is_named(tmp_path: Path):
+    assert preflight.disk_problem(tmp_path, 1) is None
+    message = str(preflight.disk_problem(tmp_path, 10**18))
+    assert message.startswith(f"{tmp_path} — must have 1000000000.0 GB free; got ")
+    assert message.endswith(" GB. Make room, or work in a directory on a larger disk.")
+
+
+def test_another_python_is_named(monkeypatch: pytest.MonkeyPatch):
+    assert preflight.python_problem() is None
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    assert str(preflight.python_problem()) == f"{sys.executable} — must be Python 3.10 to 3.13; got 3.9. Name another: make PYTHON=/path/to/python3.12"
+
+
+def test_every_problem_is_printed_on_a_line_of_its_own(java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "INSTALL_BYTES", 10**18)
+    assert preflight.main() == 1
+    assert [line.split(" — ")[0] for line in capsys.readouterr().err.splitlines()] == ["JAVA_HOME", str(tmp_path)]

@@ -1,0 +1,91 @@
+"""What `spark-pace run` shows of a job, and what `spark-pace status` reads from its tables."""
+
+import io
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from signal import SIGINT
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from rich.console import Console
+
+from spark_pace.cli.run import Board, closing_line, line
+from spark_pace.io.delta import METRICS_SCHEMA
+from spark_pace.job import Progress, Summary
+from spark_pace.job_file import read_job
+
+ROOT = Path(__file__).parents[2]
+MINUTE_US = 60_000_000
+JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
+
+
+def progress(**changes: object) -> Progress:
+    values = {
+        "batch_id": 7, "seconds": 2.0, "events": 3_000, "late": 1, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
+        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "finished": False,
+    }  # fmt: skip
+    return Progress(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_batch_is_one_line_in_a_log():
+    assert line(progress()) == (
+        "batch 7: 3,000 events, 1,500/s; watermark 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; matches: knock_on 4"
+    )
+
+
+def test_the_line_says_where_there_is_no_watermark():
+    assert "watermark none yet, lag none" in line(progress(frontier_us=None))
+    assert "watermark end" in line(progress(finished=True))
+    assert line(progress(matches={})).endswith("matches: none")
+
+
+def test_the_live_table_sums_up_batches():
+    board = Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml"))
+    board.after(progress())
+    text_file = io.StringIO()
+    console = Console(width=140, file=text_file)
+    console.print(board.after(progress(batch_id=8)))
+    shown = " ".join(text_file.getvalue().split())
+    for text in ("flights batch 8 6,000 events 1,500 events/s", "watermark 2013-01-02 00:00:00", "lag 1:30:00", "carry 58 events", "knock_on │ 8 │ 4"):
+        assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("summary", "start"),
+    [
+        (Summary({"r": 2}, events=1_000, batches=1, finished=True), "finished: 1,000 events"),
+        (Summary({"r": 2}, events=1_000, batches=1), "up to date: 1,000 events"),
+        (Summary({"r": 2}, events=1_000, batches=1, stopped_by=SIGINT), "stopped; run it again to go on: 1,000 events"),
+    ],
+)
+def test_the_last_line_says_how_the_run_ended(summary: Summary, start: str):
+    assert closing_line(summary).startswith(start)
+    assert "matches: r 2" in closing_line(summary)
+
+
+def status(out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([Path(sys.executable).parent / "spark-pace", "status", out], capture_output=True, text=True, check=False)
+
+
+def test_status_reads_the_tables(tmp_path: Path):
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"written_at": JAN_2, "frontier": JAN_2, "max_event_time": JAN_2, "matches_by_rule": [], "finished": False}
+    rows = [batch | {"batch_id": number, "seconds": 1.5, "events": 1_000, "late": number, "carry": 5 * number} for number in (1, 0)]
+    write_deltalake(tmp_path / "metrics", pa.Table.from_pylist(rows, METRICS_SCHEMA))
+    write_deltalake(tmp_path / "matches", pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}))
+    answer = status(tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[:3] == [
+        "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
+        "2,000 events in 3.0 s, 1 late, 0 quarantined",
+        "watermark: 2013-01-02 00:00:00+00:00; carry 5 events, 0 selections open",
+    ]
+    assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
+
+
+def test_status_says_where_no_job_has_run(tmp_path: Path):
+    answer = status(tmp_path)
+    message = f"{tmp_path} — must be the `sink: path:` of a job that has run; got no Delta table metrics there. Name the folder with the tables.\n"
+    assert (answer.returncode, answer.stderr) == (2, message)
