@@ -13,14 +13,12 @@ from spark_pace.core.frames import decode, encode
 from spark_pace.core.order import Progress
 from spark_pace.core.plan import Plan
 from spark_pace.core.splitter import SlotSplitter
-from spark_pace.errors import StateError
 from spark_pace.spark.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA = "snapshot binary"
-MAX_STATE_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 Frames = Iterator[pd.DataFrame]
 
@@ -48,7 +46,7 @@ class SplitterHost:
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
         progress = _together(reports)
         output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
-        snapshot = _checked(splitter.snapshot(), slot)
+        snapshot = splitter.snapshot()
         state.update((snapshot,))
         stats = {**output.stats, "slot": slot, "state_bytes": len(snapshot), "finish": progress.finish, "max_time_us": progress.max_time_us}
         if slot == 0:  # every slot hears of all tasks: one of them counts for all
@@ -64,11 +62,3 @@ def _together(reports: list[dict[str, Any]]) -> Progress:
     times = [report["max_time_us"] for report in reports if report["max_time_us"] is not None]
     return Progress(max(times, default=None), any(report["finish"] for report in reports))
 
-
-def _checked(snapshot: bytes, slot: int) -> bytes:
-    if len(snapshot) > MAX_STATE_BYTES:
-        raise StateError(
-            f"slot {slot} — its state must stay below {MAX_STATE_BYTES >> 20} MB; got {len(snapshot) >> 20} MB. "
-            "Shorten `within`, filter more, or start a new checkpoint with more slots and buckets."
-        )
-    return snapshot
