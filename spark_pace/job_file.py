@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeGuard, cast
 
 from spark_pace.core.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, Problem
@@ -13,7 +13,7 @@ from spark_pace.rules.document import Mapping, Scalar, describe, read_document
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.fields import Fields, as_mapping
 from spark_pace.rules.report import Report, quote
-from spark_pace.rules.rule_file import read_rules
+from spark_pace.rules.rule_file import load_rules, read_rules
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
 
 OnBad = Literal["quarantine", "fail"]
@@ -91,12 +91,29 @@ def check_files(paths: Iterable[str | Path]) -> list[Problem]:
     for path in paths:
         found = Report()
         document = read_document(path, found)
-        if isinstance(document, Mapping) and set(document.entries) & _ONLY_IN_JOBS:
+        if _is_job(document):
             _read_job(Path(path), document, found)
             report.extend(found)
         else:
             read_rules([path], None, report)
     return list(report.problems)
+
+
+def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
+    """The rules of rule and job files.
+
+    Raises:
+        RuleError: a rule file is wrong.
+        ConfigError: a job file is wrong.
+    """
+    rules: list[Rule] = []
+    for path in paths:
+        rules += read_job(path).rules if _is_job(read_document(path, Report())) else load_rules(path)
+    return tuple(rules)
+
+
+def _is_job(document: object) -> TypeGuard[Mapping]:
+    return isinstance(document, Mapping) and bool(set(document.entries) & _ONLY_IN_JOBS)
 
 
 def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:

@@ -38,11 +38,11 @@ def check(files: tuple[Path, ...]) -> None:
 @commands.command()
 @click.argument("files", nargs=-1, required=True, type=FILES)
 def explain(files: tuple[Path, ...]) -> None:
-    """Explain rules: where each is evaluated, what runs in parallel, what is carried and how that is bounded."""
+    """Explain the rules of rule and job files: where each is evaluated, what runs in parallel, what is carried and how that is bounded."""
+    from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
-    from spark_pace.rules import load_rules
 
-    blocks = ["\n".join(explain_rule(rule)) for rule in load_rules(files)]
+    blocks = ["\n".join(explain_rule(rule)) for rule in rules_in(files)]
     click.echo("\n\n".join(blocks))
 
 

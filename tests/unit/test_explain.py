@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.job_file import rules_in
 from spark_pace.rules import explain, load_rules
 
 RULES = """
@@ -61,3 +62,7 @@ def test_it_says_whether_a_match_waits(tmp_path: Path) -> None:
     assert explained(tmp_path, "context: each, zero")["order"].endswith("a match waits for nothing")
     waiting = explained(tmp_path, "within: 5 s")["order"]
     assert waiting.endswith("a match waits until every earlier selection is resolved")
+
+
+def test_a_job_file_is_explained_by_its_rules() -> None:
+    assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [rule.name for rule in load_rules("conf/rules/flights.yaml")]
