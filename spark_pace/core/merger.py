@@ -128,7 +128,8 @@ def _sort_columns(rule: RulePlan, names: list[str]) -> list[str]:
         return ["selection_id", "seq", *members]
     ties = [name for name in names if name.startswith("@tie")]
     key = [] if rule.key_column is None else ["key"]
-    return ["@release_us", "@phase", *ties, *key, "selection_id", "seq", *members]
+    seq = ["seq"] if rule.rule.merge == "selection" else []
+    return ["@release_us", "@phase", *ties, *key, "selection_id", *seq, *members]
 
 
 def _finished(rule: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema) -> pa.Table:

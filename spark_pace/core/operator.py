@@ -168,12 +168,13 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     start, end = lane.column("start")[index], lane.column("end")[index]
     _, rows = expand(start, end)
     inside = stream.take(rows, np.cumsum(end - start) - (end - start))
-    resolved_us = lane.column("resolved_us")[index]
-    horizon = Horizon(lane.header.frontier_us, resolved_us < lane.header.frontier_us)
+    spans_end = lane.positions("resolved").take(index)
+    horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
     found = match_bounded(inside, rule.pattern, horizon)
-    ends = resolved(inside, found, rule.pattern.within, horizon)
     of_span = inside.segment[found.openings]
-    ends = Positions(ends.code, np.minimum(ends.time, resolved_us[of_span]))
+    last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
+    spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
+    ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
     at = releases(inside, found, ends, waits=uncertain_before(rule.pattern))
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]

@@ -32,6 +32,11 @@ class Positions:
         behind = (other.code > self.code) | ((other.code == self.code) & (other.time > self.time))
         return Positions(np.where(behind, other.code, self.code), np.where(behind, other.time, self.time))
 
+    def earlier(self, other: Positions) -> Positions:
+        """Element by element the earlier of two positions of the same segments."""
+        before = (other.code < self.code) | ((other.code == self.code) & (other.time < self.time))
+        return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
+
     def take(self, index: Ints) -> Positions:
         """Some of them."""
         return Positions(self.code[index], self.time[index])
