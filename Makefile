@@ -5,7 +5,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
-JOB ?= conf/jobs/flights.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup preflight demo test lint bench clean distclean
@@ -33,7 +32,7 @@ jars/.ready: spark_pace/spark/jars.py requirements.txt | $(VENV)/.ready
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
-	$(BIN)/python -m examples.flights.demo $(JOB)
+	$(BIN)/python -m examples.flights.demo
 
 test: setup  ## Run every test, lint and types included
 	$(BIN)/python -m pytest

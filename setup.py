@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 
 RUNTIME = [
     "click>=8.1",
-    "delta-spark>=4.4,!=4.4.1,<4.5",  # the jars of 4.4.1 are not in every Maven repository
+    "delta-spark>=4.4,!=4.4.1,<4.5",  # 4.4.1: jars not published everywhere
     "deltalake>=1.0",
     "numpy>=1.26,<2.5",
     "pandas>=2.2,<3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import ConfigError, RuleError, SparkPaceError
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import read_job
 
@@ -16,7 +16,7 @@ def show(progress: Progress) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job; 0, or 1 after an error, 2 for wrong arguments, 128 + n after signal n."""
+    """Run the job; 0, or 1 after an error, 2 for wrong arguments or files, 128 + n after signal n."""
     if len(arguments) != 1:
         print("usage: spark-submit jobs/run.py JOB", file=sys.stderr)
         return 2
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
         summary = run_job(read_job(arguments[0]), on_progress=show)
     except SparkPaceError as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, (RuleError, ConfigError)) else 1
     print(f"{summary.events} events, {summary.late} late, {summary.quarantined} quarantined, {sum(summary.matches.values())} matches", flush=True)
     return 128 + summary.stopped_by if summary.stopped_by else 0
 

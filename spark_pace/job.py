@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.plan import build_plan
+from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import SetupError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.job_file import JobSpec
@@ -24,6 +25,7 @@ from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import Input, match_rows, read_files, start
 from spark_pace.spark.session import build_session
 from spark_pace.spark.slots import layout_of
+from spark_pace.spark.source import require_not_ended
 
 Progress = BatchReport
 _POLL_SECONDS = 1
@@ -101,7 +103,11 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
         if on_progress:
             on_progress(batch)
 
+    for rule in spec.rules:
+        if rule.operator is not None:
+            load_operator(rule.operator)
     with checkpoint_lock(checkpoint), _session(spec) as spark:
+        require_not_ended(checkpoint / "manifest.jsonl", source)
         query, merger = _start(spec, spark, checkpoint, source, report)
         with _stop_on_signal() as stop:
             _wait(query, merger, stop)

@@ -247,7 +247,7 @@ def _read_parallelism(fields: Fields) -> tuple[int | None, int | None, int | Lit
 
 
 def _read_settings(fields: Fields) -> dict[str, str]:
-    mapping = fields.mapping("spark", "{spark.sql.shuffle.partitions: 2}")
+    mapping = fields.mapping("spark", "{spark.driver.memory: 4g}")
     settings: dict[str, str] = {}
     for key, (place, node) in (mapping.entries if mapping else {}).items():
         if not key.startswith("spark."):

@@ -100,7 +100,7 @@ def compare(found: pa.Table, expected: pa.Table) -> str | None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(Path(sys.argv[1])))
+        sys.exit(main(Path(__file__).parents[2] / "conf" / "jobs" / "flights.yaml"))
     except SparkPaceError as error:
         print(error, file=sys.stderr)
         sys.exit(1)

@@ -94,6 +94,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename or 'the system'} — must be usable; got: {error.strerror or error}. Check the path, its rights and the room on the disk.", 1)
 
 
 def _fail(message: str, code: int) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_pace.cli.matches import WRITERS, show
 from spark_pace.core.rule import Rule
+from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.replay import Replayed, replay_files
 from spark_pace.rules import load_rules
@@ -21,9 +22,13 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
     """The whole command; see `spark_pace.cli.main.replay`."""
     if out is not None and out.suffix not in WRITERS:
         raise _wrong("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
+    if out is not None and not out.parent.is_dir():
+        raise _wrong("--out", "must lie in a folder that is there", str(out), f"Make {out.parent} first, or choose another.")
     rules = load_rules(rules_file)
     for rule in rules:
         _require_allowed(rule, operators)
+        if rule.operator is not None:
+            load_operator(rule.operator)
     replayed = replay_files(rules, events)
     if out is None:
         show(replayed.result.matches, rules)

@@ -44,11 +44,6 @@ def matches_schema(plan: Plan) -> pa.Schema:
     return pa.schema([*_FIRST_COLUMNS, *_own_fields(plan.rules).items(), ("events", EVENTS_TYPE)])
 
 
-def own_fields(rule: RulePlan) -> list[str]:
-    """The names of a rule's own fields: what it emits, then its partition columns."""
-    return list(_own_fields([rule]))
-
-
 def _own_fields(rules: Iterable[RulePlan]) -> dict[str, pa.DataType]:
     fields: dict[str, pa.DataType] = {}
     for plan in rules:

@@ -141,10 +141,9 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     """The pattern over each span by itself, as over a whole bounded stream."""
     start, end = lane.column("start"), lane.column("end")
-    least = max(1, PIECE_ROWS)
     pieces = [
         _span_piece(rule, lane, stream, np.arange(i, j))
-        for i, j in cuts(end - start, len(start), least)
+        for i, j in cuts(end - start, len(start), PIECE_ROWS)
     ]  # fmt: skip
     selection = np.concatenate([piece.selection for piece, _ in pieces])
     sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])

@@ -38,7 +38,7 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
     if len(parcel) > MOST_BYTES:
         raise StateError(
             f"state of slot {slot} — must stay below {MOST_BYTES >> 20} MiB; got {len(parcel) >> 20} MiB. "
-            "Shorten the longest `within` or the allowed delay, or use more slots and key buckets."
+            "Shorten the longest `within` or the allowed delay, or use more slots and key buckets; each needs a new checkpoint and sink."
         )
     return parcel
 

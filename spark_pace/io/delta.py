@@ -14,7 +14,6 @@ from spark_pace.errors import StateError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TABLES = ("matches", "late", "quarantine", "metrics")
 _TIME = pa.timestamp("us", "UTC")
 
 LATE_SCHEMA = pa.schema(
@@ -23,7 +22,7 @@ LATE_SCHEMA = pa.schema(
         ("lateness_us", pa.int64()),
         ("source", pa.string()),
         ("offset", pa.int64()),
-        ("event", pa.string()),  # JSON of the attributes
+        ("event", pa.string()),  # JSON of the attributes that the rules use
     ]
 )
 QUARANTINE_SCHEMA = pa.schema(

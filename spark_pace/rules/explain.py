@@ -118,6 +118,8 @@ def _bound(rule: Rule) -> str:
 
 
 def _unbounded(rule: Rule, pattern: Pattern) -> str:
+    if len(pattern.components) == 1:
+        return "no event: every initiator completes itself"
     if pattern.context.selection == "latest" and pattern.context.consumption == "zero":
         steps = len(pattern.components)
         return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"

@@ -19,6 +19,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from spark_pace.errors import StateError
+
 SOURCE_NAME = "spark_pace_files"
 FINISH = ""  # no file has this name
 
@@ -60,6 +62,25 @@ class Manifest:
             os.fsync(file.fileno())
         self.entries += names
         self._known.update(names)
+
+
+def require_not_ended(path: Path, root: Path) -> None:
+    """Refuse an input that goes on after it has been declared ended: all its events would be late.
+
+    Args:
+        path: of the manifest.
+        root: the folder of the files.
+
+    Raises:
+        StateError: there are files that the manifest does not know, and it says that the input has ended.
+    """
+    manifest = Manifest(path)
+    new = sorted(set(_file_names(root)) - set(manifest.entries))
+    if FINISH in manifest.entries and new:
+        raise StateError(
+            f"{root} — must not go on after its end, which an earlier run with finish: true has marked; got {len(new)} new files, first {new[0]}. "
+            "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
+        )
 
 
 def _file_names(root: Path) -> Iterator[str]:

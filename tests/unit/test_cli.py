@@ -194,3 +194,9 @@ def test_explain_names_each_rule():
     answer = spark_pace("explain", "conf/rules/flights.yaml")
     assert answer.returncode == 0
     assert all(name in answer.stdout for name in ("three_airports_late", "knock_on", "slow_hour"))
+
+
+def test_replay_refuses_a_folder_that_is_not_there_before_it_runs(tmp_path):
+    answer = spark_pace("replay", "conf/rules/flights.yaml", "conf", "-o", str(tmp_path / "absent" / "out.json"))
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("--out — must lie in a folder that is there; got ")

@@ -17,8 +17,7 @@ def all_selected(stream: Stream, openings: Ints, closes: Ints, steps: int) -> Fo
     """
     first_role = _first_component(stream, steps)
     counts = np.append(0, np.cumsum(first_role >= 0))
-    owner, rows = expand(openings, closes + 1)
-    del owner
+    _, rows = expand(openings, closes + 1)
     members = rows[first_role[rows] >= 0]
     sizes = counts[closes + 1] - counts[openings]
     offsets = np.append(0, np.cumsum(sizes))

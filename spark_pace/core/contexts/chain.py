@@ -49,14 +49,14 @@ def chain(stream: Stream, pattern: Pattern, search: Search, horizon: Horizon) ->
         matrix[found] = matches
         closes = matrix[:, -1]
     else:
-        closes = _first_inside(stream, initiators, completions(search, initiators, end), end)
+        closes = _first_inside(stream, completions(search, initiators, end), end)
     over = horizon.over(stream, initiators, pattern.within)
     opened = _follow(stream, initiators, closes, over)
     still_open = (closes[opened] < 0) & ~over[opened]
     return Chain(initiators[opened], closes[opened], still_open, None if matrix is None else matrix[opened])
 
 
-def _first_inside(stream: Stream, initiators: Ints, completed: Ints, end: Ints) -> Ints:
+def _first_inside(stream: Stream, completed: Ints, end: Ints) -> Ints:
     """The first event that completes *any* candidate inside the window from each initiator on; -1 for none."""
     closes = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
