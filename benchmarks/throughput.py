@@ -1,7 +1,7 @@
 """The whole job (files to Delta) beside Spark's own JSON reader into nothing, on the same files in the same session.
 
 Timed on both sides: from the start of the query until it has ended, with the query's planning. Both are run once to warm up, then in
-turns; the medians are compared. The job's matches are compared with the core's before any figure is printed.
+turns; the ratio is the median of the turns' ratios. The job's matches are compared with the core's before any figure is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spark_pace.spark.session import build_session
 
 EVENTS = 5_000_000
 FILES = 20
-ROUNDS = 3
+ROUNDS = 5
 TARGET = 1.0
 
 
@@ -40,6 +40,7 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
     finally:
         spark.stop()
     ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
+    ratio = statistics.median(floor_seconds / our_seconds for our_seconds, floor_seconds in rounds)
     return {
         "name": name,
         "what": f"spark_pace, JSON files (event time as {time}) to Delta, over Spark's readStream.json to nothing; events a second of each",
@@ -47,9 +48,9 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
         "matches": matches,
         "events_per_second": round(EVENTS / ours),
         "floor_events_per_second": round(EVENTS / theirs),
-        "ratio": round(theirs / ours, 3),
+        "ratio": round(ratio, 3),
         "target": f">= {TARGET}" if time == "text" else "none",
-        "reached": theirs / ours >= TARGET or time == "number",
+        "reached": ratio >= TARGET or time == "number",
         "rounds_seconds": rounds,
     }
 
