@@ -69,14 +69,16 @@ def test_a_batch_that_runs_again_is_written_once(tmp_path: Path) -> None:
     assert matches(spec) == in_core(spec).matches.to_pylist()
 
 
-def test_what_comes_after_the_end_is_late(tmp_path: Path) -> None:
+def test_an_input_that_goes_on_after_its_end_is_refused(tmp_path: Path) -> None:
     spec = job(tmp_path)
     write_files(tmp_path, random_events(7, 40), 1)
     run_job(spec)
     done = matches(spec)
     write_files(tmp_path, random_events(8, 5), 1, first=1)
-    assert run_job(spec).late == sum(row["event_time"] is not None for row in table(spec, "late").to_pylist()) > 0
+    with pytest.raises(StateError, match=r"must not go on after its end, .* got 1 new files"):
+        run_job(spec)
     assert matches(spec) == done
+    assert table(spec, "metrics").num_rows == 1
 
 
 def test_the_stored_slots_and_buckets_win(tmp_path: Path) -> None:
