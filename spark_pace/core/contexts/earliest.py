@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.candidates import Search, candidates
+from spark_pace.core.candidates import Search
 from spark_pace.core.columns import Ints
-from spark_pace.core.found import Found, found_of, stacked, within_rows
+from spark_pace.core.contexts.terminators import ending_in, found_at_terminators
+from spark_pace.core.found import Found, within_rows
 from spark_pace.core.rule import Pattern
 from spark_pace.core.stream import Stream
 
 
 def earliest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
     """At every terminator in `owned` its least candidate, compared from the first row to the last."""
-    openings = search.members[0]
     if search.plain:
-        matrix = _forwards(stream, pattern, search, owned)
-    else:
-        ends = np.minimum(stream.window_end(openings, pattern.within), owned[1])
-        pieces = candidates(search, openings, ends)
-        matrix = least(stacked((p[p[:, -1] >= owned[0]] for p in pieces), search.steps))
-    selection = np.searchsorted(openings, matrix[:, 0])
-    return found_of(openings, np.full(len(openings), -1, np.int64), selection, matrix)
+        return found_at_terminators(search, _forwards(stream, pattern, search, owned))
+    return found_at_terminators(search, least(ending_in(stream, pattern, search, owned)))
 
 
 def _forwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:

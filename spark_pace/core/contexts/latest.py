@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.candidates import Search, candidates
+from spark_pace.core.candidates import Search
 from spark_pace.core.columns import Ints
 from spark_pace.core.contexts.each import inside
-from spark_pace.core.found import Found, found_of, stacked, within_rows
+from spark_pace.core.contexts.terminators import ending_in, found_at_terminators
+from spark_pace.core.found import Found, found_of, within_rows
 from spark_pace.core.rule import Pattern
 from spark_pace.core.stream import Stream
 
@@ -17,15 +18,9 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
 
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
-    openings = search.members[0]
     if search.plain:
-        matrix = _backwards(stream, pattern, search, owned)
-    else:
-        ends = np.minimum(stream.window_end(openings, pattern.within), owned[1])
-        pieces = candidates(search, openings, ends)
-        matrix = greatest(stacked((p[p[:, -1] >= owned[0]] for p in pieces), search.steps))
-    selection = np.searchsorted(openings, matrix[:, 0])
-    return found_of(openings, np.full(len(openings), -1, np.int64), selection, matrix)
+        return found_at_terminators(search, _backwards(stream, pattern, search, owned))
+    return found_at_terminators(search, greatest(ending_in(stream, pattern, search, owned)))
 
 
 def _backwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
