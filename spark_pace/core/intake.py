@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
         return []
     columns = EventColumns(events)
     held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    member = {rule.index: stream_member(rule, held, events.num_rows) for rule in plan.rules}
+    member = {rule.index: stream_member(rule, held.__getitem__, events.num_rows) for rule in plan.rules}
     full = _with_bits(events, held)
     for number, names in enumerate(plan.keys):
         full = with_column(full, f"@key{number}", key_texts(names, [array(events, name) for name in names]))
@@ -58,14 +59,14 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
     return _slot_frames(plan, full, member, buckets)
 
 
-def stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:
-    """Which events belong to the rule's stream (semantics, section 1)."""
+def stream_member(rule: RulePlan, held: Callable[[int], Bools], rows: int) -> Bools:
+    """Which events belong to the rule's stream (semantics, section 1); `held` says where a predicate holds."""
     member = np.full(rows, rule.takes_all)
     if not rule.takes_all:
         for _, predicate in rule.bits:
-            member |= held[predicate]
+            member |= held(predicate)
     if rule.filter_bit is not None:
-        member &= held[rule.filter_bit]
+        member &= held(rule.filter_bit)
     return member
 
 

@@ -30,6 +30,7 @@ from spark_pace.core.columns import (
     with_column,
 )
 from spark_pace.core.evaluate import is_free
+from spark_pace.core.intake import stream_member
 from spark_pace.core.lanes import Lane
 from spark_pace.core.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.rule import PredicateSpan
@@ -145,9 +146,7 @@ def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> 
     mask = np.zeros(released.num_rows, np.uint16)
     for bit, predicate in rule.bits:
         mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
-    mine = np.full(released.num_rows, True) if rule.takes_all else mask > 0
-    if rule.filter_bit is not None:
-        mine &= held(rule.filter_bit)
+    mine = stream_member(rule, held, released.num_rows)
     if rule.key_column is not None:
         mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
     names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]
