@@ -25,6 +25,25 @@ from spark_pace.core.columns import (
 
 
 @dataclass(frozen=True)
+class OrderSpec:
+    """How the frontier follows the sources.
+
+    Attributes:
+        delay_us: how far behind the greatest event time the frontier stays.
+        by_source: the frontier follows the slowest source, not the fastest.
+        idle_after_us: a source that lags more than this behind the fastest is left out; None: none is.
+        expected_sources: are waited for from the start.
+        deduplicate_on: events that are equal in these columns are repeats of the first; empty: none is.
+    """
+
+    delay_us: int = 0
+    by_source: bool = False
+    idle_after_us: int | None = None
+    expected_sources: tuple[str, ...] = ()
+    deduplicate_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far the sources have come: over all valid events of a batch, the same for every slot.
 
