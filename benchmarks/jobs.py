@@ -26,7 +26,7 @@ def job(name: str, events: Path) -> JobSpec:
     return JobSpec(
         name=name,
         source=FilesSource("json", str(events), None),
-        events=Events(rules[0].schema, 0, "fail", "fail"),
+        events=Events(rules[0].schema, on_bad_record="fail", on_operator_error="fail"),
         rules=rules,
         sink_path=str(out),
         checkpoint_path=str(out / "_checkpoint"),
@@ -57,7 +57,7 @@ def matches(spec: JobSpec) -> pa.Table:
 
 def require_equal(spec: JobSpec) -> int:
     """The number of matches a job wrote, if they are those of the core alone; ends the program if not."""
-    expected = replay_files(spec.rules, Path(spec.source.path)).result.matches
+    expected = replay_files(spec.rules, Path(spec.files.path)).result.matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if not found.combine_chunks().equals(expected.combine_chunks()):
         raise SystemExit(f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured")

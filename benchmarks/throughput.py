@@ -58,7 +58,7 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
 def floor(spark: SparkSession, spec: JobSpec) -> None:
     """Spark reads and parses the same files, and throws the rows away."""
     checkpoint = Path(spec.sink_path) / "floor" / uuid.uuid4().hex
-    rows = spark.readStream.schema(", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)).json(spec.source.path)
+    rows = spark.readStream.schema(", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)).json(spec.files.path)
     query = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
 

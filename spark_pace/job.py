@@ -94,7 +94,7 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
     began = time.monotonic()
     summary = Summary({rule.name: 0 for rule in spec.rules})
     checkpoint = _local(spec.checkpoint_path, "checkpoint")
-    source = _local(spec.source.path, "source.path")
+    source = _local(spec.files.path, "source.path")
     if not source.exists():
         raise SetupError(f"{source} — must be a file or a directory of events; got nothing there. Put the events there, or correct source.path.")
 
@@ -140,7 +140,7 @@ def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, r
     layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
     plan = build_plan(
         spec.rules,
-        delay_us=spec.events.delay_us,
+        delay_us=spec.events.order.delay_us,
         slots=layout.slots,
         buckets=layout.buckets,
         lanes=cores if spec.lanes == "auto" else spec.lanes,
@@ -150,7 +150,7 @@ def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, r
         if spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     spark.conf.set("spark.sql.shuffle.partitions", str(layout.slots))  # one partition per slot
-    files = Input(str(source), spec.source.format, spec.source.max_files_per_trigger, spec.finish, spec.events.on_bad_record)
+    files = Input(str(source), spec.files.format, spec.files.max_files_per_trigger, spec.finish, spec.events.on_bad_record)
     rows = match_rows(read_files(spark, plan, files, checkpoint / "manifest.jsonl"), plan, layout.keys, cores)
     sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
     tables = DeltaTables(spark, sink, layout.app_id)

@@ -43,8 +43,8 @@ def main(job: Path) -> int:
     began = time.monotonic()
     spec = read_job(job)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
-    if not Path(spec.source.path).exists():
-        console.print(f"{write_events(Path(spec.source.path)):,} events written to {spec.source.path}")
+    if not Path(spec.files.path).exists():
+        console.print(f"{write_events(Path(spec.files.path)):,} events written to {spec.files.path}")
     shutil.rmtree(spec.sink_path, ignore_errors=True)  # the demo's own output: each time from the start
     spark = build_session(spec.name, spec.spark)
     try:
@@ -80,7 +80,7 @@ def results(spark: SparkSession, spec: JobSpec) -> Table:
 
 def replayed(spec: JobSpec, late: pa.Table) -> pa.Table:
     """The matches that the core alone finds in the job's files without the late events."""
-    events = read_all(Path(spec.source.path), spec.events.schema).events
+    events = read_all(Path(spec.files.path), spec.events.schema).events
     positions = set(zip(late["source"].to_pylist(), late["offset"].to_pylist(), strict=True))
     if positions:
         here = zip(events["@source"].to_pylist(), events["@offset"].to_pylist(), strict=True)

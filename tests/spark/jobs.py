@@ -101,8 +101,8 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
 
 def in_core(spec: JobSpec) -> local.LocalResult:
     """What the core finds in a job's files, one file a batch, in one process."""
-    plan = build_plan(spec.rules, delay_us=spec.events.delay_us)
-    files = sorted(path for path in Path(spec.source.path).iterdir() if path.name[0] != ".")
+    plan = build_plan(spec.rules, delay_us=spec.events.order.delay_us)
+    files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
     return local.run(plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files])
 
 

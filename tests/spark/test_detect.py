@@ -42,7 +42,7 @@ def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
     """The same of the core, where only wanted events move the frontier and nothing says that the input ends."""
     plan = build_plan([replace(rule, merge="detection") for rule in spec.rules], delay_us=delay_us, tie_break="columns")
     local, rows, late = LocalRun(plan), [], 0
-    for path in sorted(Path(spec.source.path).iterdir()):
+    for path in sorted(Path(spec.files.path).iterdir()):
         events = read_events(str(path), "json", spec.events.schema, "").events
         latest = max((time for _, frame in pack(plan, events) for time in frame["@time"].to_pylist()), default=None)
         matches, _, outputs = local.step(events, Progress(latest))

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
-from spark_pace.job_file import FilesSource, JobSpec, check_files, read_job
+from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:
@@ -14,8 +15,22 @@ rules:
 JOB = """name: job
 source: {kind: files, format: json, path: ../events}
 rules: [../rules/rules.yaml]
+sink: {kind: delta, path: "s3://bucket/out"}
+checkpoint: out/_checkpoint
+"""
+KAFKA = """name: job
+source:
+  kind: kafka
+  servers: ${env:BROKERS}
+  topics: [a, b.c]
+  format: json
+  starting_offsets: latest
+  max_offsets_per_trigger: 1000
+  columns: {kind: headers.kind}
+  options: {kafka.security.protocol: SASL_SSL, kafka.ssl.truststore.password: "${env:TRUST}", minPartitions: 4}
+rules: [../rules/rules.yaml]
 sink: {kind: delta, path: out}
-checkpoint: s3://bucket/checkpoint
+checkpoint: out/_checkpoint
 """
 OPERATOR = """events: {schema: "time TIMESTAMP", event_time: time}
 rules:
@@ -35,15 +50,16 @@ def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.trigger_us == "available_now"
     assert (spec.finish, spec.operators, spec.slots, spec.buckets, spec.lanes, spec.spark) == (False, (), None, None, "auto", {})
-    assert (spec.events.delay_us, spec.events.on_bad_record, spec.events.on_operator_error) == (0, "quarantine", "quarantine")
+    assert (spec.events.order, spec.events.source_column, spec.events.heartbeat) == (OrderSpec(), None, None)
+    assert (spec.events.on_bad_record, spec.events.on_operator_error, spec.events.operator_timeout_us) == ("quarantine", "quarantine", 600_000_000)
     assert spec.events.schema == spec.rules[0].schema
 
 
 def test_paths_are_relative_to_the_job_file_and_addresses_stay(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.source == FilesSource("json", str(tmp_path / "events"), None)
-    assert spec.sink_path == str(tmp_path / "jobs" / "out")
-    assert spec.checkpoint_path == "s3://bucket/checkpoint"
+    assert spec.sink_path == "s3://bucket/out"
+    assert spec.checkpoint_path == str(tmp_path / "jobs" / "out" / "_checkpoint")
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -54,9 +70,29 @@ parallelism: {slots: 4, buckets: 8, lanes: 3}
 spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
 """
     spec = read(tmp_path, more)
-    assert (spec.events.delay_us, spec.events.on_bad_record, spec.events.on_operator_error) == (600_000_000, "fail", "fail")
+    assert (spec.events.order, spec.events.on_bad_record, spec.events.on_operator_error) == (OrderSpec(600_000_000), "fail", "fail")
     assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (2_000_000, ("my_rules",), 4, 8, 3)
     assert spec.spark == {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+
+
+def test_kafka_is_read_and_secrets_stay_unresolved(tmp_path: Path) -> None:
+    options = {"kafka.security.protocol": "SASL_SSL", "kafka.ssl.truststore.password": "${env:TRUST}", "minPartitions": "4"}
+    source = KafkaSource("json", "${env:BROKERS}", ("a", "b.c"), "latest", 1000, (("kind", "headers.kind"),), options)
+    assert read(tmp_path, job=KAFKA).source == source
+
+
+def test_the_order_of_events_is_read(tmp_path: Path) -> None:
+    more = """events: {delay: 1 s, ordering: sources, source_column: kind, expected_sources: [n, s], idle_after: 5 min, heartbeat: kind is null,
+  deduplicate_on: [kind, time], operator_timeout: 30 s}
+"""
+    events = read(tmp_path, more).events
+    assert events.order == OrderSpec(1_000_000, True, 300_000_000, ("n", "s"), ("kind", "time"))
+    assert (events.source_column, events.operator_timeout_us) == ("kind", 30_000_000)
+    assert events.heartbeat is not None and events.heartbeat.type == "BOOLEAN"
+
+
+def test_a_partition_of_kafka_is_a_source(tmp_path: Path) -> None:
+    assert read(tmp_path, "events: {ordering: sources}\n", job=KAFKA).events.source_column is None
 
 
 def test_the_job_may_declare_the_events(tmp_path: Path) -> None:

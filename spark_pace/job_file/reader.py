@@ -1,74 +1,32 @@
-"""Job files: where events come from, where matches go, and how the job runs."""
+"""The reader of job files: a job, or every problem of its file and its rule files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeGuard, cast
+from typing import Literal, TypeGuard
 
-from spark_pace.core.rule import EventSchema, Rule
+from spark_pace.core.rule import Rule
 from spark_pace.errors import ConfigError, Problem
-from spark_pace.rules.document import Mapping, Scalar, describe, read_document
+from spark_pace.job_file.events import declared_schema, open_events, read_events
+from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts, resolve
+from spark_pace.job_file.spec import JobSpec, KafkaSource
+from spark_pace.rules.document import Mapping, Scalar, read_document
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.fields import Fields, as_mapping
 from spark_pace.rules.report import Report, quote
 from spark_pace.rules.rule_file import load_rules, read_rules
-from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
-
-OnBad = Literal["quarantine", "fail"]
-Format = Literal["json", "csv", "parquet"]
 
 _REQUIRED = {
     "name": "name: my_job",
-    "source": "source: {kind: files, format: json, path: events}",
+    "source": EXAMPLE,
     "rules": "rules: [rules.yaml]",
     "sink": "sink: {kind: delta, path: out}",
     "checkpoint": "checkpoint: out/_checkpoint",
 }
 _JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
-_EVENT_KEYS = ("delay", "ordering", "on_bad_record", "on_operator_error")
-_EVENT_KEYS_LATER = ("source_column", "expected_sources", "idle_after", "heartbeat", "deduplicate_on")
 _MOST = 10_000
-
-
-@dataclass(frozen=True)
-class FilesSource:
-    """Files in a directory, read in the order of their names."""
-
-    format: Format
-    path: str
-    max_files_per_trigger: int | None
-
-
-@dataclass(frozen=True)
-class Events:
-    """What events look like (as the rules see them too) and how the job treats them."""
-
-    schema: EventSchema
-    delay_us: int
-    on_bad_record: OnBad
-    on_operator_error: OnBad
-
-
-@dataclass(frozen=True)
-class JobSpec:
-    """A checked job file. Its paths are absolute."""
-
-    name: str
-    source: FilesSource
-    events: Events
-    rules: tuple[Rule, ...]
-    sink_path: str
-    checkpoint_path: str
-    trigger_us: int | Literal["available_now"]
-    finish: bool
-    operators: tuple[str, ...]  # modules whose functions `operator:` may name
-    slots: int | None  # None: as many as Spark has cores
-    buckets: int | None
-    lanes: int | Literal["auto"]
-    spark: dict[str, str]
 
 
 def read_job(path: str | Path) -> JobSpec:
@@ -121,25 +79,30 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     for key, example in _REQUIRED.items():
         fields.require(key, example)
     name = fields.text("name", _REQUIRED["name"])
-    source = _read_source(fields, path.parent)
-    schema, treatment = _read_events(fields)
-    rules = read_rules(_rule_paths(fields, path), schema, report)
+    source = read_source(fields, path.parent)
+    section = open_events(fields)
+    declared = declared_schema(section)
+    rules = read_rules(_rule_paths(fields, path), declared, report)
     operators = _read_operators(fields, rules)
     sink = _read_sink(fields, path.parent)
-    checkpoint = fields.text("checkpoint", _REQUIRED["checkpoint"])
+    checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
     finish = _read_finish(fields, trigger)
     slots, buckets, lanes = _read_parallelism(fields)
     settings = _read_settings(fields)
-    if not rules or name is None or source is None or sink is None or checkpoint is None:
+    schema = rules[0].schema if rules else declared
+    events = read_events(section, schema, sources_known=isinstance(source, KafkaSource))
+    if schema is not None:
+        check_source_columns(fields, source, schema)
+    if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
         return None
     return JobSpec(
         name=name.text,
         source=source,
-        events=Events(rules[0].schema, *treatment),
+        events=events,
         rules=rules,
         sink_path=sink,
-        checkpoint_path=_resolve(checkpoint.text, path.parent),
+        checkpoint_path=checkpoint,
         trigger_us=trigger,
         finish=finish,
         operators=operators,
@@ -148,40 +111,6 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         lanes=lanes,
         spark=settings,
     )
-
-
-def _resolve(text: str, folder: Path) -> str:
-    """A path relative to the job file as an absolute one; addresses such as ``s3://…`` are left alone."""
-    return text if "://" in text else str((folder / text).resolve())
-
-
-def _read_source(fields: Fields, folder: Path) -> FilesSource | None:
-    mapping = fields.mapping("source", _REQUIRED["source"])
-    if mapping is None:
-        return None
-    source = Fields(mapping, fields.report, ("kind", "format", "path", "max_files_per_trigger"))
-    for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
-        source.require(key, example)
-    source.choice("kind", ("files",), "files")
-    form = source.choice("format", ("json", "csv", "parquet"), "json")
-    path = source.text("path", "path: events")
-    most = source.whole("max_files_per_trigger", 1, 1_000_000)
-    return FilesSource(cast(Format, form), _resolve(path.text, folder), most) if path else None
-
-
-def _read_events(fields: Fields) -> tuple[EventSchema | None, tuple[int, OnBad, OnBad]]:
-    """The schema, if the job declares it, and the delay and treatment of bad records and operator errors."""
-    mapping = fields.mapping("events", "{delay: 10 min}")
-    if mapping is None:
-        return None, (0, "quarantine", "quarantine")
-    keys = Fields(mapping, fields.report, (*SCHEMA_KEYS, *_EVENT_KEYS), _EVENT_KEYS_LATER)
-    if keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources":
-        fields.report.add(keys.key_place("ordering"), "must be watermark", quote("sources"), "The other ordering is not supported yet.")
-    node = keys.node("delay")
-    delay_us = None if node is None else read_duration(node, fields.report)
-    on_bad_record, on_operator_error = (cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine")) for key in _EVENT_KEYS[2:])
-    schema = read_schema(keys) if any(keys.has(key) for key in SCHEMA_KEYS) else None
-    return schema, (delay_us or 0, on_bad_record, on_operator_error)
 
 
 def _rule_paths(fields: Fields, path: Path) -> list[str]:
@@ -218,7 +147,14 @@ def _read_sink(fields: Fields, folder: Path) -> str | None:
         sink.require(key, example)
     sink.choice("kind", ("delta",), "delta")
     path = sink.text("path", "path: out")
-    return _resolve(path.text, folder) if path else None
+    return resolve(path.text, folder) if path else None
+
+
+def _read_checkpoint(fields: Fields, folder: Path) -> str | None:
+    path = fields.text("checkpoint", _REQUIRED["checkpoint"])
+    if path is not None and "://" in path.text.removeprefix("file://"):
+        fields.report.add(path.place, "must be on a file system that is mounted", quote(path.text), "Mount it, or choose another place.")
+    return resolve(path.text, folder) if path else None
 
 
 def _read_trigger(fields: Fields) -> int | Literal["available_now"]:
@@ -248,12 +184,7 @@ def _read_parallelism(fields: Fields) -> tuple[int | None, int | None, int | Lit
 
 def _read_settings(fields: Fields) -> dict[str, str]:
     mapping = fields.mapping("spark", "{spark.driver.memory: 4g}")
-    settings: dict[str, str] = {}
-    for key, (place, node) in (mapping.entries if mapping else {}).items():
+    for key, (place, _) in (mapping.entries if mapping else {}).items():
         if not key.startswith("spark."):
             fields.report.add(place, 'must be a setting that begins with "spark."', quote(key), "Correct the name.")
-        elif isinstance(node, Scalar) and node.value is not None:
-            settings[key] = node.text
-        else:
-            fields.report.add(node.place, "must be a single value", describe(node), "Write text, a number, true or false.")
-    return settings
+    return read_texts(mapping, fields)

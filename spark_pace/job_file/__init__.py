@@ -1,0 +1,6 @@
+"""Job files: where events come from, where matches go, and how the job runs."""
+
+from spark_pace.job_file.reader import check_files, read_job, rules_in
+from spark_pace.job_file.spec import Events, FilesSource, Format, JobSpec, KafkaFormat, KafkaSource, OnBad
+
+__all__ = ["Events", "FilesSource", "Format", "JobSpec", "KafkaFormat", "KafkaSource", "OnBad", "check_files", "read_job", "rules_in"]

@@ -1,0 +1,111 @@
+"""The section `events` of a job file: what an event looks like, how the stream is put in order, what becomes of bad input."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from spark_pace.core.expr import Expr
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.rule import EventSchema
+from spark_pace.job_file.spec import OPERATOR_TIMEOUT_US, Events, OnBad
+from spark_pace.rules.document import Scalar
+from spark_pace.rules.durations import read_duration
+from spark_pace.rules.expressions import compile_condition
+from spark_pace.rules.fields import Fields
+from spark_pace.rules.pattern import as_expression
+from spark_pace.rules.report import nearest, quote
+from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
+from spark_pace.rules.scopes import EventScope
+
+_OF_SOURCES = ("source_column", "expected_sources", "idle_after")
+_KEYS = ("delay", "ordering", *_OF_SOURCES, "heartbeat", "deduplicate_on", "on_bad_record", "on_operator_error", "operator_timeout")
+
+
+def open_events(fields: Fields) -> Fields | None:
+    """The keys of the section; None where there is none."""
+    mapping = fields.mapping("events", "{delay: 10 min}")
+    return None if mapping is None else Fields(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
+
+
+def declared_schema(keys: Fields | None) -> EventSchema | None:
+    """The schema, if the job declares it."""
+    return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
+
+
+def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_known: bool) -> Events | None:
+    """How the job treats events of this schema.
+
+    Args:
+        keys: the section.
+        schema: of the rules and the job; None where it is reported as wrong: then names cannot be looked up.
+        sources_known: each event's position names its source, as a Kafka partition does; the path of a file does not.
+    """
+    if keys is None:
+        return None if schema is None else Events(schema)
+    by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
+    if not by_source:
+        keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
+    elif not sources_known and not keys.has("source_column"):
+        do = "Add source_column: and the attribute that names an event's source."
+        keys.report.add(keys.key_place("ordering"), "must come with a source_column where events come from files", "none", do)
+    order = OrderSpec(
+        delay_us=_duration(keys, "delay", 0) or 0,
+        by_source=by_source,
+        idle_after_us=_duration(keys, "idle_after", None),
+        expected_sources=_expected(keys),
+        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", schema)),
+    )
+    column = keys.text("source_column", "source_column: device")
+    if column is not None:
+        _is_attribute(keys, column, schema)
+    beat = _heartbeat(keys, schema)
+    on_bad, on_error = (cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine")) for key in ("on_bad_record", "on_operator_error"))
+    timeout_us = _timeout(keys)
+    return None if schema is None else Events(schema, order, column.text if column else None, beat, on_bad, on_error, timeout_us)
+
+
+def _heartbeat(keys: Fields, schema: EventSchema | None) -> Expr | None:
+    node = keys.node("heartbeat")
+    text = None if node is None else as_expression(node, keys.report)
+    return None if text is None or schema is None else compile_condition(text, EventScope(schema), keys.report)
+
+
+def _duration(keys: Fields, key: str, default: int | None) -> int | None:
+    node = keys.node(key)
+    return default if node is None else read_duration(node, keys.report)
+
+
+def _timeout(keys: Fields) -> int:
+    timeout_us = _duration(keys, "operator_timeout", OPERATOR_TIMEOUT_US)
+    if timeout_us == 0:
+        keys.report.add(keys.key_place("operator_timeout"), "must be more than 0", "0", "Give a duration such as 30 s.")
+    return timeout_us or OPERATOR_TIMEOUT_US
+
+
+def _expected(keys: Fields) -> tuple[str, ...]:
+    found: list[str] = []
+    for item in keys.texts("expected_sources", "expected_sources: [north, south]"):
+        if item.text in found:
+            keys.report.add(item.place, "must name a source once", quote(item.text), "Remove one.")
+        else:
+            found.append(item.text)
+    return tuple(found)
+
+
+def _attributes(keys: Fields, key: str, schema: EventSchema | None) -> list[str]:
+    found: list[str] = []
+    for item in keys.texts(key, f"{key}: [id]"):
+        if item.text in found:
+            keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
+        elif _is_attribute(keys, item, schema):
+            found.append(item.text)
+    return found
+
+
+def _is_attribute(keys: Fields, item: Scalar, schema: EventSchema | None) -> bool:
+    if schema is None:
+        return True
+    names = [field.name for field in schema.fields]
+    if item.text not in names:
+        keys.report.add(item.place, "must name an attribute of the events", quote(item.text), nearest(item.text, names))
+    return item.text in names

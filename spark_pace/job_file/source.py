@@ -1,0 +1,138 @@
+"""The section `source` of a job file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, cast
+
+from spark_pace.core.rule import EventSchema
+from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource
+from spark_pace.rules.document import Mapping, Scalar, describe
+from spark_pace.rules.fields import Fields
+from spark_pace.rules.report import nearest, quote
+
+EXAMPLE = "source: {kind: files, format: json, path: events}"
+KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
+
+_FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger")
+_KAFKA_KEYS = ("kind", "format", "servers", "topics", "starting_offsets", "max_offsets_per_trigger", "columns", "options")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# keys of the job file, and what would break exactly once
+_OWN_OPTIONS = {
+    "kafka.bootstrap.servers": "Use servers.",
+    "subscribe": "Use topics.",
+    "subscribepattern": "Name the topics in topics.",
+    "assign": "Name the topics in topics.",
+    "startingoffsets": "Use starting_offsets.",
+    "maxoffsetspertrigger": "Use max_offsets_per_trigger.",
+    "includeheaders": "Name the headers in columns.",
+    "failondataloss": "A record that is gone before it was read must stop the job.",
+}
+
+
+def read_source(fields: Fields, folder: Path) -> FilesSource | KafkaSource | None:
+    """The source; None where it is reported as wrong. A path is relative to `folder`."""
+    mapping = fields.mapping("source", EXAMPLE)
+    if mapping is None:
+        return None
+    kind = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    if isinstance(kind, Scalar) and kind.text == "kafka":
+        return _read_kafka(Fields(mapping, fields.report, _KAFKA_KEYS))
+    return _read_files(Fields(mapping, fields.report, _FILES_KEYS), folder)
+
+
+def _read_files(source: Fields, folder: Path) -> FilesSource | None:
+    for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
+        source.require(key, example)
+    source.choice("kind", ("files", "kafka"), "files")
+    form = source.choice("format", ("json", "csv", "parquet"), "json")
+    path = source.text("path", "path: events")
+    most = source.whole("max_files_per_trigger", 1, 1_000_000)
+    return FilesSource(cast(Format, form), resolve(path.text, folder), most) if path else None
+
+
+def _read_kafka(source: Fields) -> KafkaSource | None:
+    for key, example in (("servers", "servers: localhost:9092"), ("topics", "topics: [events]"), ("format", "format: json")):
+        source.require(key, example)
+    form = source.choice("format", ("json", "csv", "columns"), "json")
+    servers = source.text("servers", "servers: localhost:9092")
+    offsets = source.choice("starting_offsets", ("earliest", "latest"), "earliest")
+    most = source.whole("max_offsets_per_trigger", 1, 1_000_000_000)
+    topics = _read_topics(source)
+    columns = _read_columns(source)
+    if form == "columns" and not source.has("columns"):
+        source.report.add(source.place, 'must have the key "columns", for the attributes are columns of the record', "none", "Add columns: {name: value}.")
+    options = _read_options(source)
+    if servers is None or not topics:
+        return None
+    start = cast(Literal["earliest", "latest"], offsets)
+    return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
+
+
+def _read_topics(source: Fields) -> tuple[str, ...]:
+    topics: list[str] = []
+    for item in source.texts("topics", "topics: [events]"):
+        if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
+            source.report.add(item.place, "must be the name of a topic (letters, digits, dot, _ and -)", quote(item.text), "Correct the name.")
+        elif item.text in topics:
+            source.report.add(item.place, "must name a topic once", quote(item.text), "Remove one.")
+        else:
+            topics.append(item.text)
+    return tuple(topics)
+
+
+def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
+    mapping = source.mapping("columns", "columns: {sent_at: timestamp}")
+    found: list[tuple[str, str]] = []
+    for attribute, (_, node) in (mapping.entries if mapping else {}).items():
+        text = node.text if isinstance(node, Scalar) else ""
+        if text in RECORD_COLUMNS[:-1] or (text.startswith("headers.") and text != "headers."):
+            found.append((attribute, text))
+        else:
+            source.report.add(node.place, "must be a column of the Kafka record", describe(node), f"Use one of: {', '.join(RECORD_COLUMNS)}.")
+    return tuple(found)
+
+
+def _read_options(source: Fields) -> dict[str, str]:
+    mapping = source.mapping("options", "options: {kafka.security.protocol: SASL_SSL}")
+    options = read_texts(mapping, source)
+    for key in options:
+        if key.lower() in _OWN_OPTIONS:
+            assert mapping is not None
+            source.report.add(mapping.entries[key][0], "must be left out", quote(key), _OWN_OPTIONS[key.lower()])
+    return options
+
+
+def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
+    """Single values as texts; others are reported."""
+    found: dict[str, str] = {}
+    for key, (_, node) in (mapping.entries if mapping else {}).items():
+        if isinstance(node, Scalar) and node.value is not None:
+            found[key] = node.text
+        else:
+            fields.report.add(node.place, "must be a single value", describe(node), "Write text, a number, true or false.")
+    return found
+
+
+def check_source_columns(fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema) -> None:
+    """Report attributes under `columns` that the schema lacks, and with ``format: columns`` those that nothing fills."""
+    if not isinstance(source, KafkaSource):
+        return
+    mapping = fields.mapping("source", KAFKA_EXAMPLE)
+    assert mapping is not None
+    names = [field.name for field in schema.fields]
+    for attribute, _ in source.columns:
+        if attribute not in names:
+            columns = mapping.entries["columns"][1]
+            assert isinstance(columns, Mapping)
+            fields.report.add(columns.entries[attribute][0], "must be an attribute of the events", quote(attribute), nearest(attribute, names))
+    missing = [name for name in names if name not in dict(source.columns)]
+    if source.format == "columns" and missing:
+        fields.report.add(mapping.entries["columns"][0], "must fill every attribute of the events", f"none for {', '.join(missing)}", "Add them, or use json.")
+
+
+def resolve(text: str, folder: Path) -> str:
+    """A path relative to the job file as an absolute one; addresses such as ``s3://…`` are left alone."""
+    return text if "://" in text else str((folder / text).resolve())
