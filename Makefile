@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo test lint bench clean distclean
+.PHONY: help setup preflight demo kafka kafka-stop test lint bench clean distclean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,13 +28,23 @@ $(VENV)/.ready: requirements.txt setup.py Makefile | preflight
 	@touch $@
 
 jars/.ready: spark_pace/spark/jars.py requirements.txt | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.jars jars
+	$(BIN)/python -m spark_pace.spark.jars
+	@touch $@
+
+jars/kafka/.ready: spark_pace/spark/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.jars broker
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
 	$(BIN)/python -m examples.flights.demo
 
-test: setup  ## Run every test, lint and types included
+kafka: setup jars/kafka/.ready  ## Start a Kafka broker on this machine (PORT=9092)
+	$(BIN)/python -m examples.kafka.broker start --port $(or $(PORT),9092)
+
+kafka-stop: $(VENV)/.ready  ## Stop it
+	$(BIN)/python -m examples.kafka.broker stop
+
+test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.ready  ## Check style and types

@@ -93,6 +93,13 @@ def test_docker_compose_runs_files_that_exist():
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_docker_compose_has_the_broker_of_the_tests():
+    from spark_pace.spark.jars import KAFKA_VERSION
+
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
+
+
 def scala_of_the_jars() -> str:
     from spark_pace.spark.jars import SCALA
 

@@ -1,0 +1,257 @@
+"""A Kafka broker on this machine, for the demo, the tests and a first try: one node (KRaft) that only this machine can reach.
+
+``make kafka`` starts it in the background, ``make kafka-stop`` ends it; `Broker` is the same for programs. Its jars are
+fetched once into ``jars/kafka`` and need no installation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from spark_pace.errors import SetupError
+from spark_pace.preflight import java_command, require_java
+from spark_pace.spark.jars import BROKER_JARS, local_jars
+
+HOST = "127.0.0.1"
+FOLDER = Path(__file__).parents[2] / "out" / "kafka"
+MEMORY = ("-Xmx512m", "-XX:+UseSerialGC")
+START_SECONDS = 90
+STOP_SECONDS = 30
+_POLL_SECONDS = 0.2
+
+# record times may lie far in the past (a replay): nothing is deleted for its age
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+listeners={listeners},CONTROLLER://{host}:{controller}
+advertised.listeners={listeners}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/data
+log.retention.ms=-1
+log.cleaner.dedupe.buffer.size=4194304
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+"""
+_USERS = """\
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+"""
+_LOGGING = """\
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c{1}: %m%n
+"""
+
+
+class Broker:
+    """One broker with its folder: settings, data, `broker.log` and `broker.pid`.
+
+    Attributes:
+        servers: where clients reach it (``host:port``).
+        secure_servers: where the users given reach it by SASL_PLAINTEXT with the mechanism PLAIN.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None, users: Mapping[str, str] | None = None) -> None:
+        """Choose the ports; nothing is started.
+
+        Args:
+            folder: of this broker; its data stay there.
+            port: where to listen; by default a free one.
+            users: names and passwords for a second, authenticated listener.
+        """
+        self.folder = folder.absolute()
+        self.users = dict(users or {})
+        self._ports = [port or _free_port(), *(_free_port() for _ in range(2))]  # plain, controller, secure
+        self.servers = f"{HOST}:{self._ports[0]}"
+        self.secure_servers = f"{HOST}:{self._ports[2]}"
+
+    @property
+    def pid(self) -> int | None:
+        """The running process, whoever started it."""
+        try:
+            pid = int((self.folder / "broker.pid").read_text(encoding="ascii"))
+            ours = str(self._settings) in psutil.Process(pid).cmdline()  # the number may be another's by now
+        except (OSError, ValueError, psutil.Error):
+            return None
+        return pid if ours else None
+
+    def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            SetupError: Java or the jars are missing, the port is taken, or it does not come up.
+        """
+        require_java()
+        if not local_jars(BROKER_JARS):
+            raise SetupError(f"{BROKER_JARS} — must hold the broker's jars; got none. Run `make kafka`, which fetches them.")
+        if self.pid:
+            raise SetupError(f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first.")
+        _require_free(self._ports[0])
+        self._configure()
+        with open(self.folder / "broker.log", "ab") as log:
+            process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        (self.folder / "broker.pid").write_text(str(process.pid), encoding="ascii")
+        self._wait_until_ready(process)
+
+    def stop(self) -> None:
+        """End it in good order; nothing happens if it does not run."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would (``kill -9``)."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Start it again, if need be after a stop, on the same ports and data."""
+        self.stop()
+        self.start()
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic and wait until its partitions can be written."""
+        with self._admin() as admin:
+            admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True)
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Give a topic so many more partitions."""
+        with self._admin() as admin:
+            now = len(admin.describe_topics([name])[0]["partitions"])
+            admin.create_partitions({name: now + partitions})
+            admin.wait_for_topics([name])
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _admin(self) -> KafkaAdminClient:
+        return KafkaAdminClient(bootstrap_servers=self.servers)
+
+    def _java(self, *arguments: str) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
+        return [str(java_command()), *MEMORY, logging, "-cp", f"{BROKER_JARS}/*", *arguments, str(self._settings)]
+
+    def _configure(self) -> None:
+        plain, controller, secure = self._ports
+        listeners = f"PLAINTEXT://{HOST}:{plain}" + (f",SASL_PLAINTEXT://{HOST}:{secure}" if self.users else "")
+        text = _PROPERTIES.format(host=HOST, controller=controller, listeners=listeners, folder=self.folder)
+        if self.users:
+            text += _USERS.format(users=" ".join(f'user_{name}="{password}"' for name, password in self.users.items()))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._settings.write_text(text, encoding="utf-8")
+        (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
+        if not (self.folder / "data" / "meta.properties").exists():
+            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c")
+            answer = subprocess.run(command, capture_output=True, text=True, check=False)
+            if answer.returncode:
+                raise SetupError(f"{self.folder} — must take a broker's data; got: {_last_line(answer.stdout + answer.stderr)}. Give another folder.")
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + START_SECONDS
+        while process.poll() is None and time.monotonic() < until:
+            if self._answers():
+                return
+            try:
+                process.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+        self.kill()
+        log = self.folder / "broker.log"
+        got = _last_line(log.read_text(encoding="utf-8", errors="replace"))
+        raise SetupError(f"broker — must answer at {self.servers} within {START_SECONDS} s; got: {got}. See {log}.")
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection((HOST, self._ports[0]), timeout=1).close()
+            with self._admin() as admin:
+                return bool(admin.describe_cluster()["brokers"])
+        except (OSError, KafkaError):
+            return False
+
+    def _end(self, number: signal.Signals) -> None:
+        pid = self.pid
+        if pid:
+            process = psutil.Process(pid)
+            process.send_signal(number)
+            try:
+                process.wait(STOP_SECONDS)
+            except psutil.TimeoutExpired:
+                process.kill()
+                process.wait()
+        (self.folder / "broker.pid").unlink(missing_ok=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        return int(free.getsockname()[1])
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: connections that have ended are no hindrance
+        try:
+            taken.bind((HOST, port))
+        except OSError:
+            raise SetupError(f"port {port} — must be free for the broker; got one in use. Stop what listens there, or give another port.") from None
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+def main() -> int:
+    """``start [--port N]`` or ``stop``; starting what runs already is no error."""
+    parser = argparse.ArgumentParser(description="A Kafka broker on this machine.")
+    parser.add_argument("command", choices=("start", "stop"))
+    parser.add_argument("--port", type=int, default=9092)
+    arguments = parser.parse_args()
+    broker = Broker(FOLDER, arguments.port)
+    running = broker.pid
+    try:
+        if arguments.command == "stop":
+            broker.stop()
+            print("stopped" if running else "no broker runs")
+        else:
+            if not running:
+                broker.start()
+            print(f"Kafka answers at {_address(broker)} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop")
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _address(broker: Broker) -> str:
+    """Where the running broker listens; it may have been started on another port than this one would be."""
+    text = (broker.folder / "server.properties").read_text(encoding="utf-8")
+    return text.split("listeners=PLAINTEXT://")[1].split(",")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
