@@ -12,7 +12,7 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.keys import key_texts
-from spark_pace.core.plan import Plan, RulePlan, bits_column, bucket_of
+from spark_pace.core.plan import Plan, RulePlan, bits_column, bucket_of, key_column_of
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,17 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
         events: ``@time, @source, @offset`` and the schema's attributes, in any order.
 
     Returns:
-        (slot, frame) for each slot that needs any: ``@time, @source, @offset, @home``, predicate bits,
-        key texts and the attributes its rules use.
+        (slot, frame) for each slot that needs any: ``@time, @source, @offset, @home``, bits, key texts and the attributes its rules use.
     """
     if not events.num_rows:
         return []
     columns = EventColumns(events)
     held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    member = {rule.index: stream_member(rule, held.__getitem__, events.num_rows) for rule in plan.rules}
-    full = _with_bits(events, held)
-    for number, names in enumerate(plan.keys):
-        full = with_column(full, f"@key{number}", key_texts(names, [array(events, name) for name in names]))
-    buckets = {number: _buckets(full, number, plan.buckets) for number in range(len(plan.keys))}
+    member = [stream_member(rule, held.__getitem__, events.num_rows) for rule in plan.rules]
+    full = _with_bits(events, [*held, *member])
+    for names in plan.keys:
+        full = with_column(full, key_column_of(names), key_texts(names, [array(events, name) for name in names]))
+    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.keys)}
     return _slot_frames(plan, full, member, buckets)
 
 
@@ -71,10 +70,10 @@ def stream_member(rule: RulePlan, held: Callable[[int], Bools], rows: int) -> Bo
 
 
 def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
-    """The events with every predicate as one bit."""
+    """The events with each of `held` as one bit."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
-    for predicate, holds in enumerate(held):
-        name, bit = bits_column(predicate)
+    for number, holds in enumerate(held):
+        name, bit = bits_column(number)
         word = words.setdefault(name, np.zeros(len(holds), np.uint64))
         word |= holds.astype(np.uint64) << np.uint64(bit)
     for name, word in words.items():
@@ -82,14 +81,14 @@ def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
     return events
 
 
-def _buckets(events: pa.Table, number: int, buckets: int) -> npt.NDArray[np.int64]:
-    keys = array(events, f"@key{number}")
+def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.int64]:
+    keys = array(events, key_column)
     of_key = np.array([bucket_of(text, buckets) for text in keys.dictionary.to_pylist()], np.int64)
     return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
 def _slot_frames(
-    plan: Plan, events: pa.Table, member: dict[int, Bools], buckets: dict[int, npt.NDArray[np.int64]]
+    plan: Plan, events: pa.Table, member: list[Bools], buckets: dict[str, npt.NDArray[np.int64]]
 ) -> list[tuple[int, pa.Table]]:
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
@@ -99,7 +98,7 @@ def _slot_frames(
             rule = plan.rules[unit.rule]
             mine = member[unit.rule]
             if rule.key_column is not None and plan.buckets > 1:
-                mine = mine & (buckets[int(rule.key_column[4:])] == unit.bucket)
+                mine = mine & (buckets[rule.key_column] == unit.bucket)
             wanted |= mine
         if wanted.any():
             frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
@@ -111,7 +110,7 @@ def _slot_frames(
 def slot_columns(plan: Plan, slot: int) -> list[str]:
     """The columns of a slot's frames."""
     rules = [plan.rules[index] for index in dict.fromkeys(unit.rule for unit in plan.units[slot])]
-    bits = dict.fromkeys(bits_column(predicate)[0] for predicate in range(len(plan.predicates)))
+    bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
     keys = dict.fromkeys(rule.key_column for rule in rules if rule.key_column is not None)
     used = {name for rule in rules for name in rule.columns} | set(plan.ties)
     attributes = [field.name for field in plan.schema.fields if field.name in used]

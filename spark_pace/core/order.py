@@ -5,7 +5,7 @@ Sources: semantics, section 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -82,11 +82,17 @@ class Order:
         frontier_us: events below it are out; it never moves back.
         max_time_us: the greatest event time seen.
         pending: events at or above the frontier, in no order; None where there are none.
+        sources: the greatest event time of each source.
+        first_us: the least event time that a source has reported.
+        recent: what repeats are told by; None where there is nothing.
     """
 
     frontier_us: int = NO_FRONTIER
     max_time_us: int = NO_FRONTIER
     pending: pa.Table | None = None
+    sources: dict[str, int] = field(default_factory=dict)
+    first_us: int = UNKNOWN_TIME
+    recent: pa.Table | None = None
 
     def advance(
         self, frames: list[pa.Table], progress: Progress, delay_us: int, ties: tuple[str, ...]

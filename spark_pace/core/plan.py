@@ -6,12 +6,14 @@ A plan is made once, never changes, and is shared by every part; it pickles.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from spark_pace.core.columns import BITS, KEYS, OFFSET, SOURCE
 from spark_pace.core.expr import Aggregate, Column, Expr, walk
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.parts import fingerprint, rule_parts
 from spark_pace.core.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.core.spans import CLOSE_BIT, OPEN_BIT
 
@@ -30,6 +32,8 @@ class RulePlan:
         takes_all: every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the key's text; None without `partition_by`.
+        fingerprint: of what the rule means.
+        since: the batch whose events were the first of the rule's stream.
     """
 
     index: int
@@ -39,6 +43,21 @@ class RulePlan:
     takes_all: bool
     columns: tuple[str, ...]
     key_column: str | None
+    fingerprint: str
+    since: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rule is worked on.
+
+    Attributes:
+        slots: the slot of each of its key buckets.
+        since: the batch whose events were the first of the rule's stream.
+    """
+
+    slots: tuple[int, ...]
+    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,8 +75,10 @@ class Plan:
     Attributes:
         schema: what an event looks like.
         rules: the rules, in the order of the files.
-        predicates: distinct predicates over one event; number p is bit ``p % 64`` of column ``@bits{p // 64}``.
-        keys: distinct `partition_by`; number i is column ``@key{i}``.
+        predicates: distinct predicates over one event.
+        bit_names: what each bit of the words ``@bits`` stands for: every predicate, then every rule's stream;
+            number n is bit ``n % 64`` of column ``@bits{n // 64}``.
+        keys: distinct `partition_by`.
         units: for each slot its units.
         buckets: into how many buckets a rule's keys go.
         lanes: into how many lanes a unit's work of a batch is cut at the most.
@@ -70,6 +91,7 @@ class Plan:
     schema: EventSchema
     rules: tuple[RulePlan, ...]
     predicates: tuple[Expr, ...]
+    bit_names: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
     units: tuple[tuple[Unit, ...], ...]
     buckets: int
@@ -89,6 +111,10 @@ class Plan:
         """All columns that order events of one event time."""
         return (*self.ties, SOURCE, OFFSET)
 
+    def member_bit(self, rule: RulePlan) -> int:
+        """The number of the bit that says whether an event belongs to the rule's stream."""
+        return len(self.predicates) + rule.index
+
 
 def build_plan(
     rules: Iterable[Rule],
@@ -100,6 +126,7 @@ def build_plan(
     lane_rows: int = 4096,
     on_operator_error: Literal["quarantine", "fail"] = "quarantine",
     tie_break: TieBreak = "position",
+    places: Mapping[str, Place] | None = None,
 ) -> Plan:
     """Make rules ready to run.
 
@@ -113,28 +140,57 @@ def build_plan(
         on_operator_error: quarantine a selection that a Python operator fails on, or stop.
         tie_break: what orders events of one event time where the schema has no `tie_break`:
             their position (source, offset), or all their columns.
-
-    Returns:
-        The plan.
+        places: of each rule, by its name; by default the rules are dealt out to the slots.
     """
     rules = tuple(rules)
     schema = rules[0].schema
+    every = tuple(field.name for field in schema.fields) if tie_break == "columns" else ()
+    ties = schema.tie_break or every
+    places = places if places is not None else dealt_out(rules, slots, buckets)
     predicates: dict[Expr, int] = {}
-    keys: dict[tuple[str, ...], int] = {}
-    ties = schema.tie_break
-    if not ties and tie_break == "columns":
-        ties = tuple(field.name for field in schema.fields)
-    plans = tuple(_rule_plan(index, rule, predicates, keys, ties) for index, rule in enumerate(rules))
-    units = [Unit(plan.index, b) for plan in plans for b in range(buckets if plan.key_column else 1)]
+    plans = tuple(_rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules))
+    names = (*map(to_text, predicates), *(f"rule {plan.rule.name} since {plan.since}" for plan in plans))
+    keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     return Plan(
-        schema, plans, tuple(predicates), tuple(keys), tuple(tuple(units[s::slots]) for s in range(slots)),
+        schema, plans, tuple(predicates), names, keys, _units(plans, places, slots),
         buckets, lanes, lane_rows, delay_us, ties, on_operator_error,
     )  # fmt: skip
 
 
-def _rule_plan(
-    index: int, rule: Rule, predicates: dict[Expr, int], keys: dict[tuple[str, ...], int], ties: tuple[str, ...]
-) -> RulePlan:
+def _units(plans: Sequence[RulePlan], places: Mapping[str, Place], slots: int) -> tuple[tuple[Unit, ...], ...]:
+    units: list[list[Unit]] = [[] for _ in range(slots)]
+    for plan in plans:
+        for bucket, slot in enumerate(places[plan.rule.name].slots):
+            units[slot].append(Unit(plan.index, bucket))
+    return tuple(map(tuple, units))
+
+
+def dealt_out(rules: Sequence[Rule], slots: int, buckets: int, kept: Mapping[str, Place] | None = None, since: int = 0) -> dict[str, Place]:
+    """A place for every rule: the units of each go to the slots that have the fewest.
+
+    Args:
+        rules: the rules.
+        slots: how many slots there are.
+        buckets: key buckets of each rule with `partition_by`.
+        kept: places that are taken; their rules stay where they are.
+        since: the batch whose events are the first of those that have no place yet.
+    """
+    places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
+    load = [0] * slots
+    for place in places.values():
+        for slot in place.slots:
+            load[slot] += 1
+    for rule in rules:
+        if rule.name not in places:
+            taken = []
+            for _ in range(buckets if rule.partition_by else 1):
+                taken.append(load.index(min(load)))
+                load[taken[-1]] += 1
+            places[rule.name] = Place(tuple(taken), since)
+    return places
+
+
+def _rule_plan(index: int, rule: Rule, predicates: dict[Expr, int], ties: tuple[str, ...], since: int) -> RulePlan:
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
@@ -143,12 +199,16 @@ def _rule_plan(
         bits += [(bit, number(c.predicate)) for bit, c in enumerate(rule.pattern.components)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
-    key_column = None
-    if rule.partition_by:
-        key_column = f"{KEYS}{keys.setdefault(rule.partition_by, len(keys))}"
+    key_column = key_column_of(rule.partition_by) if rule.partition_by else None
     filter_bit = None if rule.filter is None else number(rule.filter)
     columns = _needed(rule, ties)
-    return RulePlan(index, rule, filter_bit, tuple(bits), _takes_all(rule), columns, key_column)
+    meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
+    return RulePlan(index, rule, filter_bit, tuple(bits), _takes_all(rule), columns, key_column, meaning, since)
+
+
+def key_column_of(names: Sequence[str]) -> str:
+    """The column with the text of the key that these attributes make: the same in every plan."""
+    return KEYS + ",".join(name.replace("%", "%25").replace(",", "%2C") for name in names)
 
 
 def _takes_all(rule: Rule) -> bool:
@@ -172,9 +232,9 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in used)
 
 
-def bits_column(predicate: int) -> tuple[str, int]:
-    """The column and the bit of a predicate."""
-    return f"{BITS}{predicate // 64}", predicate % 64
+def bits_column(number: int) -> tuple[str, int]:
+    """The column and the bit in its words of what has this number in `Plan.bit_names`."""
+    return f"{BITS}{number // 64}", number % 64
 
 
 def bucket_of(key: str, buckets: int) -> int:

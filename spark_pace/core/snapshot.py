@@ -1,20 +1,27 @@
-"""A slot's state as bytes: a versioned parcel of Arrow tables."""
+"""A slot's state as bytes: a versioned parcel of Arrow tables.
+
+It may be loaded by a plan with other rules. What was kept for a rule that is still there is kept as it is, what was
+kept for others is dropped, and a rule that is new begins with the events read from then on.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints, array, numbers
+from spark_pace.core.columns import BITS, KEYS, Ints, array, numbers
+from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.intake import slot_columns
 from spark_pace.core.order import Order
-from spark_pace.core.plan import Plan
-from spark_pace.core.unit import UnitState
+from spark_pace.core.plan import Plan, RulePlan, Unit, bits_column
+from spark_pace.core.unit import UnitState, new_unit
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
@@ -24,15 +31,19 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables = [order.pending if order.pending is not None else _nothing()]
+    tables = [_table(order.pending), _table(order.recent)]
     for state in states:
         keys = {"key": state.keys, "next_seq": state.next_seq, "next_selection": state.next_selection}
-        tables += [pa.table(keys), state.carry if state.carry is not None else _nothing()]
+        tables += [pa.table(keys), _table(state.carry)]
     header = {
         "format_version": FORMAT_VERSION,
-        "units": _unit_names(plan, slot),
+        "buckets": plan.buckets,
+        "bits": plan.bit_names,
+        "units": [_identity(plan, unit) for unit in plan.units[slot]],
         "frontier_us": order.frontier_us,
         "max_time_us": order.max_time_us,
+        "first_us": order.first_us,
+        "sources": order.sources,
     }
     parcel = encode_parcel(header, tables)
     if len(parcel) > MOST_BYTES:
@@ -44,10 +55,10 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
 
 
 def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
-    """The state of these bytes.
+    """The state of these bytes, for the rules of the plan.
 
     Raises:
-        StateError: they are damaged, of another format version, or of other rules.
+        StateError: they are damaged, of another format version, or of rules that have since changed or moved.
     """
     try:
         header, tables = decode_parcel(parcel)
@@ -56,35 +67,104 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
             f"state of slot {slot} — must be a snapshot of this program; got damaged bytes ({error}). "
             "Start again with a new checkpoint."
         ) from error
-    _check(plan, slot, header)
-    order = Order(header["frontier_us"], header["max_time_us"], _some(tables[0]))
-    states = [
-        UnitState(_some(carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection"))
-        for keys, carry in zip(tables[1::2], tables[2::2], strict=True)
-    ]
-    return order, states
-
-
-def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         raise StateError(
             f"state of slot {slot} — must have format version {FORMAT_VERSION}; got {version}. "
             "Start again with a new checkpoint, or with the version that wrote it."
         )
-    if header["units"] != _unit_names(plan, slot):
-        raise StateError(
-            f"state of slot {slot} — must be of the rules {_unit_names(plan, slot)}; got {header['units']}. "
-            "Use a new checkpoint for changed rules."
-        )
+    _check(plan, slot, header)
+    pending, recent, *of_units = tables
+    order = Order(
+        header["frontier_us"],
+        header["max_time_us"],
+        _pending(plan, slot, header["bits"], pending),
+        header["sources"],
+        header["first_us"],
+        _some(recent),
+    )
+    stored = {
+        (unit["rule"], unit["since"], unit["bucket"]): (keys, carry)
+        for unit, keys, carry in zip(header["units"], of_units[::2], of_units[1::2], strict=True)
+    }
+    return order, [_state(plan.rules[unit.rule], stored.get(_key(plan, unit))) for unit in plan.units[slot]]
 
 
-def _unit_names(plan: Plan, slot: int) -> list[str]:
-    return [f"{plan.rules[unit.rule].rule.name}/{unit.bucket}" for unit in plan.units[slot]]
+def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
+    rule = plan.rules[unit.rule]
+    return {"rule": rule.rule.name, "since": rule.since, "bucket": unit.bucket, "fingerprint": rule.fingerprint}
 
 
-def _nothing() -> pa.Table:
-    return pa.table({})
+def _key(plan: Plan, unit: Unit) -> tuple[str, int, int]:
+    rule = plan.rules[unit.rule]
+    return rule.rule.name, rule.since, unit.bucket
+
+
+def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
+    """What is kept for a rule of the plan must be this rule's, and must be where the plan looks for it."""
+    here = {_key(plan, unit) for unit in plan.units[slot]}
+    rules = {(rule.rule.name, rule.since): rule for rule in plan.rules}
+    for unit in header["units"]:
+        rule = rules.get((unit["rule"], unit["since"]))
+        if rule is None:
+            continue
+        if rule.fingerprint != unit["fingerprint"]:
+            raise StateError(f"state of slot {slot} — must be of the rules as they are; got another rule {unit['rule']}. Restore it, or give it a new name.")
+        if header["buckets"] != plan.buckets or (unit["rule"], unit["since"], unit["bucket"]) not in here:
+            raise StateError(
+                f"state of slot {slot} — must be of the rules that the slot has; got bucket {unit['bucket']} of {header['buckets']} "
+                f"of {unit['rule']}, which has moved. Restore the slots and the order of the rules, or start again with a new checkpoint."
+            )
+
+
+def _state(rule: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
+    if stored is None:
+        return new_unit(rule)
+    keys, carry = stored
+    return UnitState(_carry(rule, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection"))
+
+
+def _carry(rule: RulePlan, carry: pa.Table) -> pa.Table | None:
+    """The rule's attributes stand in the schema's order, whatever that was when the events were kept."""
+    attributes = iter(rule.columns)
+    return _some(carry.select([name if name.startswith("@") else next(attributes) for name in carry.column_names]))
+
+
+def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> pa.Table | None:
+    """The events that wait, as frames of this plan have them; to rules that are new none of them belongs."""
+    if not pending.num_columns:
+        return None
+    names = slot_columns(plan, slot)
+    bits = _renumbered(pending, bit_names, plan.bit_names)
+    types = {field.name: ARROW_TYPES[field.type] for field in plan.schema.fields}
+    columns = []
+    for name in names:
+        if name.startswith(BITS):
+            columns.append(pa.array(bits[name]))
+        elif name in pending.column_names and types.get(name) in (None, pending.schema.field(name).type):
+            columns.append(array(pending, name))
+        elif name.startswith(KEYS):
+            columns.append(pa.DictionaryArray.from_arrays(pa.array(np.zeros(pending.num_rows, np.int32)), pa.array([""])))
+        else:
+            columns.append(pa.nulls(pending.num_rows, types[name]))
+    return pa.table(columns, names)
+
+
+def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict[str, npt.NDArray[np.uint64]]:
+    """The words of bits by the new numbers; what was not known before holds of no event."""
+    place = {name: number for number, name in enumerate(old)}
+    words: dict[str, npt.NDArray[np.uint64]] = {}
+    for number, name in enumerate(new):
+        column, bit = bits_column(number)
+        word = words.setdefault(column, np.zeros(pending.num_rows, np.uint64))
+        if name in place:
+            old_column, old_bit = bits_column(place[name])
+            word |= ((numbers(pending, old_column) >> np.uint64(old_bit)) & np.uint64(1)) << np.uint64(bit)
+    return words
+
+
+def _table(table: pa.Table | None) -> pa.Table:
+    return table if table is not None else pa.table({})
 
 
 def _some(table: pa.Table) -> pa.Table | None:

@@ -30,7 +30,6 @@ from spark_pace.core.columns import (
     with_column,
 )
 from spark_pace.core.evaluate import is_free
-from spark_pace.core.intake import stream_member
 from spark_pace.core.lanes import Lane
 from spark_pace.core.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.rule import PredicateSpan
@@ -135,18 +134,18 @@ _SPLITTERS = {"free": split_free, "chained": split_chained, "earliest": split_ea
 
 
 def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
-    """The events of the unit's stream, with `@mask` instead of predicate bits."""
+    """The events of the unit's stream, with `@mask` instead of the bits."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
 
-    def held(predicate: int) -> Bools:
-        name, bit = bits_column(predicate)
+    def held(number: int) -> Bools:
+        name, bit = bits_column(number)
         word = words.setdefault(name, numbers(released, name))
         return ((word >> np.uint64(bit)) & np.uint64(1)).astype(np.bool_)  # type: ignore[no-any-return]
 
     mask = np.zeros(released.num_rows, np.uint16)
     for bit, predicate in rule.bits:
         mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
-    mine = stream_member(rule, held, released.num_rows)
+    mine = held(plan.member_bit(rule))
     if rule.key_column is not None:
         mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
     names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]

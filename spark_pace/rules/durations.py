@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import re
 
+from spark_pace.core.durations import UNITS_US
 from spark_pace.core.rule import Within
 from spark_pace.rules.document import Node, Scalar, describe
 from spark_pace.rules.report import Report
 
-UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
 
@@ -55,11 +48,3 @@ def _bounded_events(node: Node, report: Report, amount: int) -> Within | None:
         return Within(events=amount)
     report.add(node.place, f"must be from 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
     return None
-
-
-def show_duration(time_us: int) -> str:
-    """Microseconds in the largest unit that is whole, as a rule file writes it."""
-    for unit in reversed(UNITS_US):
-        if time_us % UNITS_US[unit] == 0:
-            return f"{time_us // UNITS_US[unit]} {unit}"
-    return f"{time_us} us"

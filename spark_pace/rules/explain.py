@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spark_pace.core.durations import show_duration, show_length
+from spark_pace.core.expr.render import to_text
 from spark_pace.core.release import must_wait
-from spark_pace.core.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span, Within
-from spark_pace.rules.durations import show_duration
-from spark_pace.rules.render import to_text
+from spark_pace.core.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
 
 
 def explain(rule: Rule) -> tuple[str, ...]:
@@ -135,8 +135,3 @@ def _order(rule: Rule) -> str:
     if must_wait(rule):
         return f"{by}; a match waits until every earlier selection is resolved"
     return f"{by}; a match waits for nothing"
-
-
-def show_length(within: Within) -> str:
-    """A window's length as a rule file writes it."""
-    return f"{within.events} events" if within.events is not None else show_duration(within.time_us or 0)

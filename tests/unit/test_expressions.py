@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, conjunction, evaluate, evaluate_mask, walk
+from spark_pace.core.expr.render import to_text
 from spark_pace.rules import to_spark_sql
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.expressions import compile_condition, compile_conjuncts, compile_value
-from spark_pace.rules.render import to_text
 from spark_pace.rules.report import Place, Report
 from spark_pace.rules.scopes import EventScope, MatchScope
 from tests.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.core.durations import show_duration
 from spark_pace.core.expr import Column
+from spark_pace.core.expr.render import to_text
 from spark_pace.core.rule import Context, CountSpan, EventSchema, Field, GridSpan, PredicateSpan, Rule, Within
 from spark_pace.errors import RuleError
 from spark_pace.job_file import read_job
 from spark_pace.rules import explain, load_rules
-from spark_pace.rules.durations import show_duration
 from spark_pace.rules.functions import FUNCTIONS
-from spark_pace.rules.render import to_text
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.intake import pack
 from spark_pace.core.order import Progress
 from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.rule import Rule
 from spark_pace.core.splitter import SlotSplitter
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
@@ -26,10 +27,17 @@ rules:
 """
 
 
-def plan_of(directory: Path, name: str = "pair") -> Plan:
-    path = directory / f"{name}.yaml"
-    path.write_text(RULES.replace("NAME", name), encoding="utf-8")
-    return build_plan(load_rules(path), delay_us=0)
+def rules_of(directory: Path, *names: str, within: str = "10 s") -> list[Rule]:
+    rules = []
+    for name in names:
+        path = directory / f"{name}.yaml"
+        path.write_text(RULES.replace("NAME", name).replace("10 s", within), encoding="utf-8")
+        rules += load_rules(path)
+    return rules
+
+
+def plan_of(directory: Path, *names: str, within: str = "10 s", slots: int = 1) -> Plan:
+    return build_plan(rules_of(directory, *(names or ("pair",)), within=within), delay_us=0, slots=slots)
 
 
 def batch(seconds: range, kind: str) -> pa.Table:
@@ -60,10 +68,10 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     splitter = SlotSplitter(plan, 0)
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
-    _, (pending, keys, carry) = decode_parcel(splitter.snapshot())
+    _, (pending, _, keys, carry) = decode_parcel(splitter.snapshot())
     assert (pending.num_rows, keys.num_rows) == (1, 1999)  # the newest event waits: its time may not be complete
     assert carry.num_rows == 10
-    assert len(carry["@key0"].chunk(0).dictionary) == 10
+    assert len(carry["@key:user"].chunk(0).dictionary) == 10
 
 
 def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,14 +79,22 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(snapshot, "FORMAT_VERSION", 0)
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
-    with pytest.raises(StateError, match=r"state of slot 0 — must have format version 1; got 0\. Start again"):
+    with pytest.raises(StateError, match=r"state of slot 0 — must have format version 2; got 0\. Start again"):
         SlotSplitter(plan, 0, old)
 
 
-def test_state_of_other_rules_is_refused(tmp_path: Path) -> None:
-    saved = SlotSplitter(plan_of(tmp_path, "other"), 0).snapshot()
-    with pytest.raises(StateError, match=r"must be of the rules \['pair/0'\]; got \['other/0'\]"):
-        SlotSplitter(plan_of(tmp_path), 0, saved)
+def test_state_of_a_rule_that_has_changed_is_refused(tmp_path: Path) -> None:
+    saved = SlotSplitter(plan_of(tmp_path), 0).snapshot()
+    changed = plan_of(tmp_path, within="11 s")
+    with pytest.raises(StateError, match=r"must be of the rules as they are; got another rule pair\. Restore it"):
+        SlotSplitter(changed, 0, saved)
+
+
+def test_state_that_other_slots_would_have_to_take_is_refused(tmp_path: Path) -> None:
+    saved = SlotSplitter(plan_of(tmp_path), 0).snapshot()
+    moved = plan_of(tmp_path, "first", "pair", slots=2)
+    with pytest.raises(StateError, match=r"got bucket 0 of 1 of pair, which has moved\."):
+        SlotSplitter(moved, 0, saved)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x00\x00\x00\x05nope!", encode_parcel({"x": 1}, [])[:-2]])
