@@ -36,8 +36,12 @@ class Summary:
     """What one run of a job did; an earlier run on the same checkpoint is not counted.
 
     Attributes:
-        events: records read that are events.
+        records: all that was read: events, late events, bad records, heartbeats and repeats.
+        events: those on time and new, wanted by a rule or not.
         late: events below the frontier.
+        bad_records: records that are no events.
+        heartbeats: records that only tell how far their source is.
+        repeats: events equal to one before them.
         quarantined: bad records and failed selections.
         matches: of each rule; 0 where it found none.
         batches: how many were written.
@@ -48,8 +52,12 @@ class Summary:
     """
 
     matches: dict[str, int]
+    records: int = 0
     events: int = 0
     late: int = 0
+    bad_records: int = 0
+    heartbeats: int = 0
+    repeats: int = 0
     quarantined: int = 0
     batches: int = 0
     seconds: float = 0.0
@@ -59,8 +67,12 @@ class Summary:
 
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
+        self.records += report.records
         self.events += report.events
         self.late += report.late
+        self.bad_records += report.bad_records
+        self.heartbeats += report.heartbeats
+        self.repeats += report.repeats
         self.quarantined += report.quarantined
         for rule, count in report.matches.items():
             self.matches[rule] += count
@@ -140,7 +152,9 @@ def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, r
     layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
     plan = build_plan(
         spec.rules,
-        delay_us=spec.events.order.delay_us,
+        order=spec.events.order,
+        source_column=spec.events.source_column,
+        heartbeat=spec.events.heartbeat,
         slots=layout.slots,
         buckets=layout.buckets,
         lanes=cores if spec.lanes == "auto" else spec.lanes,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from spark_pace.core.local import LocalResult, run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, Problem
@@ -38,7 +39,7 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     read = table_events(table, rules[0].schema, "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
-    plan = build_plan(tuple(rules), delay_us=0, tie_break="columns")
+    plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
     return run(plan, [read.events])
 
 
@@ -51,7 +52,7 @@ def replay_files(rules: Sequence[Rule], path: Path) -> Replayed:
         ConfigError: there is no such file, or its name does not say what it is.
     """
     read = read_all(path, rules[0].schema)
-    plan = build_plan(tuple(rules), delay_us=0)
+    plan = build_plan(tuple(rules), order=OrderSpec())
     return Replayed(run(plan, [read.events]), read.bad, read.read_rows)
 
 

@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake import pack
 from spark_pace.core.merger import merge
 from spark_pace.core.operator import operate
-from spark_pace.core.order import Progress
+from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import Plan
+from spark_pace.core.sift import sift
 from spark_pace.core.splitter import SlotSplitter
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one batch gave."""
+    """What one batch gave; the frontier is that of every slot."""
 
     matches: pa.Table
     failed: pa.Table
     late: list[pa.Table]
+    counts: Counter[str]
+    frontier_us: int
 
 
 def drive(plan: Plan, batches: Sequence[pa.Table], *, finish: bool, parts: int = 1) -> Iterator[Step]:
-    """Run the batches, packing each in `parts` pieces, as several tasks would."""
+    """Run the batches, reading each in `parts` pieces, as several tasks would."""
     snapshots: list[bytes | None] = [None] * plan.slots
     next_out_seq: dict[str, int] = {}
+    frontier_us = NO_FRONTIER
     for table in [*batches, None] if finish else list(batches):
+        sifted = [sift(plan, piece, frontier_us) for piece in ([] if table is None else pieces(table, parts))]
         frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
-        for piece in [] if table is None else pieces(table, parts):
-            for slot, frame in pack(plan, piece):
+        for part in sifted:
+            for slot, frame in pack(plan, part.events):
                 frames[slot].append(frame)
-        latest = None if table is None or not table.num_rows else pc.max(table["@time"]).as_py()
-        results, late = [], []
+        progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
+        results, frontiers = [], []
+        counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot])
-            output = splitter.step(frames[slot], Progress(latest, finish=table is None))
+            output = splitter.step(frames[slot], progress)
+            assert output.late is None, "the intake has taken the late events out"
             snapshots[slot] = splitter.snapshot()
+            frontiers.append(splitter.frontier_us)
             results += [operate(plan, lane) for lane in output.lanes]
-            late += [output.late] if output.late is not None else []
+        assert len(set(frontiers)) == 1, "every slot has the same frontier"
+        frontier_us = frontiers[0]
+        for part in sifted:
+            counts.update(events=part.events.num_rows, late=part.late.num_rows, heartbeats=part.heartbeats)
         merged = merge(plan, results, next_out_seq)
         next_out_seq = merged.next_out_seq
-        yield Step(merged.matches, merged.failed, late)
+        yield Step(merged.matches, merged.failed, [part.late for part in sifted], counts, frontier_us)
 
 
 def pieces(table: pa.Table, parts: int) -> list[pa.Table]:

@@ -20,6 +20,7 @@ from rich.table import Table
 from examples.flights.events import write_events
 from spark_pace.cli.run import run_shown
 from spark_pace.core.local import run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.delta import create_views, quoted
@@ -85,7 +86,7 @@ def replayed(spec: JobSpec, late: pa.Table) -> pa.Table:
     if positions:
         here = zip(events["@source"].to_pylist(), events["@offset"].to_pylist(), strict=True)
         events = events.filter(pa.array(np.fromiter((position not in positions for position in here), bool, events.num_rows)))
-    return run(build_plan(spec.rules, delay_us=0), [events]).matches
+    return run(build_plan(spec.rules, order=OrderSpec()), [events]).matches
 
 
 def compare(found: pa.Table, expected: pa.Table) -> str | None:

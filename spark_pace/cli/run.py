@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -55,6 +56,8 @@ class Board:
         state.add_row(f"[bold]{self.name}[/bold]", f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
         state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
         state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
+        if progress.slowest_source is not None:
+            state.add_row("", f"slowest source {escape(progress.slowest_source)}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
@@ -65,7 +68,7 @@ def line(progress: Progress) -> str:
     """A batch in one line, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in progress.matches.items()) or "none"
     return (
-        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; watermark {frontier(progress)}, lag {lag(progress)}; "
+        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; watermark {frontier(progress)}, lag {lag(progress)}; {waiting(progress)}"
         f"late {progress.late:,}; carry {progress.carry:,}; matches: {found}"
     )
 
@@ -80,9 +83,14 @@ def closing_line(summary: Summary) -> str:
     )
 
 
+def waiting(progress: Progress) -> str:
+    """Which sources hold the stream, where it stands still; else nothing."""
+    return f"waiting for sources: {', '.join(progress.waiting_for)}; " if progress.waiting_for else ""
+
+
 def rate(progress: Progress) -> int:
-    """Events a second."""
-    return round(progress.events / progress.seconds) if progress.seconds else 0
+    """Records a second."""
+    return round(progress.records / progress.seconds) if progress.seconds else 0
 
 
 def frontier(progress: Progress) -> str:

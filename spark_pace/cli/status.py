@@ -14,17 +14,19 @@ from rich.table import Table
 
 from spark_pace.errors import ConfigError, Problem
 
+_SUMMED = ("seconds", "records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined")
+_SHOWN = ["batch_id", "written_at", *_SUMMED, "pending", "carry", "open", "frontier", "idle_sources", "slowest_source", "finished"]
 WIDTH = 120  # where the output is no terminal
 
 
 def status_command(out: Path) -> None:
     """The whole command; see `spark_pace.cli.main.status`."""
-    metrics = read_table(out, "metrics", ["batch_id", "written_at", "seconds", "events", "late", "quarantined", "carry", "open", "frontier", "finished"])
+    metrics = read_table(out, "metrics", _SHOWN)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)
     for text in standing(metrics):
-        console.print(text)
+        console.print(text, markup=False)
     console.print(found(read_table(out, "matches", ["rule", "opened_at", "matched_at"])))
 
 
@@ -46,13 +48,17 @@ def standing(metrics: pa.Table) -> list[str]:
     if metrics.num_rows == 0:
         return ["no batch is done yet"]
     last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
-    sums = {name: pc.sum(metrics[name]).as_py() for name in ("events", "late", "quarantined", "seconds")}
+    sums = {name: pc.sum(metrics[name]).as_py() for name in _SUMMED}
     frontier = "the end of the input" if last["finished"] else last["frontier"] or "none yet"
-    return [
+    lines = [
         f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {last['written_at']:%Y-%m-%d %H:%M:%S} UTC",
-        f"{sums['events']:,} events in {sums['seconds']:.1f} s, {sums['late']:,} late, {sums['quarantined']:,} quarantined",
-        f"watermark: {frontier}; carry {last['carry']:,} events, {last['open']:,} selections open",
+        f"{sums['records']:,} records in {sums['seconds']:.1f} s: {sums['events']:,} events, {sums['late']:,} late, {sums['bad_records']:,} bad, "
+        f"{sums['heartbeats']:,} heartbeats, {sums['repeats']:,} repeats; {sums['quarantined']:,} quarantined",
+        f"watermark: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, {last['open']:,} selections open",
     ]
+    if last["slowest_source"] is not None:
+        lines.append(f"slowest source: {last['slowest_source']}; {last['idle_sources']:,} idle")
+    return lines
 
 
 def found(matches: pa.Table) -> Table:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from spark_pace.core.columns import TIME
 from spark_pace.core.intake import pack
+from spark_pace.core.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operator import FAILED_SCHEMA, operate
 from spark_pace.core.order import Progress
 from spark_pace.core.plan import Plan
-from spark_pace.core.splitter import LATE_SCHEMA, SlotSplitter, StepOutput
+from spark_pace.core.sift import Sifted, sift
+from spark_pace.core.splitter import SlotSplitter, StepOutput
+
+COUNTED = ("records", "events", "late", "heartbeats")
+STANDING = ("pending", "carry", "open", "idle_sources")
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,10 @@ class LocalResult:
 
     Attributes:
         matches: columns of `spark_pace.core.merger.matches_schema`.
-        late: columns of `spark_pace.core.splitter.LATE_SCHEMA`.
+        late: columns of `spark_pace.core.late.LATE_SCHEMA`.
         failed: selections a Python operator failed on.
-        stats: events, late, pending, carry and open as they stood at the end, summed over the slots.
+        stats: records = events + late + heartbeats; pending, carry and open as they stood at the end, summed over
+            the slots; idle_sources at the end.
     """
 
     matches: pa.Table
@@ -34,8 +38,20 @@ class LocalResult:
     stats: dict[str, int]
 
 
+@dataclass(frozen=True)
+class LocalStep:
+    """The output of one batch, as in `LocalResult`; `slowest` are the sources that hold the frontier."""
+
+    matches: pa.Table
+    late: pa.Table
+    failed: pa.Table
+    stats: dict[str, int]
+    frontier_us: int
+    slowest: list[str]
+
+
 class LocalRun:
-    """A running pipeline: splitters, operators and merger, batch by batch."""
+    """A running pipeline: intake, splitters, operators and merger, batch by batch."""
 
     def __init__(self, plan: Plan) -> None:
         """Begin with empty state."""
@@ -43,24 +59,32 @@ class LocalRun:
         self.splitters = [SlotSplitter(plan, slot) for slot in range(plan.slots)]
         self.next_out_seq: dict[str, int] = {}
 
-    def step(self, events: pa.Table | None, progress: Progress) -> tuple[pa.Table, pa.Table, list[StepOutput]]:
-        """Take one batch of events in; returns its matches, its failed selections and the splitters' output."""
+    def step(self, records: pa.Table | None, *, finish: bool = False) -> LocalStep:
+        """Take one batch in.
+
+        Args:
+            records: ``@time, @source, @offset`` and attributes; None: an empty batch.
+            finish: the input ends with this batch.
+        """
+        sifted = None if records is None else sift(self.plan, records, self.splitters[0].frontier_us)
         frames: dict[int, list[pa.Table]] = {}
-        for slot, frame in [] if events is None else pack(self.plan, events):
+        for slot, frame in [] if sifted is None else pack(self.plan, sifted.events):
             frames.setdefault(slot, []).append(frame)
+        progress = replace(sifted.progress if sifted else Progress(), finish=finish)
         outputs = [splitter.step(frames.get(slot, []), progress) for slot, splitter in enumerate(self.splitters)]
         results = [operate(self.plan, lane) for output in outputs for lane in output.lanes]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
-        return merged.matches, merged.failed, outputs
+        late = sifted.late if sifted else LATE_SCHEMA.empty_table()
+        return LocalStep(merged.matches, late, merged.failed, _counts(sifted, outputs), self.splitters[0].frontier_us, outputs[0].slowest)
 
 
 def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> LocalResult:
-    """Run batches of events through a plan.
+    """Run batches of records through a plan.
 
     Args:
         plan: the plan.
-        batches: event tables in order of arrival (``@time, @source, @offset`` and attributes).
+        batches: tables in order of arrival (``@time, @source, @offset`` and attributes).
         finish: whether the input ends behind the last batch.
 
     Returns:
@@ -70,24 +94,21 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
         OperatorError: a Python operator failed and the plan says to stop then.
     """
     local = LocalRun(plan)
-    matches, late, failed = [matches_schema(plan).empty_table()], [LATE_SCHEMA.empty_table()], []
-    stats = {"events": 0, "late": 0}
-    for events in (*batches, None) if finish else batches:
-        progress = Progress(None, finish=True) if events is None else Progress(pc.max(events[TIME]).as_py())
-        found, poisoned, outputs = local.step(events, progress)
-        matches.append(found)
-        failed.append(poisoned)
-        late += [output.late for output in outputs if output.late is not None]
-        _count(stats, outputs)
-    table = pa.concat_tables(matches).combine_chunks()
-    table = table.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
-    return LocalResult(
-        table, pa.concat_tables(late), pa.concat_tables([FAILED_SCHEMA.empty_table(), *failed]), stats
-    )  # fmt: skip
+    steps = [local.step(records) for records in batches]
+    if finish:
+        steps.append(local.step(None, finish=True))
+    matches = pa.concat_tables([matches_schema(plan).empty_table(), *(step.matches for step in steps)]).combine_chunks()
+    late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])
+    failed = pa.concat_tables([FAILED_SCHEMA.empty_table(), *(step.failed for step in steps)])
+    stats = {name: sum(step.stats[name] for step in steps) for name in COUNTED}
+    stats |= {name: steps[-1].stats[name] if steps else 0 for name in STANDING}
+    return LocalResult(matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")]), late, failed, stats)
 
 
-def _count(stats: dict[str, int], outputs: list[StepOutput]) -> None:
-    for name in ("events", "late"):
-        stats[name] += sum(output.stats[name] for output in outputs)
-    for name in ("pending", "carry", "open"):
-        stats[name] = sum(output.stats[name] for output in outputs)
+def _counts(sifted: Sifted | None, outputs: list[StepOutput]) -> dict[str, int]:
+    stats = dict.fromkeys(COUNTED, 0)
+    if sifted is not None:
+        stats |= {"events": sifted.events.num_rows, "late": sifted.late.num_rows, "heartbeats": sifted.heartbeats}
+        stats["records"] = sum(stats.values())
+    stats |= {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
+    return stats | {"idle_sources": outputs[0].stats["idle_sources"]}

@@ -5,6 +5,7 @@ Sources: semantics, section 6.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,15 +46,31 @@ class OrderSpec:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the sources have come: over all valid events of a batch, the same for every slot.
+    """How far the sources have come: over all valid records of a batch, the same for every slot.
 
     Attributes:
         max_time_us: the greatest event time; None where the batch had none.
         finish: the input is bounded and ends here.
+        sources: the greatest event time of each source, where the frontier follows these.
+        least_us: the least event time; None where the batch had none.
     """
 
-    max_time_us: int | None
+    max_time_us: int | None = None
     finish: bool = False
+    sources: dict[str, int] = field(default_factory=dict)
+    least_us: int | None = None
+
+
+def together(parts: Iterable[Progress]) -> Progress:
+    """The progress of several tasks as that of one."""
+    parts = list(parts)
+    sources: dict[str, int] = {}
+    for part in parts:
+        for source, time_us in part.sources.items():
+            sources[source] = max(time_us, sources.get(source, time_us))
+    greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
+    least = min((part.least_us for part in parts if part.least_us is not None), default=None)
+    return Progress(greatest, any(part.finish for part in parts), sources, least)
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
@@ -74,6 +91,34 @@ def _sorted(events: pa.Table, names: tuple[str, ...]) -> Ints:
     return sorted_rows(columns)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """The greatest event time of each source: of those that hold the frontier, and of those left out as idle.
+
+    A source that is expected and was not heard of yet stands at the least event time seen.
+    """
+
+    waited_for: dict[str, int]
+    idle: dict[str, int]
+
+    def slowest(self, most: int) -> list[str]:
+        """The names of those that hold the frontier, the slowest first."""
+        return sorted(self.waited_for, key=lambda source: (self.waited_for[source], source))[:most]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What a batch has moved.
+
+    Attributes:
+        released: events below the new frontier in stream order; None where there are none.
+        late: events below the frontier that held when the batch began; None where there are none.
+    """
+
+    released: pa.Table | None
+    late: pa.Table | None
+
+
 @dataclass
 class Order:
     """Running state: events wait here until the frontier passes them.
@@ -82,8 +127,8 @@ class Order:
         frontier_us: events below it are out; it never moves back.
         max_time_us: the greatest event time seen.
         pending: events at or above the frontier, in no order; None where there are none.
-        sources: the greatest event time of each source.
-        first_us: the least event time that a source has reported.
+        sources: the greatest event time of each source that was heard of, where the frontier follows these.
+        first_us: the least event time seen.
         recent: what repeats are told by; None where there is nothing.
     """
 
@@ -94,20 +139,14 @@ class Order:
     first_us: int = UNKNOWN_TIME
     recent: pa.Table | None = None
 
-    def advance(
-        self, frames: list[pa.Table], progress: Progress, delay_us: int, ties: tuple[str, ...]
-    ) -> tuple[pa.Table | None, pa.Table | None]:
+    def advance(self, frames: list[pa.Table], progress: Progress, spec: OrderSpec, ties: tuple[str, ...]) -> Advance:
         """Take a batch of events in and move the frontier.
 
         Args:
             frames: event tables, in any order.
             progress: of the sources in this batch.
-            delay_us: how far behind the greatest event time the frontier stays.
+            spec: how the frontier follows the sources.
             ties: the columns that order events of one event time.
-
-        Returns:
-            released: events below the new frontier in stream order; late: events below the frontier
-            that held when the batch began. None where there are none.
         """
         fresh = concat(frames) if frames else None
         late = None
@@ -116,20 +155,34 @@ class Order:
             if is_late.any():
                 late = chosen(fresh, is_late)
                 fresh = chosen(fresh, ~is_late)
-        self._move(progress, delay_us)
+        self._move(progress, spec)
         waiting = [table for table in (self.pending, fresh) if table is not None and table.num_rows]
         if not waiting:
             self.pending = None
-            return None, late
-        return self._release(concat(waiting), ties), late
+            return Advance(None, late)
+        return Advance(self._release(concat(waiting), ties), late)
 
-    def _move(self, progress: Progress, delay_us: int) -> None:
+    def _move(self, progress: Progress, spec: OrderSpec) -> None:
+        self.sources = together([Progress(sources=self.sources), progress]).sources
+        if progress.least_us is not None:
+            self.first_us = min(self.first_us, progress.least_us)
         if progress.max_time_us is not None:
             self.max_time_us = max(self.max_time_us, progress.max_time_us)
         if progress.finish:
             self.frontier_us = UNKNOWN_TIME
-        elif self.max_time_us > NO_FRONTIER:
-            self.frontier_us = max(self.frontier_us, self.max_time_us - delay_us)
+            return
+        reached_us = min(self.standing(spec).waited_for.values(), default=NO_FRONTIER) if spec.by_source else self.max_time_us
+        if reached_us > NO_FRONTIER:
+            self.frontier_us = max(self.frontier_us, reached_us - spec.delay_us)
+
+    def standing(self, spec: OrderSpec) -> Standing:
+        """Where the sources are that the frontier follows."""
+        if not spec.by_source or self.first_us == UNKNOWN_TIME:
+            return Standing({}, {})
+        times = dict.fromkeys(spec.expected_sources, self.first_us) | self.sources
+        fastest_us = max(times.values(), default=0)
+        idle = {source: at for source, at in times.items() if spec.idle_after_us is not None and fastest_us - at > spec.idle_after_us}
+        return Standing({source: at for source, at in times.items() if source not in idle}, idle)
 
     def _release(self, events: pa.Table, ties: tuple[str, ...]) -> pa.Table | None:
         ready = numbers(events, TIME) < self.frontier_us

@@ -13,6 +13,7 @@ from typing import Literal
 from spark_pace.core.columns import BITS, KEYS, OFFSET, SOURCE
 from spark_pace.core.expr import Aggregate, Column, Expr, walk
 from spark_pace.core.expr.render import to_text
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.parts import fingerprint, rule_parts
 from spark_pace.core.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.core.spans import CLOSE_BIT, OPEN_BIT
@@ -83,7 +84,9 @@ class Plan:
         buckets: into how many buckets a rule's keys go.
         lanes: into how many lanes a unit's work of a batch is cut at the most.
         lane_rows: lanes of fewer events are not cut: they cost more than they gain.
-        delay_us: how far behind the greatest event time the frontier stays.
+        order: how the frontier follows the sources.
+        source_column: the attribute that names an event's source there; None: its position does.
+        heartbeat: what holds for records that only tell how far their source is; None: there are none.
         ties: the columns that order events of one event time, before source and offset.
         on_operator_error: what becomes of a selection that a Python operator fails on.
     """
@@ -97,7 +100,9 @@ class Plan:
     buckets: int
     lanes: int
     lane_rows: int
-    delay_us: int
+    order: OrderSpec
+    source_column: str | None
+    heartbeat: Expr | None
     ties: tuple[str, ...]
     on_operator_error: Literal["quarantine", "fail"]
 
@@ -119,7 +124,9 @@ class Plan:
 def build_plan(
     rules: Iterable[Rule],
     *,
-    delay_us: int,
+    order: OrderSpec,
+    source_column: str | None = None,
+    heartbeat: Expr | None = None,
     slots: int = 1,
     buckets: int = 1,
     lanes: int = 1,
@@ -130,17 +137,9 @@ def build_plan(
 ) -> Plan:
     """Make rules ready to run.
 
-    Args:
-        rules: checked rules over one event schema.
-        delay_us: allowed lateness in microseconds.
-        slots: groups of the stateful stage.
-        buckets: key buckets of each rule with `partition_by`.
-        lanes: the most lanes one unit's work of a batch is cut into.
-        lane_rows: how many events a lane should have at the least.
-        on_operator_error: quarantine a selection that a Python operator fails on, or stop.
-        tie_break: what orders events of one event time where the schema has no `tie_break`:
-            their position (source, offset), or all their columns.
-        places: of each rule, by its name; by default the rules are dealt out to the slots.
+    `rules` are checked and over one event schema, `slots` is the number of groups of the stateful stage; without `places` the
+    rules are dealt out to them. `tie_break` says what orders events of one event time where the schema does not: their
+    position (source, offset), or all their columns. The rest is as in `Plan`.
     """
     rules = tuple(rules)
     schema = rules[0].schema
@@ -153,7 +152,7 @@ def build_plan(
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     return Plan(
         schema, plans, tuple(predicates), names, keys, _units(plans, places, slots),
-        buckets, lanes, lane_rows, delay_us, ties, on_operator_error,
+        buckets, lanes, lane_rows, order, source_column, heartbeat, ties, on_operator_error,
     )  # fmt: skip
 
 

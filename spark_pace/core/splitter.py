@@ -5,22 +5,18 @@ It works on whole batches; its state between two batches is one value of bytes.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, UNKNOWN_TIME, array, numbers
-from spark_pace.core.match_table import UTC_TIME
+from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.late import late_table
 from spark_pace.core.order import Order, Progress
 from spark_pace.core.plan import Plan
 from spark_pace.core.snapshot import load, save
 from spark_pace.core.unit import Batch, UnitState, advance_unit, new_unit
 
-LATE_SCHEMA = pa.schema([
-    ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
-    ("event", pa.string()),
-])  # fmt: skip
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -31,12 +27,14 @@ class StepOutput:
         lanes: work for the operators, each as bytes.
         late: events below the frontier that held when the batch began (`LATE_SCHEMA`); None where there are none.
         stats: events (taken in for the first time among the slots), late, pending, carry (rows), open (selections),
-            frontier_us.
+            frontier_us, idle_sources.
+        slowest: names of the sources that hold the frontier, the slowest first, at most `MOST_NAMED`.
     """
 
     lanes: list[bytes]
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
+    slowest: list[str] = field(default_factory=list)
 
 
 class SlotSplitter:
@@ -72,8 +70,8 @@ class SlotSplitter:
             lanes, late events and statistics.
         """
         passed_us = self._order.frontier_us
-        released, late = self._order.advance(frames, progress, self._plan.delay_us, self._plan.tie_columns)
-        batch = Batch(released, passed_us, self._order.frontier_us, self._order.max_time_us)
+        advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
+        batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
         lanes: list[bytes] = []
         open_ = 0
         for unit, state in zip(self._units, self._states, strict=True):
@@ -81,17 +79,24 @@ class SlotSplitter:
             cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, batch)
             lanes += [lane.encode() for lane in cut]
             open_ += still_open
-        late_rows = None if late is None else _late_table(late, passed_us)
-        events = sum(int(numbers(frame, HOME).sum()) for frame in frames)
+        late = None if advance.late is None else late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
+        late_rows = 0 if late is None else late.num_rows
+        standing = self._order.standing(self._plan.order)
         stats = {
-            "events": events - (late_rows.num_rows if late_rows is not None else 0),
-            "late": late_rows.num_rows if late_rows is not None else 0,
+            "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
+            "late": late_rows,
             "pending": 0 if self._order.pending is None else self._order.pending.num_rows,
             "carry": sum(_rows(state) for state in self._states),
             "open": open_,
             "frontier_us": batch.frontier_us,
+            "idle_sources": len(standing.idle),
         }
-        return StepOutput(lanes, late_rows, stats)
+        return StepOutput(lanes, late, stats, standing.slowest(MOST_NAMED))
+
+    @property
+    def frontier_us(self) -> int:
+        """Events below it are out."""
+        return self._order.frontier_us
 
     @property
     def finished(self) -> bool:
@@ -101,18 +106,3 @@ class SlotSplitter:
 
 def _rows(state: UnitState) -> int:
     return 0 if state.carry is None else int(state.carry.num_rows)
-
-
-def _late_table(late: pa.Table, frontier_us: int) -> pa.Table:
-    """Late events that this slot reports, with how far below the frontier they were."""
-    late = late.filter(array(late, HOME))
-    time = numbers(late, TIME)
-    attributes = late.select([name for name in late.column_names if not name.startswith("@")])
-    rows = [json.dumps(row, default=str, ensure_ascii=False) for row in attributes.to_pylist()]
-    return pa.table(
-        [
-            pa.array(time).view(UTC_TIME), pa.array(frontier_us - time), array(late, SOURCE).cast(pa.string()),
-            array(late, OFFSET), pa.array(rows, pa.string()),
-        ],
-        schema=LATE_SCHEMA,
-    )  # fmt: skip

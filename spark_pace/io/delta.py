@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 _TIME = pa.timestamp("us", "UTC")
 _COMPRESSED = WriterProperties(compression="ZSTD")
 
-LATE_SCHEMA = pa.schema(
-    [
-        ("event_time", _TIME),
-        ("lateness_us", pa.int64()),
-        ("source", pa.string()),
-        ("offset", pa.int64()),
-        ("event", pa.string()),  # JSON of the attributes that the rules use
-    ]
-)
 QUARANTINE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # record, or selection
@@ -43,9 +34,13 @@ METRICS_SCHEMA = pa.schema(
         ("batch_id", pa.int64()),
         ("written_at", _TIME),
         ("seconds", pa.float64()),  # since the batch before ended, or the job began
-        ("events", pa.int64()),  # read and valid
+        ("records", pa.int64()),  # all that was read = events + late + bad_records + heartbeats + repeats
+        ("events", pa.int64()),  # on time and new, wanted by a rule or not
         ("late", pa.int64()),
-        ("quarantined", pa.int64()),  # records and selections
+        ("bad_records", pa.int64()),
+        ("heartbeats", pa.int64()),
+        ("repeats", pa.int64()),  # found when they are released, so perhaps some batches after they came
+        ("quarantined", pa.int64()),  # bad records and failed selections
         ("matches", pa.int64()),
         ("matches_by_rule", pa.map_(pa.string(), pa.int64())),
         ("pending", pa.int64()),  # events above the frontier
@@ -54,6 +49,8 @@ METRICS_SCHEMA = pa.schema(
         ("state_bytes", pa.int64()),
         ("frontier", _TIME),  # null before the first event and after the end of the input
         ("max_event_time", _TIME),  # of the batch
+        ("idle_sources", pa.int64()),  # left out of the frontier
+        ("slowest_source", pa.string()),  # holds the frontier; null unless it follows the sources
         ("finished", pa.bool_()),  # the batch was the end of the input
     ]
 )

@@ -12,17 +12,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match_table import EVENTS_TYPE
 from spark_pace.core.merger import matches_schema, merge
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import Plan, RulePlan, build_plan
 from spark_pace.core.rule import Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
 from spark_pace.rules import to_spark_sql
-from spark_pace.spark.intake import FRAME_EVENTS, TaskProgress, frame_rows
+from spark_pace.spark.intake import TaskIntake
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 from spark_pace.spark.slots import slot_keys
@@ -58,7 +59,7 @@ def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break
     slots = min(slots or 8, partitions)
     schema = replace(rules[0].schema, tie_break=tuple(dict.fromkeys([*tie_break, *rules[0].schema.tie_break])))
     adapted = [replace(rule, schema=schema, merge="detection") for rule in rules]
-    plan = build_plan(adapted, delay_us=delay_us, slots=slots, buckets=slots, lanes=cores, on_operator_error="fail", tie_break="columns")
+    plan = build_plan(adapted, order=OrderSpec(delay_us), slots=slots, buckets=slots, lanes=cores, on_operator_error="fail", tie_break="columns")
     wanted = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in schema.fields)).where(wanted_sql(plan))
     rows = wanted.select(*map(_crossing, schema.fields)).mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
     results = match_rows(rows, plan, slot_keys(spark, plan.slots, partitions), cores)
@@ -97,17 +98,10 @@ class ColumnsIntake:
         return lambda batches: to_batches(self._rows(batches), "slot")
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
-        progress = TaskProgress()
-        waiting: list[pa.Table] = []
+        intake = TaskIntake(self.plan, NO_FRONTIER, "fail")  # no driver tells the frontier here: the splitters decide what is late
         for batch in batches:
-            events = self._events(pa.Table.from_batches([batch]))
-            progress.add(events)
-            waiting.append(events)
-            if sum(table.num_rows for table in waiting) >= FRAME_EVENTS:
-                yield from frame_rows(self.plan, waiting)
-                waiting = []
-        yield from frame_rows(self.plan, waiting)
-        yield from progress.rows(self.plan.slots)
+            yield from intake.take(self._events(pa.Table.from_batches([batch])))
+        yield from intake.rows_at_end()
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake import pack
+from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import Plan
+from spark_pace.core.sift import sift
 from spark_pace.errors import EventError
 from spark_pace.io.files import read_events
-from spark_pace.spark.rows import BAD, FRAME, PROGRESS, Row, to_batches
+from spark_pace.spark.frontier import frontier_of_batch
+from spark_pace.spark.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
 from spark_pace.spark.source import FINISH
 
 FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest
 
+OnBad = Literal["quarantine", "fail"]
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -31,67 +35,89 @@ class FilesIntake:
     plan: Plan
     root: str
     format: Literal["json", "csv", "parquet"]
-    on_bad_record: Literal["quarantine", "fail"]
+    on_bad_record: OnBad
 
     def stage(self) -> Callable[[Batches], Batches]:
         """The function for `mapInArrow`: column `name` to rows of `SLOT_ROWS`."""
         return lambda batches: to_batches(self.rows(name for batch in batches for name in batch.column(0).to_pylist()), "slot")
 
     def rows(self, names: Iterable[str]) -> Iterator[Row]:
-        """Frames and bad records, and at the end one progress row for every slot."""
-        progress = TaskProgress()
-        waiting: list[pa.Table] = []
+        """The rows of `TaskIntake`."""
+        intake = TaskIntake(self.plan, frontier_of_batch(), self.on_bad_record)
+        finish = False
         for name in names:
             if name == FINISH:
-                progress.finish = True
+                finish = True
                 continue
             path = os.path.join(self.root, name) if os.path.isdir(self.root) else self.root
             read = read_events(path, self.format, self.plan.schema, name)
-            progress.add(read.events, read.bad.num_rows)
-            if read.bad.num_rows:
-                yield self._bad_row(read.bad)
-            waiting.append(read.events)
-            if sum(table.num_rows for table in waiting) >= FRAME_EVENTS:
-                yield from frame_rows(self.plan, waiting)
-                waiting = []
-        yield from frame_rows(self.plan, waiting)
-        yield from progress.rows(self.plan.slots)
+            yield from intake.take(read.events, read.bad)
+        yield from intake.rows_at_end(finish)
+
+
+@dataclass
+class TaskIntake:
+    """What one task makes of its records, whatever source they come from.
+
+    Attributes:
+        plan: the plan.
+        frontier_us: that held when the batch began: events below it are late.
+        on_bad_record: whether bad records become rows or an error.
+    """
+
+    plan: Plan
+    frontier_us: int
+    on_bad_record: OnBad
+    _waiting: list[pa.Table] = field(default_factory=list)
+    _progress: Progress = field(default_factory=Progress)
+    _counts: Counter[str] = field(default_factory=lambda: Counter(records=0, events=0, late=0, heartbeats=0, bad_records=0))
+
+    def take(self, records: pa.Table, bad: pa.Table | None = None) -> Iterator[Row]:
+        """Take records in; gives frames as soon as there are enough events, late events, and bad records.
+
+        Args:
+            records: valid ones: ``@time, @source, @offset`` and the schema's attributes.
+            bad: those that are no events, as `spark_pace.io.files.BAD_SCHEMA`; None: there are none.
+
+        Raises:
+            EventError: there is a bad record, and the job is to stop at one.
+        """
+        bad_rows = 0 if bad is None else bad.num_rows
+        sifted = sift(self.plan, records, self.frontier_us)
+        self._progress = together([self._progress, sifted.progress])
+        self._counts.update(records=records.num_rows + bad_rows, bad_records=bad_rows, heartbeats=sifted.heartbeats)
+        self._counts.update(events=sifted.events.num_rows, late=sifted.late.num_rows)
+        if bad_rows:
+            yield self._bad_row(bad)
+        if sifted.late.num_rows:
+            yield 0, LATE, encode(sifted.late)
+        self._waiting.append(sifted.events)
+        if sum(table.num_rows for table in self._waiting) >= FRAME_EVENTS:
+            yield from self._frames()
+
+    def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
+        """What is left, and the same progress row for every slot: so each is called in every batch, and all have one frontier.
+
+        Args:
+            finish: the input is bounded and ends here.
+        """
+        yield from self._frames()
+        progress = asdict(replace(self._progress, finish=finish))
+        body = json.dumps({"progress": progress, "counts": self._counts}).encode()
+        yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
+
+    def _frames(self) -> Iterator[Row]:
+        """The events that wait, as the frames of the slots that need them."""
+        if not self._waiting:
+            return
+        events = pa.concat_tables(self._waiting).unify_dictionaries()
+        self._waiting = []
+        for start in range(0, events.num_rows, FRAME_EVENTS):
+            part = events.slice(start, FRAME_EVENTS).combine_chunks()
+            yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
 
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
             first = bad.slice(0, 1).to_pylist()[0]
             raise EventError(f"{first['source']} row {first['offset']}: {first['reason']}. Correct the record, or set on_bad_record to quarantine.")
         return 0, BAD, encode(bad)
-
-
-def frame_rows(plan: Plan, tables: list[pa.Table]) -> Iterator[Row]:
-    """Tables of events as the frames of the slots that need them."""
-    if not tables:
-        return
-    events = pa.concat_tables(tables).unify_dictionaries()
-    for start in range(0, events.num_rows, FRAME_EVENTS):
-        part = events.slice(start, FRAME_EVENTS).combine_chunks()
-        yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(plan, part))
-
-
-@dataclass
-class TaskProgress:
-    """What one task has read; `max_time_us` is over all its events, wanted or not."""
-
-    finish: bool = False
-    max_time_us: int | None = None
-    events: int = 0
-    bad: int = 0
-
-    def add(self, events: pa.Table, bad_rows: int = 0) -> None:
-        """Count events and bad records."""
-        self.events += events.num_rows
-        self.bad += bad_rows
-        if events.num_rows:
-            latest: int = pc.max(events.column("@time")).as_py()
-            self.max_time_us = latest if self.max_time_us is None else max(latest, self.max_time_us)
-
-    def rows(self, slots: int) -> Iterator[Row]:
-        """The same row for every slot: so each is called in every batch, and all have one frontier."""
-        body = json.dumps(vars(self)).encode()
-        return ((slot, PROGRESS, body) for slot in range(slots))

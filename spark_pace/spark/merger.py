@@ -16,19 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
+from spark_pace.core.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta import LATE_SCHEMA, METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
 from spark_pace.spark.durable import read_json, write_json
+from spark_pace.spark.frontier import tell_frontiers
 from spark_pace.spark.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
+_READ = ("records", "events", "late", "bad_records", "heartbeats")
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,13 @@ class BatchReport:
     Attributes:
         batch_id: Spark's number of the batch.
         seconds: since the batch before was written, or the job began.
-        events: records read that are events, wanted by a rule or not.
+        records: all that was read: events, late events, bad records, heartbeats and repeats.
+        events: those on time and new, wanted by a rule or not.
         late: events below the frontier.
+        bad_records: records that are no events.
+        heartbeats: records that only tell how far their source is.
+        repeats: events equal to one before them. They are found when they are released: `events` is less those of earlier
+            batches too, so the sum holds in every batch.
         quarantined: bad records and selections that an operator failed on.
         matches: new matches of each rule that has any.
         pending: events above the frontier.
@@ -48,13 +56,20 @@ class BatchReport:
         state_bytes: compressed state of all slots.
         frontier_us: microseconds since 1970; None before the first event and after the end of the input.
         max_time_us: greatest event time of the batch; None without events.
+        idle_sources: how many sources are left out of the frontier, as they lag too far behind.
+        slowest_source: the source that holds the frontier; None unless it follows the sources.
+        waiting_for: if events wait and the frontier stood still, the sources that hold it, the slowest first.
         finished: the batch was the end of the input.
     """
 
     batch_id: int
     seconds: float
+    records: int
     events: int
     late: int
+    bad_records: int
+    heartbeats: int
+    repeats: int
     quarantined: int
     matches: dict[str, int]
     pending: int
@@ -63,6 +78,9 @@ class BatchReport:
     state_bytes: int
     frontier_us: int | None
     max_time_us: int | None
+    idle_sources: int
+    slowest_source: str | None
+    waiting_for: tuple[str, ...]
     finished: bool
 
 
@@ -85,18 +103,22 @@ class MergerHost:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
         try:
-            self._write(rows.toArrow(), batch_id)
+            self._write(rows.sparkSession, rows.toArrow(), batch_id)
         except Exception as error:
             self.failure = error  # Spark hands on only its text
             raise
 
-    def _write(self, rows: pa.Table, batch_id: int) -> None:
-        merged = merge(self.plan, _bodies(rows, RESULT), self._next_out_seq(batch_id))
-        write_json(self.sequences / f"{batch_id + 1}.json", merged.next_out_seq)
+    def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        begin = self._begin(batch_id)
+        stats = [json.loads(body) for body in _bodies(rows, STATS)]
+        merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
+        frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
+        write_json(self.sequences / f"{batch_id + 1}.json", {"out_seq": merged.next_out_seq, "frontier_us": frontier_us})
+        tell_frontiers(session, {batch_id + 1: frontier_us})
         (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
         late = _joined(_bodies(rows, LATE), LATE_SCHEMA)
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
-        report = self._report(batch_id, [json.loads(body) for body in _bodies(rows, STATS)], merged.matches, quarantine.num_rows)
+        report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"])
         for name, table in (("matches", merged.matches), ("late", late), ("quarantine", quarantine)):
             if table.num_rows:
                 self.tables.append(name, table, batch_id)
@@ -104,38 +126,41 @@ class MergerHost:
         self._since = time.monotonic()
         self.on_report(report)
 
-    def _next_out_seq(self, batch_id: int) -> dict[str, int]:
+    def _begin(self, batch_id: int) -> dict[str, Any]:
+        """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""
         path = self.sequences / f"{batch_id}.json"
-        stored: dict[str, int] | None = read_json(path) if batch_id else {}
+        stored: dict[str, Any] | None = read_json(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
         if stored is None:
             raise StateError(f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint.")
         return stored
 
-    def _report(self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int) -> BatchReport:
-        total = {name: sum(slot.get(name, 0) for slot in stats) for name in ("read", "late", "pending", "carry", "open", "state_bytes")}
+    def _report(self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool) -> BatchReport:
+        total = {name: sum(slot[name] for slot in stats) for name in ("pending", "carry", "open", "state_bytes")}
+        first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
+        read = dict.fromkeys(_READ, 0) | first.get("counts", {})
+        repeats = first.get("repeats", 0)
+        read["events"] -= repeats
+        slowest = first.get("slowest", [])
+        frontier_us = first.get("frontier_us", NO_FRONTIER)
         counted = pc.value_counts(matches.column("rule")).to_pylist()
-        finished = any(slot["finish"] for slot in stats)
         return BatchReport(
-            batch_id,
-            time.monotonic() - self._since,
-            total["read"],
-            total["late"],
-            quarantined,
-            {str(count["values"]): int(count["counts"]) for count in counted},
-            total["pending"],
-            total["carry"],
-            total["open"],
-            total["state_bytes"],
-            _frontier(stats),
-            stats[0]["max_time_us"] if stats else None,
-            finished,
+            batch_id=batch_id,
+            seconds=time.monotonic() - self._since,
+            **read,
+            repeats=repeats,
+            quarantined=quarantined,
+            matches={str(count["values"]): int(count["counts"]) for count in counted},
+            pending=total["pending"],
+            carry=total["carry"],
+            open=total["open"],
+            state_bytes=total["state_bytes"],
+            frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
+            max_time_us=first.get("max_time_us"),
+            idle_sources=first.get("idle_sources", 0),
+            slowest_source=slowest[0] if slowest else None,
+            waiting_for=tuple(slowest) if stood and total["pending"] else (),
+            finished=any(slot["finish"] for slot in stats),
         )
-
-
-def _frontier(stats: list[dict[str, Any]]) -> int | None:
-    """The same in every slot."""
-    frontier_us: int = stats[0]["frontier_us"] if stats else NO_FRONTIER
-    return None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us
 
 
 def _bodies(rows: pa.Table, kind: str) -> list[bytes]:

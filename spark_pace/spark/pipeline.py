@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace.core.plan import Plan
+from spark_pace.spark.frontier import kept_frontiers, tell_frontiers
 from spark_pace.spark.intake import FilesIntake
 from spark_pace.spark.merger import MergerHost
 from spark_pace.spark.operators import OperatorHost
@@ -63,7 +64,8 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
 
 
 def start(rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger_us: int | Literal["available_now"], name: str) -> StreamingQuery:
-    """Start the query."""
+    """Start the query; its tasks are told the frontiers that the merger has kept."""
+    tell_frontiers(rows.sparkSession, kept_frontiers(merger.sequences))
     writer = rows.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(merger)
     if trigger_us == "available_now":
         return writer.trigger(availableNow=True).start()

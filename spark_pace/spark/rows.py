@@ -1,6 +1,6 @@
 """The rows that cross between the stages of the query: a kind and an opaque body, a few of megabytes each at the most.
 
-intake -> splitter: `FRAME`, `PROGRESS`, `BAD`;  splitter -> operators: `LANE`, `LATE`, `BAD`, `STATS`;  operators -> merger: `RESULT` and the rest.
+intake -> splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;  splitter -> operators: `LANE`, `LATE`, `BAD`, `STATS`;  operators -> merger: `RESULT` and the rest.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.order import Progress
+from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import Plan
 from spark_pace.core.splitter import SlotSplitter
 from spark_pace.spark.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
@@ -44,21 +45,16 @@ class SplitterHost:
         incoming = [(kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)]
         splitter = SlotSplitter(self.plan, slot, bytes(state.get[0]) if state.exists else None)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
-        progress = _together(reports)
+        progress = together(Progress(**report["progress"]) for report in reports)
         output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
         snapshot = splitter.snapshot()
         state.update((snapshot,))
-        stats = {**output.stats, "slot": slot, "state_bytes": len(snapshot), "finish": progress.finish, "max_time_us": progress.max_time_us}
-        if slot == 0:  # every slot hears of all tasks: one of them counts for all
-            stats |= {"read": sum(r["events"] for r in reports), "bad": sum(r["bad"] for r in reports)}
+        stats: dict[str, Any] = {**output.stats, "slot": slot, "state_bytes": len(snapshot), "finish": progress.finish, "max_time_us": progress.max_time_us}
+        if slot == 0:  # every slot hears of all tasks: one of them speaks for all
+            counts = sum((Counter(report["counts"]) for report in reports), Counter())
+            stats |= {"counts": counts, "slowest": output.slowest}
         rows: list[Row] = [((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)]
-        rows += [(0, BAD, body) for kind, body in incoming if kind == BAD]
+        rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))
         yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})
-
-
-def _together(reports: list[dict[str, Any]]) -> Progress:
-    times = [report["max_time_us"] for report in reports if report["max_time_us"] is not None]
-    return Progress(max(times, default=None), any(report["finish"] for report in reports))
-

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.local import run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import Context, Rule
 from tests.oracle_contexts import Event
@@ -16,7 +17,7 @@ from tests.strategies import CONTEXTS, SECOND, rules, streams
 
 
 def check(rule: Rule, events: list[Event]) -> None:
-    result = run(build_plan([rule], delay_us=100 * SECOND), [table_of(rule, events)])
+    result = run(build_plan([rule], order=OrderSpec(100 * SECOND)), [table_of(rule, events)])
     assert_equal(rule, expected_rows(rule, events), result.matches)
 
 

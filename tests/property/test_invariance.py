@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.local import run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.rule import Rule
 from tests.drive import drive
@@ -17,7 +18,7 @@ from tests.strategies import Arrival, Parallelism, any_rule, arrivals, paralleli
 
 
 def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> Plan:
-    return build_plan(rules, delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
+    return build_plan(rules, order=OrderSpec(arrival.delay_us), slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
 
 
 @WIDE

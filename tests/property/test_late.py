@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 from hypothesis import given
 
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import Rule
 from tests.drive import drive
+from tests.oracle_contexts import Event
 from tests.property.checks import WIDE, assert_equal, expected_rows
 from tests.results import micros
 from tests.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
 
 
+def told_as(event: Event) -> str:
+    """All attributes of an event as the table has them."""
+    time = datetime.fromtimestamp(0, timezone.utc).replace(tzinfo=None) + timedelta(microseconds=event.time)
+    return json.dumps(event.row | {"time": str(time)})
+
+
 @WIDE
 @given(any_rule(), arrivals(late=True), parallelisms())
 def test_the_matches_are_those_of_the_events_that_were_not_late(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
-    plan = build_plan([rule], delay_us=arrival.delay_us, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
+    plan = build_plan([rule], order=OrderSpec(arrival.delay_us), slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1)
     steps = list(drive(plan, arrival.tables(rule), finish=True))
     on_time, late, _ = arrival.on_time()
     assert_equal(rule, expected_rows(rule, on_time), pa.concat_tables([step.matches for step in steps]))
     reported = [row for step in steps for table in step.late for row in table.to_pylist()]
-    lateness = {(event.source, event.offset): lateness_us for event, lateness_us in late}
-    times = {(event.source, event.offset): event.time for event, _ in late}
-    for row in reported:
-        position = (row["source"], row["offset"])
-        assert (row["lateness_us"], micros(row["event_time"])) == (lateness[position], times[position])
-        json.loads(row["event"])
-    assert len({(row["source"], row["offset"]) for row in reported}) == len(reported)
+    expected = sorted((event.source, event.offset, lateness_us, event.time, told_as(event)) for event, lateness_us in late)
+    assert sorted((row["source"], row["offset"], row["lateness_us"], micros(row["event_time"]), row["event"]) for row in reported) == expected
+    assert all(row["reason"].startswith("the frontier had passed ") for row in reported)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import Context, Rule, Span
 from tests.drive import drive
@@ -21,7 +22,7 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     everything = expected_rows(rule, events)
     releases = [match.releasable for match in evaluate(rule, events)]
     so_far: list[pa.Table] = []
-    plan = build_plan([rule], delay_us=arrival.delay_us, slots=slots, buckets=2)
+    plan = build_plan([rule], order=OrderSpec(arrival.delay_us), slots=slots, buckets=2)
     for step, frontier in zip(drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True):
         so_far.append(step.matches)
         expected = [row for row, release in zip(everything, releases, strict=True) if frontier is not None and release[0] < frontier]

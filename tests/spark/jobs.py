@@ -101,7 +101,7 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
 
 def in_core(spec: JobSpec) -> local.LocalResult:
     """What the core finds in a job's files, one file a batch, in one process."""
-    plan = build_plan(spec.rules, delay_us=spec.events.order.delay_us)
+    plan = build_plan(spec.rules, order=spec.events.order, source_column=spec.events.source_column, heartbeat=spec.events.heartbeat)
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
     return local.run(plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files])
 

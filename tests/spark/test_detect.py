@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.intake import pack
 from spark_pace.core.local import LocalRun
-from spark_pace.core.order import Progress
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec
@@ -40,14 +42,14 @@ def collected(found: DataFrame, folder: Path, name: str) -> tuple[list[dict[str,
 
 def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
     """The same of the core, where only wanted events move the frontier and nothing says that the input ends."""
-    plan = build_plan([replace(rule, merge="detection") for rule in spec.rules], delay_us=delay_us, tie_break="columns")
+    plan = build_plan([replace(rule, merge="detection") for rule in spec.rules], order=OrderSpec(delay_us), tie_break="columns")
     local, rows, late = LocalRun(plan), [], 0
     for path in sorted(Path(spec.files.path).iterdir()):
         events = read_events(str(path), "json", spec.events.schema, "").events
-        latest = max((time for _, frame in pack(plan, events) for time in frame["@time"].to_pylist()), default=None)
-        matches, _, outputs = local.step(events, Progress(latest))
-        rows += matches.to_pylist()
-        late += sum(output.stats["late"] for output in outputs)
+        wanted = pa.array([offset for _, frame in pack(plan, events) for offset in frame["@offset"].to_pylist()], pa.int64())
+        step = local.step(events.filter(pc.is_in(events["@offset"], wanted)))
+        rows += step.matches.to_pylist()
+        late += step.late.num_rows
     for row in rows:
         del row["out_seq"]
         for event in row["events"]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.local import run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from tests.golden_cases import GoldenCase, golden_cases
 from tests.results import from_core, table_of
@@ -15,5 +16,5 @@ from tests.results import from_core, table_of
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
 def test_the_core_gives_the_golden_matches(case: GoldenCase, tmp_path: Path) -> None:
     rule = case.load_rule(tmp_path)
-    result = run(build_plan([rule], delay_us=3_600_000_000), [table_of(rule, case.events)])
+    result = run(build_plan([rule], order=OrderSpec(3_600_000_000)), [table_of(rule, case.events)])
     assert case.said_of(from_core(rule, result.matches)) == case.expected()

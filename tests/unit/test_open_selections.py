@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from spark_pace.core.local import run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.rules import load_rules
 from tests.golden_cases import SCHEMA, parse_events
@@ -33,7 +34,7 @@ def test_selections_that_wait_for_more_are_counted(tmp_path: Path, rule: dict[st
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [{"name": "r", **rule}]}), encoding="utf-8")
     (loaded,) = load_rules(path)
-    plan = build_plan([loaded], delay_us=0)
+    plan = build_plan([loaded], order=OrderSpec())
     batches = [table_of(loaded, parse_events(stream))]
     assert run(plan, batches, finish=False).stats["open"] == going_on
     assert run(plan, batches).stats["open"] == ended

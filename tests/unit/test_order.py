@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
-from spark_pace.core.order import Order, Progress, stream_order
+from spark_pace.core.order import Advance, Order, OrderSpec, Progress, stream_order
 
 TIES = (SOURCE, OFFSET)
+TWO = OrderSpec(delay_us=2)
 
 
 def events(*rows: tuple[int, str | None, int]) -> pa.Table:
@@ -47,41 +48,41 @@ def test_arrival_order_does_not_matter() -> None:
 
 def test_events_below_the_frontier_are_released_and_the_others_wait() -> None:
     order = Order()
-    released, late = order.advance([events((1, "s", 0), (7, "s", 1), (5, "s", 2))], Progress(7), 2, TIES)
-    assert (times(released), late, order.frontier_us) == ([1], None, 5)
-    released, _ = order.advance([], Progress(8), 2, TIES)
-    assert times(released) == [5]
+    first = order.advance([events((1, "s", 0), (7, "s", 1), (5, "s", 2))], Progress(7), TWO, TIES)
+    assert (times(first.released), first.late, order.frontier_us) == ([1], None, 5)
+    second = order.advance([], Progress(8), TWO, TIES)
+    assert times(second.released) == [5]
     assert times(order.pending) == [7]
 
 
 def test_late_is_what_lies_below_the_frontier_that_held_when_the_batch_began() -> None:
     order = Order()
-    order.advance([events((10, "s", 0))], Progress(10), 2, TIES)
-    released, late = order.advance([events((7, "s", 1), (8, "s", 2), (50, "s", 3))], Progress(50), 2, TIES)
-    assert times(late) == [7]
-    assert times(released) == [8, 10]
+    order.advance([events((10, "s", 0))], Progress(10), TWO, TIES)
+    second = order.advance([events((7, "s", 1), (8, "s", 2), (50, "s", 3))], Progress(50), TWO, TIES)
+    assert times(second.late) == [7]
+    assert times(second.released) == [8, 10]
 
 
 def test_the_frontier_never_moves_back() -> None:
     order = Order()
-    order.advance([events((100, "s", 0))], Progress(100), 10, TIES)
-    order.advance([events((95, "s", 1))], Progress(95), 10, TIES)
+    order.advance([events((100, "s", 0))], Progress(100), OrderSpec(10), TIES)
+    order.advance([events((95, "s", 1))], Progress(95), OrderSpec(10), TIES)
     assert order.frontier_us == 90
 
 
 def test_no_event_means_no_frontier() -> None:
     order = Order()
-    assert order.advance([], Progress(None), 0, TIES) == (None, None)
+    assert order.advance([], Progress(None), OrderSpec(), TIES) == Advance(None, None)
     assert order.frontier_us == NO_FRONTIER
 
 
 @pytest.mark.parametrize("delay", [0, 10**9])
 def test_the_end_of_the_input_releases_everything(delay: int) -> None:
     order = Order()
-    order.advance([events((3, "s", 0), (2, "s", 1))], Progress(3), delay, TIES)
-    released, _ = order.advance([], Progress(None, finish=True), delay, TIES)
-    assert times(released)[-1] == 3
+    order.advance([events((3, "s", 0), (2, "s", 1))], Progress(3), OrderSpec(delay), TIES)
+    last = order.advance([], Progress(None, finish=True), OrderSpec(delay), TIES)
+    assert times(last.released)[-1] == 3
     assert order.pending is None
     assert order.frontier_us == UNKNOWN_TIME
-    _, late = order.advance([events((4, "s", 2))], Progress(4), delay, TIES)
-    assert times(late) == [4]
+    behind = order.advance([events((4, "s", 2))], Progress(4), OrderSpec(delay), TIES)
+    assert times(behind.late) == [4]

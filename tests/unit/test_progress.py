@@ -24,8 +24,10 @@ JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
 
 def progress(**changes: object) -> Progress:
     values = {
-        "batch_id": 7, "seconds": 2.0, "events": 3_000, "late": 1, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
-        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "finished": False,
+        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0, "heartbeats": 0,
+        "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
+        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
+        "slowest_source": None, "waiting_for": (), "finished": False,
     }  # fmt: skip
     return Progress(**(values | changes))  # type: ignore[arg-type]
 
@@ -40,6 +42,11 @@ def test_the_line_says_where_there_is_no_watermark():
     assert "watermark none yet, lag none" in line(progress(frontier_us=None))
     assert "watermark end" in line(progress(finished=True))
     assert line(progress(matches={})).endswith("matches: none")
+
+
+def test_the_line_names_the_sources_that_a_standing_stream_waits_for():
+    held = progress(slowest_source="b", waiting_for=("b", "c"))
+    assert "lag 1:30:00; waiting for sources: b, c; late 1" in line(held)
 
 
 def test_the_live_table_sums_up_batches():
@@ -71,16 +78,18 @@ def status(out: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_status_reads_the_tables(tmp_path: Path):
-    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"written_at": JAN_2, "frontier": JAN_2, "max_event_time": JAN_2, "matches_by_rule": [], "finished": False}
-    rows = [batch | {"batch_id": number, "seconds": 1.5, "events": 1_000, "late": number, "carry": 5 * number} for number in (1, 0)]
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"written_at": JAN_2, "frontier": JAN_2, "max_event_time": JAN_2, "matches_by_rule": []}
+    batch |= {"slowest_source": "north/0", "idle_sources": 2, "pending": 3, "finished": False}
+    rows = [batch | {"batch_id": number, "seconds": 1.5, "records": 1_000 + number, "events": 1_000, "late": number, "carry": 5 * number} for number in (1, 0)]
     write_deltalake(tmp_path / "metrics", pa.Table.from_pylist(rows, METRICS_SCHEMA))
     write_deltalake(tmp_path / "matches", pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}))
     answer = status(tmp_path)
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines()[:3] == [
+    assert answer.stdout.splitlines()[:4] == [
         "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
-        "2,000 events in 3.0 s, 1 late, 0 quarantined",
-        "watermark: 2013-01-02 00:00:00+00:00; carry 5 events, 0 selections open",
+        "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
+        "watermark: 2013-01-02 00:00:00+00:00; 3 events wait, carry 5 events, 0 selections open",
+        "slowest source: north/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.local import LocalResult, run
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.selection_view import Span
 from spark_pace.errors import OperatorError
@@ -56,7 +57,7 @@ def result(directory: Path, operator: str, on_error: Literal["quarantine", "fail
         "time": times.view(pa.timestamp("us")),
         "x": pa.array([1, 2, 3], pa.int64()),
     })  # fmt: skip
-    return run(build_plan(load_rules(path), delay_us=0, on_operator_error=on_error), [events])
+    return run(build_plan(load_rules(path), order=OrderSpec(), on_operator_error=on_error), [events])
 
 
 def fields(matches: pa.Table) -> list[tuple[object, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from tests.drive import drive
 from tests.golden_cases import GoldenCase, parse_events
@@ -34,7 +35,7 @@ def test_a_match_comes_out_when_the_frontier_has_passed_it(change: dict[str, Any
     rule = {name: value for name, value in (A_THEN_B | change).items() if value is not None}
     case = GoldenCase("release", rule, parse_events(f"{events} {TICKS}"), (), {})
     loaded = case.load_rule(tmp_path)
-    steps = drive(build_plan([loaded], delay_us=0), [table_of(loaded, [event]) for event in case.events], finish=False)
+    steps = drive(build_plan([loaded], order=OrderSpec()), [table_of(loaded, [event]) for event in case.events], finish=False)
     came: dict[str, int] = {}
     for event, step in zip(case.events, steps, strict=True):
         for row in from_core(loaded, step.matches):

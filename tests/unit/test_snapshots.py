@@ -10,7 +10,7 @@ import pytest
 from spark_pace.core import snapshot
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.intake import pack
-from spark_pace.core.order import Progress
+from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.rule import Rule
 from spark_pace.core.splitter import SlotSplitter
@@ -37,7 +37,7 @@ def rules_of(directory: Path, *names: str, within: str = "10 s") -> list[Rule]:
 
 
 def plan_of(directory: Path, *names: str, within: str = "10 s", slots: int = 1) -> Plan:
-    return build_plan(rules_of(directory, *(names or ("pair",)), within=within), delay_us=0, slots=slots)
+    return build_plan(rules_of(directory, *(names or ("pair",)), within=within), order=OrderSpec(), slots=slots)
 
 
 def batch(seconds: range, kind: str) -> pa.Table:
