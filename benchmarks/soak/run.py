@@ -1,0 +1,109 @@
+"""A soak (`make soak MINUTES=30`): broker, producer and job as they would run, watched from outside, then checked and reported.
+
+Events come at a constant rate, for a while at ten times of it. When they have stopped, the job is stopped and run to the end of what
+there is, on the same checkpoint. It fails if a record or a match is lost or too many, or if the memory of the driver, of the JVM
+(outside the heap, and in use inside it) or of the workers grows: see `trend.grows`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.jobs import ROOT
+from benchmarks.soak import producer, report
+from benchmarks.soak.check import Account, check
+from benchmarks.soak.sampler import Sampler, Watched
+from benchmarks.soak.settings import TOPIC, Settings, from_environment
+from benchmarks.soak.trend import Tolerance
+from examples.kafka.broker import Broker
+
+SAMPLE_SECONDS = 3
+STOP_SECONDS = 60
+CATCH_UP_SECONDS = 300
+
+
+def run(settings: Settings) -> tuple[Account, Watched]:
+    """Everything but the report."""
+    shutil.rmtree(settings.out, ignore_errors=True)
+    settings.out.mkdir(parents=True)
+    broker = Broker(settings.out / "broker")
+    broker.start()
+    try:
+        broker.create_topic(TOPIC, settings.partitions)
+        settings.write_job(broker.servers)
+        watched = _watch(settings, broker.servers)
+        with _job(settings, "finish") as last:
+            _require(last, 0)
+    finally:
+        broker.stop()
+    return check(settings), watched
+
+
+def _watch(settings: Settings, servers: str) -> Watched:
+    """Produce and run the job until it has caught up after the last event; then stop it."""
+    with _job(settings) as job, subprocess.Popen(producer.command(servers, settings), cwd=ROOT, env=_environment()) as source:
+        sampler = Sampler(settings, job.pid, servers)
+        watched = Watched(sampler.sample()["time"])
+        catching_up = 0
+        while source.poll() is None or ((watched.samples[-1]["lag"] != 0) and catching_up < CATCH_UP_SECONDS // SAMPLE_SECONDS):
+            catching_up += source.poll() is not None
+            threading.Event().wait(SAMPLE_SECONDS)
+            if job.poll() is not None:
+                source.kill()
+                raise SystemExit(f"the job ended by itself with exit code {job.returncode}: see {settings.out / 'job.log'}")
+            watched.samples.append(sampler.sample())
+        _require(source, 0)
+        job.send_signal(signal.SIGTERM)
+        job.wait(STOP_SECONDS)
+    watched.batches = sampler.batches
+    return watched
+
+
+@contextmanager
+def _job(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "benchmarks.soak.job", str(settings.job_file), *arguments]
+    with open(settings.out / "job.log", "ab") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment()) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
+def _require(process: subprocess.Popen[bytes], code: int) -> None:
+    if process.wait() != code:
+        raise SystemExit(f"{process.args!r} — must end with {code}; got {process.returncode}")
+
+
+def soak(settings: Settings, tolerance: Tolerance) -> list[str]:
+    """Run, write `report.html` and `report.json`, and print the table; what is wrong, in sentences."""
+    account, watched = run(settings)
+    result = report.summarize(settings, account, watched, tolerance)
+    (settings.out / "report.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (settings.out / "report.html").write_text(report.as_html(result), encoding="utf-8")
+    print(report.as_text(result), flush=True)
+    print(f"written to {settings.out / 'report.html'} and report.json")
+    return [*account.differences, *result["grows"]]
+
+
+def main() -> int:
+    """Run with MINUTES, RATE and BURST of the environment."""
+    problems = soak(from_environment(), Tolerance(share=0.05, least_mb=32))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
