@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema
 from spark_pace.errors import EventError
 from spark_pace.io.lines import LineParser, chunks, parse_lines
-from spark_pace.io.text import CsvParser, JsonParser
+from spark_pace.io.text import CsvParser, JsonParser, header_names
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
@@ -73,7 +74,7 @@ def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRea
 
 
 def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, source: str) -> EventsRead:
-    events = pa.concat_tables([*parts, _events(_empty(schema), np.empty(0, np.int64), np.empty(0, np.int64))])
+    events = pa.concat_tables([*parts, _events(no_attributes(schema), np.empty(0, np.int64), np.empty(0, np.int64))])
     names = pa.DictionaryArray.from_arrays(np.zeros(events.num_rows, np.int32), pa.array([source], pa.string()))
     events = events.add_column(1, "@source", names)
     offsets, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
@@ -89,12 +90,19 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> I
             lines = chunk.removeprefix(_BOM) if start == 0 else chunk
             if parser is None:
                 header, _, lines = lines.partition(b"\n")
-                parser = CsvParser(schema, header)
+                parser = CsvParser(schema, header_names(header))
             parsed = parse_lines(lines, parser)
             texts = _Lines(lines)
             bad.extend((first + row, reason, texts[row]) for row, reason in parsed.refused)
-            yield _timely(parsed.table, schema, parsed.rows, first, texts, bad)
+            yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
             first += lines.count(b"\n") + 1
+
+
+class Raws(Protocol):
+    """The bytes of records by their number."""
+
+    def __getitem__(self, row: int) -> bytes:
+        """One record."""
 
 
 class _Lines:
@@ -142,8 +150,8 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Ite
         except pa.ArrowInvalid as error:
             bad.append((0, f"{field.name} — must be {field.type}; got: {error}", b""))
             return
-    table = pa.table(columns, schema=_empty(schema).schema)
-    yield _timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table), bad)
+    table = pa.table(columns, schema=no_attributes(schema).schema)
+    yield timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table), bad)
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -161,8 +169,17 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     return column.cast(target, safe=is_.is_integer(target))
 
 
-def _timely(table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: _Lines | _Rows, bad: list[Bad]) -> pa.Table:
-    """The events of a parsed chunk; rows without a possible event time go to `bad`."""
+def timely(table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]) -> pa.Table:
+    """The events of a parsed chunk; rows without a possible event time go to `bad`.
+
+    Args:
+        table: the schema's attributes.
+        schema: of the events.
+        rows: for each row, the number of its record in the chunk.
+        first: the number of the chunk's first record.
+        raws: the records' bytes by their number in the chunk.
+        bad: gets what is no event.
+    """
     unit = UNIT_US[schema.time_unit]
     column = table.column(schema.event_time)
     counts = pc.cast(column, pa.int64())
@@ -181,5 +198,6 @@ def _events(table: pa.Table, times_us: npt.NDArray[np.int64], offsets: npt.NDArr
     return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))
 
 
-def _empty(schema: EventSchema) -> pa.Table:
+def no_attributes(schema: EventSchema) -> pa.Table:
+    """The schema's attributes, of no event."""
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in schema.fields]).empty_table()

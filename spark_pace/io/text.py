@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -57,13 +58,13 @@ class JsonParser:
         try:
             self._parse(line, (), "us")
         except pa.ArrowInvalid as malformed:
-            return _short(f"the record — must be JSON; got: {malformed}")
+            return short(f"the record — must be JSON; got: {malformed}")
         for field in self.fields:
             try:
                 JsonParser._parse(self, line, (field,), "ns" if field.type == "TIMESTAMP" else "us")
             except pa.ArrowInvalid as wrong:
-                return _short(f"{field.name} — must be {field.type}; got: {wrong}")
-        return _short(f"the record — must fit the schema; got: {error}")
+                return short(f"{field.name} — must be {field.type}; got: {wrong}")
+        return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
         read = pa.schema([(field.name, _json_type(field, unit)) for field in fields])
@@ -78,13 +79,18 @@ class JsonParser:
         return _cast(table, fields)
 
 
-class CsvParser:
-    """Comma-separated values under a header; an empty unquoted value is null."""
+def header_names(line: bytes) -> list[str]:
+    """The columns that the first line of a CSV file names."""
+    return next(csv.reader([line.strip().decode("utf-8", "replace")]), [])
 
-    def __init__(self, schema: EventSchema, header: bytes) -> None:
-        """Read the attributes of `schema` from the columns that `header` names."""
+
+class CsvParser:
+    """Comma-separated values; an empty unquoted value is null."""
+
+    def __init__(self, schema: EventSchema, names: Sequence[str]) -> None:
+        """Read the attributes of `schema` from columns of these names."""
         self.fields = schema.fields
-        self.names = next(csv.reader([header.strip().decode("utf-8", "replace")]), [])
+        self.names = names
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """Lines with no blank one among them."""
@@ -109,8 +115,8 @@ class CsvParser:
             except pa.ArrowInvalid as wrong:
                 if "Expected" in str(wrong) and "columns" in str(wrong):
                     break
-                return _short(f"{field.name} — must be {field.type}; got: {wrong}")
-        return _short(f"the record — must have the columns of the header; got: {error}")
+                return short(f"{field.name} — must be {field.type}; got: {wrong}")
+        return short(f"the record — must have the columns {', '.join(self.names)}; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
         types = {field.name: _csv_type(field) for field in fields}
@@ -138,7 +144,7 @@ def _json_type(field: Field, unit: str) -> pa.DataType:
 
 
 def _csv_type(field: Field) -> pa.DataType:
-    # a column of CSV may not mix times with and without a zone: read as text, told apart by _timestamps
+    # a column of CSV may not mix times with and without a zone: read as text, told apart by timestamps
     return pa.string() if field.type == "TIMESTAMP" else ARROW_TYPES[field.type]
 
 
@@ -153,11 +159,11 @@ def _column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     if column.type == target:
         return column
     if field.type == "TIMESTAMP":
-        return _timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
+        return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
     return column.cast(target)
 
 
-def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """ISO 8601 texts, with or without a zone, as UTC."""
     zoned = pc.match_substring_regex(texts, _ZONE)
     zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
@@ -177,5 +183,6 @@ def _check_utf8(chunk: bytes) -> None:
             raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
 
 
-def _short(reason: str) -> str:
+def short(reason: str) -> str:
+    """A reason of one line, without what only its chunk knows."""
     return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]

@@ -1,0 +1,165 @@
+"""Records of a log such as Kafka as typed columns: a value that is JSON or CSV, and the record's own columns.
+
+The values of many records are joined with newlines and parsed together by the parsers of files. A newline inside a
+value does not split it: between two JSON tokens it means as much as a tab, and inside a JSON text neither may stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.rule import EventSchema, Field
+from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
+from spark_pace.io.lines import CHUNK_BYTES, ParsedLines, parse_lines
+from spark_pace.io.text import CsvParser, JsonParser, short, timestamps
+
+_MS_US = 1_000
+_REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Some records; all columns are as long.
+
+    Attributes:
+        values: binary; null where the record has none.
+        sources: dictionary<int32, string>; where each comes from.
+        offsets: int64; its place there.
+        columns: by attribute, the record's own column that it is taken from: binary (text), string, integers, timestamp.
+    """
+
+    values: pa.Array
+    sources: pa.DictionaryArray
+    offsets: pa.Array
+    columns: Mapping[str, pa.Array]
+
+    def slice(self, start: int, rows: int) -> Records:
+        """Some of them."""
+        columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
+        return Records(self.values.slice(start, rows), self.sources.slice(start, rows), self.offsets.slice(start, rows), columns)
+
+
+def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
+    """The events of records; what cannot be an event is kept apart with the reason.
+
+    Args:
+        records: in any order.
+        format: of the values: ``json``, ``csv`` (the attributes in the schema's order, but those in `records.columns`)
+            or ``columns`` (nothing is read from inside a value).
+        schema: the attributes; members of a JSON object that it lacks are ignored, those that are missing are null.
+    """
+    rows, size = len(records.values), records.values.nbytes
+    step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
+    reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
+    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
+    return EventsRead(events, pa.concat_tables([read.bad for read in reads]), rows)
+
+
+def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
+    inside = tuple(field for field in schema.fields if field.name not in records.columns)
+    bad: list[Bad] = []
+    values = _Values(records.values)
+    parsed = _parse(records.values, format, replace(schema, fields=inside), bad, values)
+    table = _with_columns(parsed, records, schema, bad, values)
+    events = timely(table.table, schema, table.rows, 0, values, bad)
+    index = events.column("@offset").combine_chunks()
+    at = events.column_names.index("@offset")
+    events = events.set_column(at, "@source", records.sources.take(index)).add_column(at + 1, "@offset", records.offsets.take(index))
+    return EventsRead(events, _bad_table(bad, records), len(records.values))
+
+
+class _Values:
+    """The values, taken out one by one only if they are asked for."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.values[row].as_py() or b""
+
+
+def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
+    """What the values say; the rows are numbers of records."""
+    if format == "columns" or not schema.fields:
+        rows = np.arange(len(values), dtype=np.int64)
+        return ParsedLines(pa.table({"": rows}).select([]), rows, [])
+    parser = JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
+    lines = _joined(values)
+    if lines.count(b"\n") >= max(len(values), 1):
+        lines = _joined(_as_lines(values, format))
+    parsed = parse_lines(lines, parser)
+    bad.extend((row, reason, raws[row]) for row, reason in parsed.refused)
+    if len(parsed.rows) + len(parsed.refused) < len(values):
+        read = np.zeros(len(values), np.bool_)
+        read[parsed.rows] = True
+        read[[row for row, _ in parsed.refused]] = True
+        for row in np.flatnonzero(~read).tolist():
+            got = "several lines" if raws[row].strip() else "nothing"
+            bad.append((row, f"the value — must be one event; got {got}", raws[row]))
+    return parsed
+
+
+def _joined(values: pa.Array) -> bytes:
+    """The values with a newline between any two."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pc.fill_null(values, b""))
+    return pc.binary_join(whole, b"\n")[0].as_py()  # type: ignore[no-any-return]
+
+
+def _as_lines(values: pa.Array, format: str) -> pa.Array:
+    """The values without newlines inside; CSV that has one is left out (a last one that only ends the value is taken off)."""
+    if format == "json":
+        return pc.replace_substring(values, "\n", "\t")
+    ended = pc.replace_substring_regex(values, r"\r?\n\z", "")
+    return pc.if_else(pc.match_substring(ended, "\n"), pa.scalar(None, values.type), ended)
+
+
+def _with_columns(parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
+    """All attributes in the schema's order; a record is bad if one of its own columns does not fit its attribute."""
+    table, rows = parsed.table, parsed.rows
+    wrong: dict[int, str] = {}
+    for field in schema.fields:
+        if field.name in records.columns:
+            column = _typed(records.columns[field.name], field, wrong)
+            table = table.append_column(field.name, column.take(pa.array(rows)))
+    if wrong:
+        good = ~np.isin(rows, list(wrong))
+        bad.extend((row, wrong[row], raws[row]) for row in rows[~good].tolist())
+        table, rows = table.filter(pa.array(good)), rows[good]
+    return ParsedLines(table.select([field.name for field in schema.fields]), rows, [])
+
+
+def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
+    """A record's own column in the attribute's type, null where that fails; found by halving, as bad lines are."""
+    try:
+        return _cast(column, field)
+    except _REFUSED as error:
+        if len(column) == 1:
+            wrong.setdefault(first, short(f"{field.name} — must be {field.type}; got: {error}"))
+            return pa.nulls(1, ARROW_TYPES[field.type])
+        middle = len(column) // 2
+        halves = (_typed(column.slice(0, middle), field, wrong, first), _typed(column.slice(middle), field, wrong, first + middle))
+        return pa.concat_arrays(halves)
+
+
+def _cast(column: pa.Array, field: Field) -> pa.Array:
+    target = ARROW_TYPES[field.type]
+    if pa.types.is_binary(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type) and field.type == "TIMESTAMP":
+        return timestamps(pa.chunked_array([column])).combine_chunks()
+    if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
+        column = pc.divide(column.cast(pa.int64()), _MS_US)  # as Kafka counts
+    return column.cast(target)
+
+
+def _bad_table(bad: list[Bad], records: Records) -> pa.Table:
+    rows, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
+    index = pa.array(rows, pa.int64())
+    sources = records.sources.take(index).cast(pa.string())
+    return pa.table([sources, records.offsets.take(index), pa.array(reasons, pa.string()), pa.array(raws, pa.binary())], schema=BAD_SCHEMA)
