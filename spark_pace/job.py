@@ -8,24 +8,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.plan import build_plan
+from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import SetupError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.job_file import JobSpec
+from spark_pace.secrets import Secrets
+from spark_pace.sources import local_path, source_of
 from spark_pace.spark.failures import as_our_error
 from spark_pace.spark.lock import checkpoint_lock
 from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
-from spark_pace.spark.pipeline import Input, match_rows, read_files, start
+from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
-from spark_pace.spark.slots import layout_of
-from spark_pace.spark.source import require_not_ended
+from spark_pace.spark.slots import Layout, layout_of
 
 Progress = BatchReport
 _POLL_SECONDS = 1
@@ -105,10 +104,7 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
     """
     began = time.monotonic()
     summary = Summary({rule.name: 0 for rule in spec.rules})
-    checkpoint = _local(spec.checkpoint_path, "checkpoint")
-    source = _local(spec.files.path, "source.path")
-    if not source.exists():
-        raise SetupError(f"{source} — must be a file or a directory of events; got nothing there. Put the events there, or correct source.path.")
+    secrets = Secrets()
 
     def report(batch: BatchReport) -> None:
         summary.add(batch)
@@ -118,28 +114,41 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
     for rule in spec.rules:
         if rule.operator is not None:
             load_operator(rule.operator)
-    with checkpoint_lock(checkpoint), _session(spec) as spark:
-        require_not_ended(checkpoint / "manifest.jsonl", source)
-        query, merger = _start(spec, spark, checkpoint, source, report)
-        with _stop_on_signal() as stop:
-            _wait(query, merger, stop)
-    summary.stopped_by = stop.signal
+    with secrets.kept():
+        summary.stopped_by = _run(spec, secrets, report)
     summary.seconds = time.monotonic() - began
     return summary
 
 
-def _local(path: str, key: str) -> Path:
-    local = path.removeprefix("file://")
-    if "://" in local:
-        raise SetupError(f"{key} — must be on a file system that is mounted here; got {path}. Mount it, or choose another place.")
-    return Path(os.path.abspath(local))
+def _run(spec: JobSpec, secrets: Secrets, report: Callable[[BatchReport], None]) -> signal.Signals | None:
+    """Every query of the run, to its end; the signal that stopped it, if one did."""
+    checkpoint = local_path(spec.checkpoint_path, "checkpoint")
+    source = source_of(spec, checkpoint, secrets)
+    settings = secrets.resolve_all(spec.spark, "spark")
+    with checkpoint_lock(checkpoint), _session(spec, settings) as spark:
+        layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
+        plan = _plan(spec, layout, spark.sparkContext.defaultParallelism, source.check(spark))
+        for key, value in settings.items():
+            if spark.conf.isModifiable(key):
+                spark.conf.set(key, value)
+        spark.conf.set("spark.sql.shuffle.partitions", str(layout.slots))  # one partition per slot
+        sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
+        tables = DeltaTables(spark, sink, layout.app_id)
+        tables.prepare(table_schemas(plan))
+        with _stop_on_signal() as stop:
+            for end in source.ends:
+                if not stop.event.is_set():
+                    rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, spark.sparkContext.defaultParallelism)
+                    merger = MergerHost(plan, tables, checkpoint / "sequence", report)
+                    _wait(start(rows, merger, checkpoint, spec.trigger_us, spec.name), merger, stop)
+    return stop.signal
 
 
 @contextmanager
-def _session(spec: JobSpec) -> Iterator[SparkSession]:
+def _session(spec: JobSpec, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A session whose settings are this job's alone; Spark itself is stopped only if it was started here."""
     running = SparkSession.getActiveSession() is not None
-    spark = build_session(spec.name, spec.spark)
+    spark = build_session(spec.name, settings)
     try:
         yield spark.newSession()
     finally:
@@ -147,12 +156,13 @@ def _session(spec: JobSpec) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, report: Callable[[BatchReport], None]) -> tuple[StreamingQuery, MergerHost]:
-    cores = spark.sparkContext.defaultParallelism
-    layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
-    plan = build_plan(
+def _plan(spec: JobSpec, layout: Layout, cores: int, expected_sources: tuple[str, ...]) -> Plan:
+    order = spec.events.order
+    if order.by_source and spec.events.source_column is None and not order.expected_sources:
+        order = replace(order, expected_sources=expected_sources)
+    return build_plan(
         spec.rules,
-        order=spec.events.order,
+        order=order,
         source_column=spec.events.source_column,
         heartbeat=spec.events.heartbeat,
         slots=layout.slots,
@@ -160,17 +170,6 @@ def _start(spec: JobSpec, spark: SparkSession, checkpoint: Path, source: Path, r
         lanes=cores if spec.lanes == "auto" else spec.lanes,
         on_operator_error=spec.events.on_operator_error,
     )
-    for key, value in spec.spark.items():
-        if spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
-    spark.conf.set("spark.sql.shuffle.partitions", str(layout.slots))  # one partition per slot
-    files = Input(str(source), spec.files.format, spec.files.max_files_per_trigger, spec.finish, spec.events.on_bad_record)
-    rows = match_rows(read_files(spark, plan, files, checkpoint / "manifest.jsonl"), plan, layout.keys, cores)
-    sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    tables = DeltaTables(spark, sink, layout.app_id)
-    tables.prepare(table_schemas(plan))
-    merger = MergerHost(plan, tables, checkpoint / "sequence", report)
-    return start(rows, merger, checkpoint, spec.trigger_us, spec.name), merger
 
 
 def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:

@@ -20,7 +20,6 @@ from spark_pace.io.lines import CHUNK_BYTES, ParsedLines, parse_lines
 from spark_pace.io.text import CsvParser, JsonParser, short, timestamps
 
 _MS_US = 1_000
-_REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0
     """A record's own column in the attribute's type, null where that fails; found by halving, as bad lines are."""
     try:
         return _cast(column, field)
-    except _REFUSED as error:
+    except pa.ArrowException as error:
         if len(column) == 1:
             wrong.setdefault(first, short(f"{field.name} — must be {field.type}; got: {error}"))
             return pa.nulls(1, ARROW_TYPES[field.type])
