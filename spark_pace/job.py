@@ -20,6 +20,7 @@ from spark_pace.job_file import JobSpec
 from spark_pace.secrets import Secrets
 from spark_pace.sources import local_path, source_of
 from spark_pace.spark.failures import as_our_error
+from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
 from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import match_rows, start
@@ -125,7 +126,7 @@ def _run(spec: JobSpec, secrets: Secrets, report: Callable[[BatchReport], None])
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
     source = source_of(spec, checkpoint, secrets)
     settings = secrets.resolve_all(spec.spark, "spark")
-    with checkpoint_lock(checkpoint), _session(spec, settings) as spark:
+    with checkpoint_lock(checkpoint), survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
         layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
         plan = _plan(spec, layout, spark.sparkContext.defaultParallelism, source.check(spark))
         for key, value in settings.items():
@@ -149,6 +150,7 @@ def _session(spec: JobSpec, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A session whose settings are this job's alone; Spark itself is stopped only if it was started here."""
     running = SparkSession.getActiveSession() is not None
     spark = build_session(spec.name, settings)
+    hush_updates(spark)
     try:
         yield spark.newSession()
     finally:
@@ -177,10 +179,15 @@ def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
         while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
             pass
     except Exception as error:
+        if is_gone(error):
+            raise
         if not stop.event.is_set():
             raise as_our_error(error, merger.failure) from error
     finally:
-        query.stop()
+        try:
+            query.stop()
+        finally:
+            merger.close()
 
 
 @contextmanager

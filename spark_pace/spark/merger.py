@@ -7,6 +7,7 @@ A batch that runs again must give the same numbers. So the base of `out_seq` doe
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -99,14 +100,24 @@ class MergerHost:
     on_report: Callable[[BatchReport], None]
     failure: Exception | None = None
     _since: float = field(default_factory=time.monotonic)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
-        try:
-            self._write(rows.sparkSession, rows.toArrow(), batch_id)
-        except Exception as error:
-            self.failure = error  # Spark hands on only its text
-            raise
+        with self._writing:
+            if self._closed:
+                raise StateError("the job — must run while a batch is written; got its end. Start the job again: it goes on where it stopped.")
+            try:
+                self._write(rows.sparkSession, rows.toArrow(), batch_id)
+            except Exception as error:
+                self.failure = error  # Spark hands on only its text
+                raise
+
+    def close(self) -> None:
+        """Write nothing from now on; a batch that is being written is written to its end first."""
+        with self._writing:
+            self._closed = True
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
         begin = self._begin(batch_id)

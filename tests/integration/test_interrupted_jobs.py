@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
+from spark_pace.errors import SetupError
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.lock import checkpoint_lock
 from tests.spark.jobs import in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = pytest.mark.integration
@@ -87,3 +90,38 @@ def test_a_second_process_on_a_checkpoint_is_refused(job_file: Path) -> None:
         assert second.returncode == 1
         assert f"must be used by one job at a time; got a second while process {first.pid} runs" in errors
         assert "Traceback" not in errors
+
+
+def after_two_batches(process: subprocess.Popen[str]) -> psutil.Process:
+    """The JVM of a job that has written two batches, and so has committed one."""
+    assert process.stdout is not None
+    next(line for line in process.stdout if line.startswith("batch 1:"))
+    return next(child for child in psutil.Process(process.pid).children() if child.name() == "java")
+
+
+def test_a_job_whose_jvm_is_killed_says_so_in_one_line_and_can_go_on(job_file: Path) -> None:
+    with running(job_file) as process:
+        after_two_batches(process).kill()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith("Spark's JVM — must run as long as the job; got its end")
+    finish(job_file)
+    assert_complete(read_job(job_file))
+
+
+def test_a_checkpoint_is_not_taken_from_a_jvm_that_outlived_its_job(job_file: Path) -> None:
+    checkpoint = Path(read_job(job_file).checkpoint_path)
+    with running(job_file) as process:
+        jvm = after_two_batches(process)
+        jvm.suspend()
+        process.kill()
+        process.wait()
+        try:
+            with pytest.raises(SetupError, match=f"got the JVM of a job that was killed, process {jvm.pid}, still running"), checkpoint_lock(checkpoint, 0.5):
+                pass
+        finally:
+            jvm.resume()  # it finds that nobody is there any more
+    finish(job_file)
+    assert_complete(read_job(job_file))
+    assert not jvm.is_running()

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spark_pace"
 
+PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 # part -> what it may import besides the standard library and itself; the longest fitting name counts
 ALLOWED = {
     "spark_pace": {"spark_pace.version"},
@@ -21,7 +22,7 @@ ALLOWED = {
     "spark_pace.rules": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"},
     "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "pyarrow", "deltalake"},
-    "spark_pace.spark": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight", "numpy", "pyarrow", "pandas", "pyspark", "delta"},
+    "spark_pace.spark": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"} | PACKAGES_OF_SPARK,
     "spark_pace.spark.kafka_check": {"spark_pace.errors", "spark_pace.spark", "py4j", "pyspark"},
     "spark_pace.spark.detect": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.spark", "spark_pace.rules", "numpy", "pyarrow", "pyspark"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
