@@ -1,7 +1,8 @@
-"""The job for `spark-submit`: ``spark-submit jobs/run.py JOB``, where JOB is a job file (``conf/jobs/*.yaml``)."""
+"""The job for `spark-submit`: ``spark-submit jobs/run.py JOB [--reset-rule NAME]...``, where JOB is a job file (``conf/jobs/*.yaml``)."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from spark_pace.errors import ConfigError, RuleError, SparkPaceError
@@ -17,11 +18,12 @@ def show(progress: Progress) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the job; 0, or 1 after an error, 2 for wrong arguments or files, 128 + n after signal n."""
-    if len(arguments) != 1:
-        print("usage: spark-submit jobs/run.py JOB", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser("spark-submit jobs/run.py")
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("--reset-rule", action="append", default=[], metavar="NAME", help="drop what the checkpoint keeps for this rule: it begins anew")
+    given = parser.parse_args(arguments)
     try:
-        summary = run_job(read_job(arguments[0]), on_progress=show)
+        summary = run_job(read_job(given.job), on_progress=show, reset_rules=given.reset_rule)
     except SparkPaceError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, (RuleError, ConfigError)) else 1

@@ -6,26 +6,29 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.selection_view import load_operator
+from spark_pace.errors import ConfigError, Problem
 from spark_pace.io.delta import DeltaTables
 from spark_pace.job_file import JobSpec
 from spark_pace.secrets import Secrets
-from spark_pace.sources import local_path, source_of
+from spark_pace.sources import Source, local_path, source_of
+from spark_pace.spark.changes import Change, change_of, require_same
 from spark_pace.spark.failures import as_our_error
 from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
 from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
-from spark_pace.spark.slots import Layout, layout_of
+from spark_pace.spark.slots import Layout, new_layout, read_layout
 
 Progress = BatchReport
 _POLL_SECONDS = 1
@@ -87,7 +90,7 @@ class _Stop:
     signal: signal.Signals | None = None
 
 
-def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None) -> Summary:
+def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the same job again goes on from there.
 
     SIGINT and SIGTERM stop the query; a batch in the middle of which that happens is done again by the next run.
@@ -95,8 +98,10 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
     Args:
         spec: the job.
         on_progress: called after each batch is written, in a thread of Spark's.
+        reset_rules: names of rules whose state is dropped: they begin with the events read from now on.
 
     Raises:
+        ConfigError: `reset_rules` names a rule that the job does not have.
         SetupError: Java, jars or the input are missing, or another process runs the job.
         StateError: the checkpoint does not fit the job, or its state is too large.
         EventError: a bad record, where the job says to stop at one.
@@ -112,37 +117,69 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
         if on_progress:
             on_progress(batch)
 
+    for name in reset_rules:
+        if name not in summary.matches:
+            raise ConfigError((Problem("--reset-rule", "must name a rule of the job", name, f"Choose from {', '.join(summary.matches)}."),))
     for rule in spec.rules:
         if rule.operator is not None:
             load_operator(rule.operator)
     with secrets.kept():
-        summary.stopped_by = _run(spec, secrets, report)
+        summary.stopped_by = _run(spec, secrets, reset_rules, report)
     summary.seconds = time.monotonic() - began
     return summary
 
 
-def _run(spec: JobSpec, secrets: Secrets, report: Callable[[BatchReport], None]) -> signal.Signals | None:
+def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]) -> signal.Signals | None:
     """Every query of the run, to its end; the signal that stopped it, if one did."""
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
     source = source_of(spec, checkpoint, secrets)
     settings = secrets.resolve_all(spec.spark, "spark")
     with checkpoint_lock(checkpoint), survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
-        layout = layout_of(spark, checkpoint, spec.rules, spec.slots, spec.buckets)
-        plan = _plan(spec, layout, spark.sparkContext.defaultParallelism, source.check(spark))
+        change = change_of(checkpoint, _layout(spec, spark, checkpoint), spec.rules, reset_rules)
         for key, value in settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
-        spark.conf.set("spark.sql.shuffle.partitions", str(layout.slots))  # one partition per slot
-        sink = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-        tables = DeltaTables(spark, sink, layout.app_id)
-        tables.prepare(table_schemas(plan))
+        spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
         with _stop_on_signal() as stop:
-            for end in source.ends:
-                if not stop.event.is_set():
-                    rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, spark.sparkContext.defaultParallelism)
-                    merger = MergerHost(plan, tables, checkpoint / "sequence", report)
-                    _wait(start(rows, merger, checkpoint, spec.trigger_us, spec.name), merger, stop)
+            _run_queries(spec, spark, source, change, report, stop)
     return stop.signal
+
+
+def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Change, report: Callable[[BatchReport], None], stop: _Stop) -> None:
+    cores = spark.sparkContext.defaultParallelism
+    expected_sources = source.check(spark)
+    tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
+    tables.prepare(table_schemas(_plan(spec, change.after, cores, expected_sources)))
+    for layout, unfinished in change.layouts():
+        plan = _plan(spec, layout, cores, expected_sources)
+        for end in (False,) if unfinished else source.ends:
+            rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, cores)
+            merger = MergerHost(plan, tables, change.checkpoint / "sequence", report)
+            _wait(start(rows, merger, change.checkpoint, "unfinished" if unfinished else spec.trigger_us, spec.name), merger, stop)
+            if stop.event.is_set():
+                return
+
+
+def _layout(spec: JobSpec, spark: SparkSession, checkpoint: Path) -> Layout:
+    """The layout of the checkpoint, or one for a new checkpoint.
+
+    What it fixes besides the rules must be as the job has it: the state of every rule rests on that.
+    """
+    schema, order = spec.events.schema, spec.events.order
+    events = {
+        "event_time": f"{schema.event_time} in {schema.time_unit}" if schema.time_unit else schema.event_time,
+        "ordering": "sources" if order.by_source else "watermark",
+        "source_column": spec.events.source_column or "none",
+        "deduplicate_on": ", ".join(order.deduplicate_on) or "none",
+    }
+    stored = read_layout(checkpoint)
+    if stored is None:
+        buckets = spec.buckets or spark.sparkContext.defaultParallelism
+        return new_layout(spark, sum(buckets if rule.partition_by else 1 for rule in spec.rules), spec.slots, buckets, events)
+    require_same("events", stored.events, events)
+    given = {"slots": spec.slots or stored.slots, "buckets": spec.buckets or stored.buckets}
+    require_same("parallelism", {"slots": stored.slots, "buckets": stored.buckets}, given)
+    return stored
 
 
 @contextmanager
@@ -171,6 +208,7 @@ def _plan(spec: JobSpec, layout: Layout, cores: int, expected_sources: tuple[str
         buckets=layout.buckets,
         lanes=cores if spec.lanes == "auto" else spec.lanes,
         on_operator_error=spec.events.on_operator_error,
+        places=layout.places,
     )
 
 

@@ -29,12 +29,14 @@ class Step:
     frontier_us: int
 
 
-def drive(plan: Plan, batches: Sequence[pa.Table], *, finish: bool, parts: int = 1) -> Iterator[Step]:
-    """Run the batches, reading each in `parts` pieces, as several tasks would."""
-    snapshots: list[bytes | None] = [None] * plan.slots
+def drive(plans: Plan | Sequence[Plan], batches: Sequence[pa.Table], *, finish: bool, parts: int = 1) -> Iterator[Step]:
+    """Run the batches, reading each in `parts` pieces, as several tasks would; `plans` are one for all batches, or one for each."""
+    tables = [*batches, None] if finish else list(batches)
+    plans = [plans] * len(tables) if isinstance(plans, Plan) else plans
+    snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []
     next_out_seq: dict[str, int] = {}
     frontier_us = NO_FRONTIER
-    for table in [*batches, None] if finish else list(batches):
+    for plan, table in zip(plans, tables, strict=True):
         sifted = [sift(plan, piece, frontier_us) for piece in ([] if table is None else pieces(table, parts))]
         frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
         for part in sifted:

@@ -61,12 +61,13 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
 
 @commands.command()
 @click.argument("job", type=FILES)
-def run(job: Path) -> None:
+@click.option("--reset-rule", multiple=True, metavar="NAME", help="Drop what the checkpoint keeps for this rule: it begins anew. May be given several times.")
+def run(job: Path, reset_rule: tuple[str, ...]) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
     from spark_pace.cli.run import run_command
 
     _see_current_directory()
-    run_command(job)
+    run_command(job, reset_rule)
 
 
 @commands.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -18,22 +19,22 @@ from spark_pace.job_file import JobSpec, read_job
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def run_command(job: Path) -> None:
+def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
     """The whole command; see `spark_pace.cli.main.run`. Ends with 128 + n after signal n."""
-    summary = run_shown(read_job(job))
+    summary = run_shown(read_job(job), reset_rules)
     if summary.stopped_by:
         sys.exit(128 + summary.stopped_by)
 
 
-def run_shown(spec: JobSpec) -> Summary:
+def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job: a live table on a terminal, one line a batch elsewhere, a summary at the end."""
     console = Console(highlight=False)
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)
-            summary = run_job(spec, on_progress=lambda progress: live.update(board.after(progress), refresh=True))
+            summary = run_job(spec, on_progress=lambda progress: live.update(board.after(progress), refresh=True), reset_rules=reset_rules)
     else:
-        summary = run_job(spec, on_progress=lambda progress: print(line(progress), flush=True))
+        summary = run_job(spec, on_progress=lambda progress: print(line(progress), flush=True), reset_rules=reset_rules)
     print(closing_line(summary), flush=True)
     return summary
 

@@ -138,7 +138,7 @@ def build_plan(
     """Make rules ready to run.
 
     `rules` are checked and over one event schema, `slots` is the number of groups of the stateful stage; without `places` the
-    rules are dealt out to them. `tie_break` says what orders events of one event time where the schema does not: their
+    rules are dealt out to them, with it those run that have one. `tie_break` says what orders events of one event time where the schema does not: their
     position (source, offset), or all their columns. The rest is as in `Plan`.
     """
     rules = tuple(rules)
@@ -146,6 +146,7 @@ def build_plan(
     every = tuple(field.name for field in schema.fields) if tie_break == "columns" else ()
     ties = schema.tie_break or every
     places = places if places is not None else dealt_out(rules, slots, buckets)
+    rules = tuple(rule for rule in rules if rule.name in places)
     predicates: dict[Expr, int] = {}
     plans = tuple(_rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules))
     names = (*map(to_text, predicates), *(f"rule {plan.rule.name} since {plan.since}" for plan in plans))

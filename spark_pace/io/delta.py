@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from spark_pace.core.rule import Rule
 from spark_pace.errors import StateError
@@ -82,18 +83,35 @@ class DeltaTables:
         return f"{self._root}/{table}"
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make the tables that are not there yet, so that SQL finds them before the first match.
+        """Make the tables that are not there yet, so that SQL finds them before the first match, and add new columns to the others.
+
+        Columns that a table has besides these stay; what is appended from now on has null there.
 
         Raises:
-            StateError: a table is there with other columns.
+            StateError: a table has a column with the same name and another type.
         """
         for table, schema in schemas.items():
-            if self._local:
-                made = DeltaTable.create(self.path(table), schema, mode="ignore", configuration=PROPERTIES)
-                if made.schema() != Schema.from_arrow(schema):
-                    raise StateError(f"{self.path(table)} — must have the columns of this job's rules; got a table with others. Choose another sink.")
-            else:
-                self._spark.createDataFrame(schema.empty_table()).write.format("delta").mode("ignore").save(self.path(table))
+            self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(self.path(table), schema)
+
+    def _prepare(self, path: str, schema: pa.Schema) -> None:
+        there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
+        wanted = Schema.from_arrow(schema)
+        missing = _missing(path, _types(there.schema()), _types(wanted))
+        if missing:
+            there.alter.add_columns([field for field in wanted.fields if field.name in missing])
+
+    def _prepare_elsewhere(self, path: str, schema: pa.Schema) -> None:
+        empty = self._spark.createDataFrame(schema.empty_table())
+        empty.write.format("delta").mode("ignore").save(path)
+        there = self._spark.read.format("delta").load(path)
+        if _missing(path, dict(there.dtypes), dict(empty.dtypes)):
+            empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+
+    def greatest_out_seq(self, rule: str) -> int | None:
+        """The number of the last match of a rule that was written."""
+        matches = self._spark.read.format("delta").load(self.path("matches"))
+        found = matches.where(matches["rule"] == rule).agg({"out_seq": "max"}).first()
+        return None if found is None else found[0]
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, if that was not done before."""
@@ -109,8 +127,27 @@ class DeltaTables:
         done = there.transaction_version(self._app_id)
         if done is None or done < batch_id:
             once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-            write_deltalake(there, rows, mode="append", commit_properties=once, writer_properties=_COMPRESSED)
+            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once, writer_properties=_COMPRESSED)
             _tidy(there)
+
+
+def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """The columns to add; tables do not tell names apart by letter case."""
+    known = {name.lower(): name for name in there}
+    for name, kind in wanted.items():
+        same = known.get(name.lower())
+        if same is not None and (same != name or there[same] != kind):
+            raise StateError(
+                f"{path} — must have a column {name} of type {kind.upper()}; got {same} of type {there[same].upper()}. "
+                "Give what is emitted another name, or choose another sink."
+            )
+    return [name for name in wanted if name.lower() not in known]
+
+
+def _types(schema: Schema) -> dict[str, str]:
+    """The columns of a table and their types as Spark names them."""
+    texts = {field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json() for field in schema.fields}
+    return {name: "bigint" if text == "long" else text for name, text in texts.items()}
 
 
 def _tidy(table: DeltaTable) -> None:

@@ -123,8 +123,9 @@ class MergerHost:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
+        numbers = {**merged.next_out_seq, **self._numbers_of_others(batch_id, begin["out_seq"])}
         frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
-        write_json(self.sequences / f"{batch_id + 1}.json", {"out_seq": merged.next_out_seq, "frontier_us": frontier_us})
+        write_json(self.sequences / f"{batch_id + 1}.json", {"out_seq": numbers, "frontier_us": frontier_us})
         tell_frontiers(session, {batch_id + 1: frontier_us})
         (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
         late = _joined(_bodies(rows, LATE), LATE_SCHEMA)
@@ -136,6 +137,14 @@ class MergerHost:
         self.tables.append("metrics", _metrics(report), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _numbers_of_others(self, batch_id: int, base: dict[str, int]) -> dict[str, int]:
+        """The next numbers of rules that have gone since this batch was begun for the first time: it may have written matches of theirs."""
+        before: dict[str, Any] = read_json(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
+        here = {rule.rule.name for rule in self.plan.rules}
+        gone = [name for name, number in before["out_seq"].items() if name not in here and number > base.get(name, 0)]
+        written = {name: self.tables.greatest_out_seq(name) for name in gone}
+        return {name: max(base.get(name, 0), last + 1) for name, last in written.items() if last is not None}
 
     def _begin(self, batch_id: int) -> dict[str, Any]:
         """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""

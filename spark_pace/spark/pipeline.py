@@ -21,6 +21,9 @@ from spark_pace.spark.rows import PART_ROWS, SLOT_ROWS
 from spark_pace.spark.source import SOURCE_NAME, FilesSource
 from spark_pace.spark.splitter import STATE_SCHEMA, SplitterHost
 
+# microseconds between two batches; or all that is there now; or a batch that was planned and not finished, and no other
+Trigger = int | Literal["available_now", "unfinished"]
+
 
 @dataclass(frozen=True)
 class Input:
@@ -63,10 +66,12 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
     return dealt.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
 
 
-def start(rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger_us: int | Literal["available_now"], name: str) -> StreamingQuery:
+def start(rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger: Trigger, name: str) -> StreamingQuery:
     """Start the query; its tasks are told the frontiers that the merger has kept."""
     tell_frontiers(rows.sparkSession, kept_frontiers(merger.sequences))
     writer = rows.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(merger)
-    if trigger_us == "available_now":
+    if trigger == "unfinished":
+        return writer.trigger(once=True).start()
+    if trigger == "available_now":
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{max(trigger_us // 1000, 1)} milliseconds").start()
+    return writer.trigger(processingTime=f"{max(trigger // 1000, 1)} milliseconds").start()

@@ -1,21 +1,27 @@
-"""What is fixed when a checkpoint is made: slots, buckets, slot keys, the rules, and the name of its Delta transactions."""
+"""How a checkpoint is laid out, kept beside it: slots, buckets, slot keys, the name of its Delta transactions, and its rules."""
 
 from __future__ import annotations
 
-import hashlib
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_pace.core.rule import Rule
+from spark_pace.core.plan import Place
 from spark_pace.errors import StateError
 from spark_pace.spark.durable import read_json, write_json
 
-_VERSION = 1
-_FILE = "layout.json"
+LAYOUT_VERSION = 2
+LAYOUT_FILE = "layout.json"
+
+
+@dataclass(frozen=True)
+class LaidRule:
+    """A rule as a checkpoint knows it: its parts as text, and where it is worked on."""
+
+    parts: dict[str, str]
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -27,51 +33,65 @@ class Layout:
         buckets: key buckets of each rule with `partition_by`.
         keys: the group key of each slot: Spark hashes each to a partition of its own.
         app_id: names the Delta transactions of this checkpoint; a new checkpoint needs a new one, or Delta skips its writes.
-        fingerprint: of the rules.
+        events: what the state rests on of the job's settings for events, by their names.
+        rules: by their names.
     """
 
     slots: int
     buckets: int
     keys: tuple[int, ...]
     app_id: str
-    fingerprint: str
+    events: dict[str, str]
+    rules: dict[str, LaidRule] = field(default_factory=dict)
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Where each rule is worked on."""
+        return {name: rule.place for name, rule in self.rules.items()}
 
 
-def layout_of(spark: SparkSession, checkpoint: Path, rules: Sequence[Rule], slots: int | None, buckets: int | None) -> Layout:
-    """The layout stored with the checkpoint, or a new one that is stored now.
+def new_layout(spark: SparkSession, units: int, slots: int | None, buckets: int, events: dict[str, str]) -> Layout:
+    """A layout without rules, for a new checkpoint.
 
     Args:
         spark: the session.
-        checkpoint: the folder of the checkpoint.
-        rules: the rules of the job.
-        slots: for a new checkpoint; None: the cores, as far as there is work for them.
-        buckets: for a new checkpoint; None: the cores.
+        units: how many there will be at first.
+        slots: None: the cores, as far as there is work for them.
+        buckets: key buckets of each rule with `partition_by`.
+        events: see `Layout`.
+    """
+    slots = slots or max(1, min(spark.sparkContext.defaultParallelism, units))
+    return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
+
+
+def write_layout(checkpoint: Path, layout: Layout) -> None:
+    """Keep the layout with its checkpoint: all of it, or what was there before."""
+    write_json(checkpoint / LAYOUT_FILE, {"version": LAYOUT_VERSION, **asdict(layout)})
+
+
+def read_layout(checkpoint: Path) -> Layout | None:
+    """The layout of a checkpoint; None before its first start.
 
     Raises:
-        StateError: the checkpoint was made with other rules, or by a version that stored it otherwise.
+        StateError: it is of another version, damaged, or missing where there are batches.
     """
-    stored = read_json(checkpoint / _FILE)
-    fingerprint = _fingerprint(rules)
-    if stored is None:
-        layout = _new_layout(spark, rules, fingerprint, slots, buckets)
-        write_json(checkpoint / _FILE, {"version": _VERSION, **asdict(layout)})
-        return layout
-    if stored.pop("version", None) != _VERSION:
-        raise StateError(f"{checkpoint / _FILE} — must have version {_VERSION}; got another. Use the release that made it, or a new checkpoint.")
-    layout = Layout(**{**stored, "keys": tuple(stored["keys"])})
-    if layout.fingerprint != fingerprint:
-        raise StateError(
-            f"{checkpoint} — must go on with the rules it was made with; got changed ones. Restore the rules, or start a new checkpoint with a sink of its own."
-        )
-    return layout
-
-
-def _new_layout(spark: SparkSession, rules: Sequence[Rule], fingerprint: str, slots: int | None, buckets: int | None) -> Layout:
-    cores = spark.sparkContext.defaultParallelism
-    buckets = buckets or cores
-    units = sum(buckets if rule.partition_by else 1 for rule in rules)
-    slots = slots or min(cores, units)
-    return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), fingerprint)
+    path = checkpoint / LAYOUT_FILE
+    try:
+        stored = read_json(path)
+        if stored is None and any((checkpoint / "offsets").glob("[0-9]*")):
+            raise StateError(f"{path} — must be there where batches are; got no file. Restore the whole checkpoint.")
+        if stored is None:
+            return None
+        version = stored.pop("version", None)
+        if version != LAYOUT_VERSION:
+            raise StateError(
+                f"{path} — must have format version {LAYOUT_VERSION}; got {version}. "
+                "Go on with the release that made it, or start a new checkpoint with a sink of its own."
+            )
+        rules = {name: LaidRule(rule["parts"], Place(tuple(rule["place"]["slots"]), rule["place"]["since"])) for name, rule in stored["rules"].items()}
+        return Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateError(f"{path} — must be a layout that this program wrote; got damaged text ({error}). Restore the whole checkpoint.") from error
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
@@ -88,9 +108,3 @@ def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) ->
     for key, partition in enumerate(spark.sql(query).collect()[0][0]):
         found.setdefault(partition, key)
     return tuple(found[partition] for partition in range(slots))
-
-
-def _fingerprint(rules: Sequence[Rule]) -> str:
-    """Equal for rules that mean the same; a description may change."""
-    meaning = "\n".join(repr(replace(rule, description="")) for rule in rules)
-    return hashlib.sha256(meaning.encode()).hexdigest()

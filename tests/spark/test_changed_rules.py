@@ -1,0 +1,168 @@
+"""Jobs that go on with other rules: what stays is as if nothing had happened, what is new begins, what has changed is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.core import local
+from spark_pace.core.merger import matches_schema
+from spark_pace.core.plan import build_plan
+from spark_pace.errors import ConfigError, StateError
+from spark_pace.io.delta import DeltaTables
+from spark_pace.io.files import read_events
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec
+from tests.spark.jobs import RULES, job, matches, random_events, table, write_files
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+Row = dict[str, Any]
+
+
+def only(spec: JobSpec, *names: str, **changes: Any) -> JobSpec:
+    """The job with some of its rules."""
+    return replace(spec, rules=tuple(rule for rule in spec.rules if rule.name in names), **changes)
+
+
+def expected(spec: JobSpec, rule: str, first: int, last: int, *, finish: bool, base: int = 0) -> list[Row]:
+    """What the core finds for one rule in some of the files, one a batch, numbered from `base`."""
+    plan = build_plan([one for one in spec.rules if one.name == rule], order=spec.events.order)
+    paths = [Path(spec.files.path, f"{number:03d}.json") for number in range(first, last)]
+    batches = [read_events(str(path), "json", spec.events.schema, path.name).events for path in paths]
+    rows = local.run(plan, batches, finish=finish).matches.to_pylist()
+    return [row | {"out_seq": row["out_seq"] + base} for row in rows]
+
+
+def found(spec: JobSpec, rule: str) -> list[Row]:
+    """The rule's matches in the table, without the columns of other rules."""
+    names = matches_schema(build_plan([one for one in spec.rules if one.name == rule], order=spec.events.order)).names
+    return [{name: row[name] for name in names} for row in matches(spec) if row["rule"] == rule]
+
+
+def feed(folder: Path, spec: JobSpec, first: int, last: int) -> None:
+    """Put some of the job's six files there."""
+    events = random_events(30, 240)
+    for number in range(first, last):
+        write_files(folder, events[40 * number : 40 * (number + 1)], 1, first=number)
+
+
+def test_rules_come_and_go_and_come_back(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 2)
+    run_job(only(spec, "pairs", "keyed"))
+    feed(tmp_path, spec, 2, 4)
+    run_job(only(spec, "keyed", "sums"))
+    feed(tmp_path, spec, 4, 6)
+    run_job(only(spec, "sums", "keyed", "pairs", finish=True))
+    early = expected(spec, "pairs", 0, 2, finish=False)
+    assert found(spec, "keyed") == expected(spec, "keyed", 0, 6, finish=True)
+    assert found(spec, "sums") == expected(spec, "sums", 2, 6, finish=True)
+    assert found(spec, "pairs") == early + expected(spec, "pairs", 4, 6, finish=True, base=len(early))
+    assert len(early) > 0
+
+
+def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 2)
+    run_job(spec)
+    before = {name: found(spec, name) for name in ("keyed", "pairs")}
+    changed = job(tmp_path, finish=True, rules=RULES.replace("within: 30 s", "within: 31 s").replace("where: b.x >= a.x", "where: b.x > a.x"))
+    feed(tmp_path, spec, 2, 4)
+    message = (
+        "rules pairs, keyed — must be as the checkpoint knows them; got pairs with a changed where: b.x > a.x, was b.x >= a.x; "
+        "keyed with a changed within: 31 s, was 30 s. Restore them, give them new names, or start them anew with --reset-rule pairs --reset-rule keyed."
+    )
+    with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
+        run_job(changed)
+    message = (
+        "rule keyed — must be as the checkpoint knows it; got a changed within: 31 s, was 30 s. "
+        "Restore it, give the rule a new name, or start it anew with --reset-rule keyed."
+    )
+    with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
+        run_job(changed, reset_rules=["pairs"])
+    run_job(changed, reset_rules=["pairs", "keyed"])
+    for name, rows in before.items():
+        assert found(spec, name) == rows + expected(changed, name, 2, 4, finish=True, base=len(rows))
+    assert found(spec, "sums") == expected(spec, "sums", 0, 4, finish=True)
+
+
+def test_a_rule_to_reset_that_the_job_does_not_have_is_refused(tmp_path: Path) -> None:
+    message = "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums."
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        run_job(job(tmp_path), reset_rules=["keyed", "pears"])
+
+
+@pytest.mark.parametrize("fails_at", ["matches", "metrics"])
+@pytest.mark.parametrize("stays", [("keyed",), ()], ids=["one_stays", "none_stays"])
+def test_an_unfinished_batch_is_finished_before_rules_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str, stays: tuple[str, ...]
+) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 3)
+    first = only(spec, "pairs", *stays)
+    stop_at(monkeypatch, fails_at, batch_id=2)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(first)
+    monkeypatch.undo()
+    written = len(expected(spec, "pairs", 0, 3 if fails_at == "metrics" else 2, finish=False))
+    run_job(only(spec, "sums", *stays))
+    feed(tmp_path, spec, 3, 6)
+    run_job(only(spec, "sums", "pairs", *stays, finish=True))
+    early = expected(spec, "pairs", 0, 3, finish=False)[:written]
+    assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 6, finish=True, base=written)
+    assert found(spec, "sums") == expected(spec, "sums", 3, 6, finish=True)
+    assert [found(spec, name) for name in stays] == [expected(spec, name, 0, 6, finish=True) for name in stays]
+    assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [40] * 6
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, table_name: str, batch_id: int) -> None:
+    """Let a batch fail where it appends to a table."""
+    append = DeltaTables.append
+
+    def failing(self: DeltaTables, name: str, rows: pa.Table, batch: int) -> None:
+        if (name, batch) == (table_name, batch_id):
+            raise OSError("the disk is full")
+        append(self, name, rows, batch)
+
+    monkeypatch.setattr(DeltaTables, "append", failing)
+
+
+def test_the_delay_may_change(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    for first, delay_us in ((0, 2_000_000), (2, 30_000_000), (4, 3_000_000)):
+        feed(tmp_path, spec, first, first + 2)
+        order = replace(spec.events.order, delay_us=delay_us)
+        run_job(replace(spec, events=replace(spec.events, order=order), finish=first == 4))
+    assert table(spec, "late").num_rows == 0
+    for name in ("pairs", "keyed", "sums"):
+        assert found(spec, name) == expected(spec, name, 0, 6, finish=True)
+
+
+def test_what_the_state_of_all_rules_rests_on_may_not_change(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 1)
+    run_job(spec)
+    order = replace(spec.events.order, by_source=True, deduplicate_on=("k", "x"))
+    message = (
+        "events — must be as the checkpoint knows it; got ordering sources instead of watermark, deduplicate_on k, x instead of none. "
+        "Restore it, or start a new checkpoint with a sink of its own."
+    )
+    with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
+        run_job(replace(spec, events=replace(spec.events, order=order)))
+
+
+def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 1)
+    run_job(spec)
+    changed = job(tmp_path, rules=RULES.replace("name: pairs", "name: other").replace("began: a.t", "began: a.k"))
+    message = "out/matches — must have a column began of type STRING; got began of type TIMESTAMP. Give what is emitted another name, or choose another sink."
+    with pytest.raises(StateError, match=f"{re.escape(message)}$"):
+        run_job(changed)
+    run_job(spec)
