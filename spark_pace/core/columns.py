@@ -5,6 +5,7 @@ A user's attribute never starts with "@".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,11 @@ def array(table: pa.Table, name: str) -> pa.Array:
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """A column without nulls as a numpy array."""
     return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def json_rows(table: pa.Table) -> list[str]:
+    """Each row as a JSON object, for people to read."""
+    return [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any]) -> pa.Table:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, array, json_rows, numbers
 from spark_pace.core.match_table import UTC_TIME
 
 LATE_SCHEMA = pa.schema([
@@ -30,7 +29,7 @@ def late_table(events: pa.Table, frontier_us: int) -> pa.Table:
     """
     time = numbers(events, TIME)
     attributes = events.select([name for name in events.column_names if not name.startswith("@")])
-    rows = [json.dumps(row, default=str, ensure_ascii=False) for row in attributes.to_pylist()]
+    rows = json_rows(attributes)
     ended = np.full(len(time), frontier_us == UNKNOWN_TIME)
     lateness = pa.array(np.where(ended, 0, frontier_us) - time, mask=ended)
     reason = pa.repeat(pa.scalar(_reason(frontier_us)), len(time))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.candidates import PIECE_ROWS, expand
-from spark_pace.core.columns import OPENING, Ints, array, numbers
+from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
 from spark_pace.core.evaluate import match_bounded, match_closed, match_free
 from spark_pace.core.found import Found, found_of
 from spark_pace.core.frames import decode_parcel, encode_parcel
@@ -25,13 +26,15 @@ from spark_pace.core.release import (
     uncertain_before,
 )
 from spark_pace.core.rule import CountSpan, GridSpan, Rule
-from spark_pace.core.selection_view import Span, call_operator, emit_schema
+from spark_pace.core.selection_view import CallOperator, Spans, call_here, emit_schema
 from spark_pace.core.stream import Horizon, Stream
 from spark_pace.errors import OperatorError
 
 FAILED_SCHEMA = pa.schema([
     ("rule", pa.string()), ("key", pa.string()), ("selection_id", pa.int64()), ("reason", pa.string()),
+    ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
 ])  # fmt: skip
+MOST_SHOWN = 1000  # events of a failed selection
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Result:
         header: of the lane.
         resolved_us: the time at which the last of the lane's selections is resolved.
         matches: see `match_table`.
-        failed: selections that a Python operator failed on: rule, key, selection_id, reason.
+        failed: selections that a Python operator failed on: rule, key, selection_id, reason, position of the first
+            event, and as lines of JSON the events, `MOST_SHOWN` at the most.
     """
 
     header: LaneHeader
@@ -63,12 +67,13 @@ def decode_result(parcel: bytes | memoryview) -> Result:
     return Result(LaneHeader(**header), resolved_us, tables[0], tables[1])
 
 
-def operate(plan: Plan, parcel: bytes | memoryview) -> bytes:
+def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
     """Find the matches of a lane that are releasable now.
 
     Args:
         plan: the plan.
         parcel: a lane's bytes.
+        call: calls a rule's Python operator.
 
     Returns:
         A result's bytes.
@@ -80,7 +85,7 @@ def operate(plan: Plan, parcel: bytes | memoryview) -> bytes:
     rule = plan.rules[lane.header.rule]
     stream = lane.stream(rule.key_column)
     if rule.rule.operator is not None:
-        return _by_python(plan, rule, lane, stream).encode()
+        return _by_python(plan, rule, lane, stream, call).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule.rule, lane, stream)
@@ -180,22 +185,17 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     return Found(start, start, span, found.offsets, rows[found.members], found.roles), Positions(code, at.time)
 
 
-def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream) -> Result:
+def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
     """Each span once through the rule's Python operator."""
     keys = None if rule.key_column is None else array(stream.events, rule.key_column).cast(pa.string())
     attributes = stream.events.select([field.name for field in rule.rule.schema.fields])
-    start, end, close = lane.column("start"), lane.column("end"), lane.column("close")
-    ids = lane.column("selection_id")
-    tables, counts, failed = [emit_schema(rule.rule).empty_table()], np.zeros(len(start), np.int64), []
-    for i, (lo, hi) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        key = None if keys is None else keys[lo].as_py()
-        span = Span(attributes.slice(lo, hi - lo), rule.rule.name, int(ids[i]), key, bool(close[i] >= 0))
-        rows = call_operator(rule.rule, span)
-        if isinstance(rows, str):
-            failed.append(_failure(plan, span, rows))
-        else:
-            tables.append(rows)
-            counts[i] = rows.num_rows
+    start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
+    spans = Spans(rule.rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
+    tables, counts, failed = [emit_schema(rule.rule).empty_table()], list[int](), []
+    for answers in call(spans):
+        failed += [_failure(plan, spans, len(counts) + place, reason, stream) for place, reason in answers.failed.items()]
+        counts += answers.counts
+        tables.append(answers.rows)
     owner = np.repeat(np.arange(len(start)), counts)
     release = lane.positions("resolved").take(owner)
     grid = isinstance(rule.rule.span, GridSpan)
@@ -208,10 +208,23 @@ def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream) -> Result
     return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
 
 
-def _failure(plan: Plan, span: Span, reason: str) -> dict[str, str | int | None]:
+def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:
+    """A row of `FAILED_SCHEMA`, or the end of the run where the plan says so."""
+    span, first = spans[place], int(spans.start[place])
     if plan.on_operator_error == "fail":
         raise OperatorError(
-            f"rule {span.rule} key {span.key} selection {span.selection_id} — its operator must not raise; "
+            f"rule {span.rule} key {span.key} selection {span.selection_id} — its operator must return; "
             f"got {reason.strip().splitlines()[-1]}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
         )
-    return {"rule": span.rule, "key": span.key, "selection_id": span.selection_id, "reason": reason}
+    shown = json_rows(span.events.slice(0, MOST_SHOWN))
+    if len(shown) < span.events.num_rows:
+        reason += f"\nraw holds the first {len(shown):,} of {span.events.num_rows:,} events"
+    return {
+        "rule": span.rule,
+        "key": span.key,
+        "selection_id": span.selection_id,
+        "reason": reason,
+        "source": stream.attribute(SOURCE)[first].as_py(),
+        "offset": stream.attribute(OFFSET)[first].as_py(),
+        "raw": "\n".join(shown).encode(),
+    }

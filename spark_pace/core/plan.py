@@ -89,6 +89,7 @@ class Plan:
         heartbeat: what holds for records that only tell how far their source is; None: there are none.
         ties: the columns that order events of one event time, before source and offset.
         on_operator_error: what becomes of a selection that a Python operator fails on.
+        operator_timeout_us: how long a Python operator may take for a selection where it runs in a process of its own.
     """
 
     schema: EventSchema
@@ -105,6 +106,7 @@ class Plan:
     heartbeat: Expr | None
     ties: tuple[str, ...]
     on_operator_error: Literal["quarantine", "fail"]
+    operator_timeout_us: int
 
     @property
     def slots(self) -> int:
@@ -132,6 +134,7 @@ def build_plan(
     lanes: int = 1,
     lane_rows: int = 4096,
     on_operator_error: Literal["quarantine", "fail"] = "quarantine",
+    operator_timeout_us: int = 600_000_000,
     tie_break: TieBreak = "position",
     places: Mapping[str, Place] | None = None,
 ) -> Plan:
@@ -153,7 +156,7 @@ def build_plan(
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     return Plan(
         schema, plans, tuple(predicates), names, keys, _units(plans, places, slots),
-        buckets, lanes, lane_rows, order, source_column, heartbeat, ties, on_operator_error,
+        buckets, lanes, lane_rows, order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
     )  # fmt: skip
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import Rule
 from spark_pace.errors import OperatorError
@@ -53,8 +54,61 @@ class Span:
         return self.events.to_pandas()
 
 
+@dataclass(frozen=True)
+class Spans:
+    """The selections of a lane whose rule has a Python operator.
+
+    Attributes:
+        rule: the rule.
+        events: the attributes of the lane's events.
+        keys: the key's text of each event; None without `partition_by`.
+        start: int64[n], the row of each selection's first event.
+        end: int64[n], the row behind its last.
+        ids: int64[n], the selections' numbers.
+        closed: bool[n], whether an event closed it.
+    """
+
+    rule: Rule
+    events: pa.Table
+    keys: pa.Array | None
+    start: Ints
+    end: Ints
+    ids: Ints
+    closed: Bools
+
+    def __len__(self) -> int:
+        """How many selections there are."""
+        return len(self.start)
+
+    def __getitem__(self, place: int) -> Span:
+        """One selection as the operator sees it."""
+        first, rows = int(self.start[place]), int(self.end[place] - self.start[place])
+        key = None if self.keys is None else self.keys[first].as_py()
+        return Span(self.events.slice(first, rows), self.rule.name, int(self.ids[place]), key, bool(self.closed[place]))
+
+
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 Operator = Callable[[Span], Rows]
+Answer: TypeAlias = pa.Table | str  # the rows of a selection, or why there are none
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an operator made of neighbouring selections.
+
+    Attributes:
+        rows: of all of them, one below the other.
+        counts: how many rows each has given.
+        failed: why the operator failed, by place among these selections.
+    """
+
+    rows: pa.Table
+    counts: tuple[int, ...]
+    failed: Mapping[int, str]
+
+
+# Gives the answers to all spans in their order, in as many pieces as it likes.
+CallOperator = Callable[[Spans], Iterator[Answers]]
 
 
 @cache
@@ -67,7 +121,7 @@ def load_operator(name: str) -> Operator:
     module, _, function = name.partition(":")
     try:
         operator = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a module may raise anything when it is imported
         raise OperatorError(
             f"operator {name} — must be importable where the operators run; got {error}. "
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
@@ -80,17 +134,30 @@ def emit_schema(rule: Rule) -> pa.Schema:
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in rule.emit])
 
 
-def call_operator(rule: Rule, span: Span) -> pa.Table | str:
+def call_here(spans: Spans) -> Iterator[Answers]:
+    """The answers of the rule's operator, called in this process."""
+    for place in range(len(spans)):
+        yield gathered(spans.rule, [call_operator(spans.rule, spans[place])])
+
+
+def call_operator(rule: Rule, span: Span, attempts: int = ATTEMPTS) -> Answer:
     """The rows the rule's operator yields for a selection, or the last traceback where every attempt failed."""
     assert rule.operator is not None
     operator = load_operator(rule.operator)
     reason = ""
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         try:
             return _as_table(operator(span), emit_schema(rule))
-        except Exception:  # whatever a user's function raises belongs to the selection
+        except (Exception, SystemExit):  # whatever a user's function raises belongs to the selection
             reason = traceback.format_exc()
     return reason
+
+
+def gathered(rule: Rule, answers: Sequence[Answer]) -> Answers:
+    """Single answers as one."""
+    tables = [emit_schema(rule).empty_table(), *(answer for answer in answers if not isinstance(answer, str))]
+    counts = tuple(0 if isinstance(answer, str) else answer.num_rows for answer in answers)
+    return Answers(pa.concat_tables(tables), counts, {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)})
 
 
 def _as_table(rows: Rows, schema: pa.Schema) -> pa.Table:

@@ -10,9 +10,13 @@ import pyarrow as pa
 from spark_pace.core.frames import decode_header
 from spark_pace.core.operator import operate
 from spark_pace.core.plan import Plan
+from spark_pace.core.selection_view import Answers, Spans
+from spark_pace.spark.operator_process import OperatorProcess
 from spark_pace.spark.rows import LANE, RESULT, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
+
+_process = OperatorProcess()  # of this worker
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,19 @@ class OperatorHost:
 
     def stage(self) -> Callable[[Batches], Batches]:
         """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; the part of a result is the number of its rule."""
-        return lambda batches: to_batches((self._row(*row) for batch in batches for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True)), "part")
+        return lambda batches: to_batches(self._rows(batches), "part")
+
+    def _rows(self, batches: Batches) -> Iterator[Row]:
+        if any(rule.rule.operator is not None for rule in self.plan.rules):
+            _process.start()
+        for batch in batches:
+            for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+                yield self._row(*row)
 
     def _row(self, part: int, kind: str, body: bytes) -> Row:
         if kind != LANE:
             return part, kind, body
-        return decode_header(body)["rule"], RESULT, operate(self.plan, body)
+        return decode_header(body)["rule"], RESULT, operate(self.plan, body, self._call)
+
+    def _call(self, spans: Spans) -> Iterator[Answers]:
+        return _process.call(spans, self.plan.operator_timeout_us)

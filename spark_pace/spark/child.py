@@ -1,0 +1,210 @@
+"""A forked process that answers requests and may end, or fall silent, at any time."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO, cast
+
+_LENGTH = struct.Struct("q")  # before each message
+_STEP = struct.Struct("qq")
+_LOOK_SECONDS = 1.0  # how long an end can stay unnoticed that does not end the socket: a process of the operator's own may hold it
+_PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """The child is no more; the text says why."""
+
+
+class Step:
+    """What the child is doing and since when: memory that both processes see, so that noting it costs next to nothing."""
+
+    def __init__(self) -> None:
+        """Nothing has begun."""
+        self._memory = mmap.mmap(-1, _STEP.size)
+
+    def begin(self, number: int) -> None:
+        """Note that a step begins now."""
+        _STEP.pack_into(self._memory, 0, time.monotonic_ns(), number)
+
+    @property
+    def number(self) -> int:
+        """The step that began last."""
+        return int(_STEP.unpack_from(self._memory)[1])
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it began."""
+        return (time.monotonic_ns() - int(_STEP.unpack_from(self._memory)[0])) / 1e9
+
+
+class Child:
+    """A process that runs `serve` with its end of a socket until that ends."""
+
+    def __init__(self, serve: Callable[[BinaryIO, Step], None]) -> None:
+        """Fork."""
+        self.step = Step()
+        self._socket, theirs = socket.socketpair()
+        self._received = bytearray()
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        sys.stdout.flush()  # or both would write what waits
+        sys.stderr.flush()
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads; those here are Arrow's, which starts its own anew
+            self._pid = os.fork()
+        self._status: int | None = None
+        if self._pid == 0:
+            _live(parent, theirs, lambda stream: serve(stream, self.step))
+        theirs.close()
+
+    def send(self, message: bytes, seconds: float) -> None:
+        """Hand over a message.
+
+        Raises:
+            Ended: the child is gone, or has not taken the message within this time.
+        """
+        self._socket.settimeout(seconds)
+        try:
+            self._socket.sendall(_LENGTH.pack(len(message)))
+            self._socket.sendall(message)
+        except TimeoutError:
+            raise self._silent(seconds) from None
+        except OSError:
+            raise self._end() from None
+
+    def receive(self, seconds: float) -> bytes:
+        """The child's next message, in whatever number of steps, none of which may take longer than this.
+
+        Raises:
+            Ended: the child is gone or silent, and all that it has sent is received.
+        """
+        while (message := self._message()) is None:
+            self._await(seconds)
+            try:
+                piece = self._socket.recv(1 << 20)
+            except ConnectionError:
+                piece = b""
+            if not piece:
+                raise self._end()
+            self._received += piece
+        return message
+
+    def _message(self) -> bytes | None:
+        if len(self._received) < _LENGTH.size:
+            return None
+        end = _LENGTH.size + int(_LENGTH.unpack_from(self._received)[0])
+        if len(self._received) < end:
+            return None
+        message = bytes(self._received[_LENGTH.size : end])
+        del self._received[:end]
+        return message
+
+    def _await(self, seconds: float) -> None:
+        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, seconds - self.step.seconds))):
+            if self.step.seconds >= seconds:
+                raise self._silent(seconds)
+            if self._gone() and not self._poll.poll(0):
+                raise self._end()
+
+    def _gone(self) -> bool:
+        if self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            self._status = status if pid else None
+        return self._status is not None
+
+    def _silent(self, seconds: float) -> Ended:
+        self.stop()
+        return Ended(f"the operator did not return within {seconds:g} s")
+
+    def _end(self) -> Ended:
+        code = self.stop()
+        how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+        return Ended(f"the operator's process ended with {how}")
+
+    def stop(self) -> int:
+        """End the child, if it has not ended by itself; its exit code, or minus the number of the signal."""
+        self._socket.close()
+        if self._status is None:
+            os.kill(self._pid, signal.SIGKILL)  # for one that is about to end by itself, it changes nothing
+            _, self._status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(self._status)
+
+
+def send_message(stream: BinaryIO, message: bytes) -> None:
+    """Send a message to the parent."""
+    stream.write(_LENGTH.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def next_message(stream: BinaryIO) -> bytes | None:
+    """The parent's next message; None when there are no more."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    message = stream.read(int(_LENGTH.unpack(head)[0]))
+    return message if len(message) == _LENGTH.unpack(head)[0] else None
+
+
+def _live(parent: int, theirs: socket.socket, serve: Callable[[BinaryIO], None]) -> None:
+    """All that the child does. It never returns: what waits on the stack is the parent's."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
+        _end_with(parent)
+        _let_go_of_files(theirs.fileno())
+        faulthandler.enable(2)  # a crash says where; the file that was enabled before is let go of
+        _end_first()
+        serve(cast(BinaryIO, theirs.makefile("rwb")))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _end_with(parent: int) -> None:
+    """Not to outlive the parent. Where the system cannot see to it, the end of the socket does, once the operator has returned."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _let_go_of_files(kept: int) -> None:
+    """Put nothing in the place of each open file but of `kept`, stdout and stderr.
+
+    Spark would wait on for a socket that is open here. Closing alone would not do: the number would be given to another
+    file, and whatever still owns it here would close that one.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/dev/fd"):
+        file = int(name)
+        if file not in (1, 2, kept, nothing):
+            with suppress(OSError):  # the one that listed the directory is closed already
+                os.fstat(file)
+                os.dup2(nothing, file, inheritable=False)
+    os.dup2(nothing, 0)
+
+
+def _end_first() -> None:
+    """Where memory runs out, let Linux end this process rather than Spark's."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
