@@ -208,8 +208,8 @@ def _plan(spec: JobSpec, layout: Layout, cores: int, expected_sources: tuple[str
         buckets=layout.buckets,
         lanes=cores if spec.lanes == "auto" else spec.lanes,
         on_operator_error=spec.events.on_operator_error,
-        places=layout.places,
         operator_timeout_us=spec.events.operator_timeout_us,
+        places=layout.places,
     )
 
 

@@ -22,9 +22,9 @@ QUARANTINE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # record, or selection
         ("reason", pa.string()),
-        ("source", pa.string()),  # of a record, with offset and raw
+        ("source", pa.string()),  # of a record, or of the first event of a selection
         ("offset", pa.int64()),
-        ("raw", pa.binary()),
+        ("raw", pa.binary()),  # of a record; the events of a selection as lines of JSON
         ("rule", pa.string()),  # of a selection, with key and selection_id
         ("key", pa.string()),
         ("selection_id", pa.int64()),

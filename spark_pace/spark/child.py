@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import BinaryIO, cast
 
 _LENGTH = struct.Struct("q")  # before each message
-_STEP = struct.Struct("qq")
+_STEP = struct.Struct("qqq")
 _LOOK_SECONDS = 1.0  # how long an end can stay unnoticed that does not end the socket: a process of the operator's own may hold it
 _PR_SET_PDEATHSIG = 1
 
@@ -29,25 +29,31 @@ class Ended(Exception):
 
 
 class Step:
-    """What the child is doing and since when: memory that both processes see, so that noting it costs next to nothing."""
+    """What the child is doing, since when and for how long: memory that both processes see, so noting it costs next to nothing."""
 
     def __init__(self) -> None:
         """Nothing has begun."""
         self._memory = mmap.mmap(-1, _STEP.size)
 
-    def begin(self, number: int) -> None:
+    def begin(self, number: int, limit_us: int) -> None:
         """Note that a step begins now."""
-        _STEP.pack_into(self._memory, 0, time.monotonic_ns(), number)
+        _STEP.pack_into(self._memory, 0, time.monotonic_ns(), limit_us, number)
 
     @property
     def number(self) -> int:
         """The step that began last."""
-        return int(_STEP.unpack_from(self._memory)[1])
+        return int(_STEP.unpack_from(self._memory)[2])
 
     @property
-    def seconds(self) -> float:
-        """How long ago it began."""
-        return (time.monotonic_ns() - int(_STEP.unpack_from(self._memory)[0])) / 1e9
+    def seconds_allowed(self) -> float:
+        """How long it may take."""
+        return int(_STEP.unpack_from(self._memory)[1]) / 1e6
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it may still take."""
+        begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
+        return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
 
 
 class Child:
@@ -71,29 +77,29 @@ class Child:
             _live(parent, theirs, lambda stream: serve(stream, self.step))
         theirs.close()
 
-    def send(self, message: bytes, seconds: float) -> None:
+    def send(self, message: bytes) -> None:
         """Hand over a message.
 
         Raises:
-            Ended: the child is gone, or has not taken the message within this time.
+            Ended: the child is gone, or has not taken the message in the time of its step.
         """
-        self._socket.settimeout(seconds)
+        self._socket.settimeout(self.step.seconds_allowed)
         try:
             self._socket.sendall(_LENGTH.pack(len(message)))
             self._socket.sendall(message)
         except TimeoutError:
-            raise self._silent(seconds) from None
+            raise self._silent() from None
         except OSError:
             raise self._end() from None
 
-    def receive(self, seconds: float) -> bytes:
-        """The child's next message, in whatever number of steps, none of which may take longer than this.
+    def receive(self) -> bytes:
+        """The child's next message, however many steps it takes.
 
         Raises:
-            Ended: the child is gone or silent, and all that it has sent is received.
+            Ended: the child is gone, or has exceeded the time of a step, and all that it has sent is received.
         """
         while (message := self._message()) is None:
-            self._await(seconds)
+            self._await()
             try:
                 piece = self._socket.recv(1 << 20)
             except ConnectionError:
@@ -113,10 +119,10 @@ class Child:
         del self._received[:end]
         return message
 
-    def _await(self, seconds: float) -> None:
-        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, seconds - self.step.seconds))):
-            if self.step.seconds >= seconds:
-                raise self._silent(seconds)
+    def _await(self) -> None:
+        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self.step.seconds_left))):
+            if self.step.seconds_left <= 0:
+                raise self._silent()
             if self._gone() and not self._poll.poll(0):
                 raise self._end()
 
@@ -126,9 +132,9 @@ class Child:
             self._status = status if pid else None
         return self._status is not None
 
-    def _silent(self, seconds: float) -> Ended:
+    def _silent(self) -> Ended:
         self.stop()
-        return Ended(f"the operator did not return within {seconds:g} s")
+        return Ended(f"the operator did not return within {self.step.seconds_allowed:g} s")
 
     def _end(self) -> Ended:
         code = self.stop()

@@ -19,7 +19,8 @@ from spark_pace.core.selection_view import ATTEMPTS, Answer, Answers, Spans, cal
 from spark_pace.errors import OperatorError
 from spark_pace.spark.child import Child, Ended, Step, next_message, send_message
 
-_LOADING = -1  # the step before the first selection
+_LOADING = -1  # the step before the first selection: large libraries may come with a small operator
+_LOADING_US = 600_000_000
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
 
@@ -51,7 +52,7 @@ class OperatorProcess:
         Raises:
             OperatorError: the operator cannot be imported.
         """
-        seconds, lane = timeout_us / 1e6, pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
+        lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
         ends: Counter[int] = Counter()
         given_up: dict[int, str] = {}
         done = 0
@@ -60,7 +61,7 @@ class OperatorProcess:
                 self.start()
                 assert self._child is not None
                 try:
-                    for answers in _asked(self._child, lane, done, len(spans), (ends, given_up), seconds):
+                    for answers in _asked(self._child, lane, done, len(spans), (ends, given_up, timeout_us)):
                         done += len(answers.counts)
                         yield answers
                 except Ended as ended:
@@ -75,13 +76,13 @@ class OperatorProcess:
                 self.stop()
 
 
-def _asked(child: Child, lane: bytes, first: int, last: int, known: tuple[Mapping[int, int], Mapping[int, str]], seconds: float) -> Iterator[Answers]:
+def _asked(child: Child, lane: bytes, first: int, last: int, terms: tuple[Mapping[int, int], Mapping[int, str], int]) -> Iterator[Answers]:
     """The answers to the spans from `first` to before `last`."""
-    child.step.begin(_LOADING)
-    child.send(pickle.dumps((sys.path, first, *known)), seconds)
-    child.send(lane, seconds)
+    child.step.begin(_LOADING, _LOADING_US)
+    child.send(pickle.dumps((sys.path, first, *terms)))
+    child.send(lane)
     while first < last:
-        counts, failed, rows = _opened(child.receive(seconds))
+        counts, failed, rows = _opened(child.receive())
         first += len(counts)
         yield Answers(decode(rows), counts, failed)
 
@@ -100,7 +101,7 @@ def _not_loaded(spans: Spans, reason: str) -> OperatorError:
 def _serve(stream: BinaryIO, step: Step) -> None:
     """What the child does: answer for lanes until there are no more."""
     while (head := next_message(stream)) is not None and (lane := next_message(stream)) is not None:
-        path, first, ends, given_up = pickle.loads(head)
+        path, first, *terms = pickle.loads(head)
         sys.path[:] = path  # files for Python may have come since the fork
         spans: Spans = pickle.loads(lane)
         assert spans.rule.operator is not None
@@ -109,14 +110,14 @@ def _serve(stream: BinaryIO, step: Step) -> None:
         except OperatorError as error:
             send_message(stream, pickle.dumps(OperatorError(str(error))))
             continue
-        _answer(stream, step, spans, first, ends, given_up)
+        _answer(stream, step, spans, first, *terms)
 
 
-def _answer(stream: BinaryIO, step: Step, spans: Spans, first: int, ends: Mapping[int, int], given_up: Mapping[int, str]) -> None:
+def _answer(stream: BinaryIO, step: Step, spans: Spans, first: int, ends: Mapping[int, int], given_up: Mapping[int, str], timeout_us: int) -> None:
     waiting: list[Answer] = []
     size, since = 0, time.monotonic()
     for place in range(first, len(spans)):
-        step.begin(place)
+        step.begin(place, timeout_us)
         answer = given_up[place] if place in given_up else call_operator(spans.rule, spans[place], ATTEMPTS - ends[place])
         waiting.append(answer)
         size += len(answer) if isinstance(answer, str) else answer.nbytes

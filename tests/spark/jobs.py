@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import random
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,11 +59,25 @@ Event = dict[str, Any]
 
 
 def total(span: Any) -> Iterator[dict[str, Any]]:
-    """The operator of `sums`: fails on the events that carry x = 666."""
+    """The operator of `sums`: fails on the events that carry x = 666 or more."""
     values = span.events["x"].to_pylist()
-    if 666 in values:
+    if max(values) >= 666:
         raise ValueError("the number of the beast")
     yield {"total": sum(values), "events_in_span": len(values)}
+
+
+def deadly(span: Any) -> Iterator[dict[str, Any]]:
+    """The same, but hangs, ends or crashes its process on others."""
+    ways = {
+        1002: lambda: threading.Event().wait(),
+        1003: lambda: os._exit(3),
+        1004: lambda: os.kill(os.getpid(), signal.SIGKILL),
+        1005: lambda: ctypes.string_at(0),
+    }
+    for value in span.events["x"].to_pylist():
+        ways.get(value, lambda: None)()
+    print("a good selection")
+    yield from total(span)
 
 
 def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES) -> Path:
