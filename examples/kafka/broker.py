@@ -86,6 +86,7 @@ class Broker:
         """
         self.folder = folder.absolute()
         self.users = dict(users or {})
+        self._process: subprocess.Popen[bytes] | None = None
         self._ports = [port or _free_port(), *(_free_port() for _ in range(2))]  # plain, controller, secure
         self.servers = f"{HOST}:{self._ports[0]}"
         self.secure_servers = f"{HOST}:{self._ports[2]}"
@@ -113,10 +114,11 @@ class Broker:
             raise SetupError(f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first.")
         _require_free(self._ports[0])
         self._configure()
+        self._reap()
         with open(self.folder / "broker.log", "ab") as log:
-            process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        (self.folder / "broker.pid").write_text(str(process.pid), encoding="ascii")
-        self._wait_until_ready(process)
+            self._process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        (self.folder / "broker.pid").write_text(str(self._process.pid), encoding="ascii")
+        self._wait_until_ready(self._process)
 
     def stop(self) -> None:
         """End it in good order; nothing happens if it does not run."""
@@ -202,7 +204,15 @@ class Broker:
             except psutil.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self._reap()
         (self.folder / "broker.pid").unlink(missing_ok=True)
+
+
+    def _reap(self) -> None:
+        """Take note that a process of ours has ended, whoever ended it."""
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
 
 
 def _free_port() -> int:
