@@ -15,6 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_MOST_CHARACTERS = 1_000
+
+
+def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
+    r"""The text for a message: one line, cut where it is long, and what a terminal would act on as an escape (``\\x1b``)."""
+    shown = text if len(text) <= most else text[:most] + "…"
+    if shown.isprintable():
+        return shown
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in shown)
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -13,7 +13,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, Problem
-from spark_pace.io.files import EventsRead, read_events, table_events
+from spark_pace.io.files import EventsRead, read_source_file, table_events
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 PACKED = (".gz", ".bz2", ".zst")
@@ -62,16 +62,17 @@ def read_all(path: Path, schema: EventSchema) -> EventsRead:
     files = [path] if path.is_file() else [file for file in path.rglob("*") if _format(file) and not _hidden(file.relative_to(root))]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
-    reads = [_read_file(file, schema, file.relative_to(root).as_posix()) for file in sorted(files)]
+    reads = [_read_file(file, schema, path) for file in sorted(files)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     return EventsRead(events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads))
 
 
-def _read_file(file: Path, schema: EventSchema, source: str) -> EventsRead:
+def _read_file(file: Path, schema: EventSchema, root: Path) -> EventsRead:
     format = _format(file)
     if format is None:
         raise _no_events(file, "a file that ends in " + ", ".join(FORMATS), file.suffix or "no ending")
-    return read_events(str(file), format, schema, source)
+    name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
+    return read_source_file(str(root), name, format, schema)
 
 
 def _format(file: Path) -> str | None:

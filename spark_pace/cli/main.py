@@ -11,9 +11,10 @@ from pathlib import Path
 
 import click
 
-from spark_pace.errors import ConfigError, RuleError, SparkPaceError
+from spark_pace.errors import ConfigError, RuleError, SparkPaceError, one_line
 from spark_pace.version import __version__
 
+_MOST_CHARACTERS = 10_000  # of a line of a message
 FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
 
 
@@ -100,7 +101,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(message, err=True)
+    click.echo("\n".join(one_line(line, _MOST_CHARACTERS) for line in message.splitlines()), err=True)
     sys.exit(code)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_pace.core.rule import Rule
+from spark_pace.errors import one_line
 
 IDENTITY = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at")
 SHOWN_ROWS = 40
@@ -55,6 +56,7 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     """The first matches as a table on the terminal."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     if not console.is_terminal:
@@ -64,7 +66,8 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
         fields = " ".join(f"{name}={value}" for name, value in match["fields"].items())
         events = " ".join(f"{event['component']}#{event['seq']}" for event in match["events"])
         key = "" if match["key"] is None else match["key"]
-        table.add_row(match["rule"], str(match["out_seq"]), key, str(match["selection_id"]), match["matched_at"], fields, events)
+        cells = (match["rule"], str(match["out_seq"]), key, str(match["selection_id"]), match["matched_at"], fields, events)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))  # what events hold is neither markup nor for the terminal to act on
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:
         console.print(f"and {matches.num_rows - SHOWN_ROWS:,} more: -o FILE.json has them all")

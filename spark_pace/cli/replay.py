@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_pace.cli.matches import WRITERS, show
 from spark_pace.core.rule import Rule
 from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import ConfigError, Problem
+from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.replay import Replayed, replay_files
 from spark_pace.rules import load_rules
 
@@ -58,7 +58,7 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
 
 def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
     for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
-        click.echo(f"{what}: {' '.join(str(value) for value in row.values())}", err=True)
+        click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
     if table.num_rows > SHOWN_BAD:
         click.echo(f"{what}: and {table.num_rows - SHOWN_BAD:,} more", err=True)
 

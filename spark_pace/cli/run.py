@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from spark_pace.errors import one_line
 from spark_pace.job import Progress, Summary, run_job
 from spark_pace.job_file import JobSpec, read_job
 
@@ -54,7 +55,7 @@ class Board:
         for rule, count in progress.matches.items():
             self.matches[rule] += count
         state = Table.grid(padding=(0, 3))
-        state.add_row(f"[bold]{self.name}[/bold]", f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
+        state.add_row(Text(one_line(self.name), style="bold"), f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
         state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
         state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
         if progress.slowest_source is not None:

@@ -116,7 +116,7 @@ def load_operator(name: str) -> Operator:
     """The callable that ``module:function`` names.
 
     Raises:
-        OperatorError: there is no such module or function.
+        OperatorError: there is no such module or function, or the function is another package's.
     """
     module, _, function = name.partition(":")
     try:
@@ -126,6 +126,12 @@ def load_operator(name: str) -> Operator:
             f"operator {name} — must be importable where the operators run; got {error}. "
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
         ) from error
+    home = str(getattr(operator, "__module__", ""))
+    if not callable(operator) or home.partition(".")[0] != module.partition(".")[0]:  # not what the module happens to import
+        raise OperatorError(
+            f"operator {name} — must be a function that the package {module.partition('.')[0]} defines; got {type(operator).__name__} of {home or 'none'}. "
+            "Define it there, or allow and name the module that does."
+        )
     return operator  # type: ignore[no-any-return]
 
 

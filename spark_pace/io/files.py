@@ -7,6 +7,7 @@ so a bad record costs itself and nothing else: it becomes one row of `EventsRead
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,8 +20,8 @@ import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema
-from spark_pace.errors import EventError
-from spark_pace.io.lines import LineParser, chunks, parse_lines
+from spark_pace.errors import EventError, one_line
+from spark_pace.io.lines import MOST_RECORD_BYTES, LineParser, TooLong, chunks, parse_lines
 from spark_pace.io.text import CsvParser, JsonParser, header_names
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
@@ -67,6 +68,30 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
     return _events_read(parts, bad, schema, source)
 
 
+def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> EventsRead:
+    """Read one file of a source; what is no file of its own below the source's root is one bad record, never opened.
+
+    Args:
+        root: the source's folder, or its only file.
+        name: of the file below `root`.
+        format: as in `read_events`.
+        schema: as in `read_events`.
+
+    Raises:
+        EventError: the file is not there or cannot be opened.
+    """
+    path = os.path.join(root, name) if os.path.isdir(root) else root
+    source = name.encode("utf-8", "backslashreplace").decode()
+    wrong = None
+    if source != name:
+        wrong = "must have a name in UTF-8; got other bytes"
+    elif os.path.exists(path) and not os.path.isfile(path):
+        wrong = "must be a regular file; got a device, a pipe or a socket"
+    elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
+        wrong = "must lie in the source's folder; got a link out of it"
+    return _events_read([], [(0, f"the file — {wrong}", b"")], schema, source) if wrong else read_events(path, format, schema, source)
+
+
 def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
     """The rows of a table as events; `@offset` is the row's number."""
     bad: list[Bad] = []
@@ -78,7 +103,7 @@ def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, sou
     names = pa.DictionaryArray.from_arrays(np.zeros(events.num_rows, np.int32), pa.array([source], pa.string()))
     events = events.add_column(1, "@source", names)
     offsets, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
-    wrong = pa.table([[source] * len(bad), offsets, reasons, raws], schema=BAD_SCHEMA)
+    wrong = pa.table([[source] * len(bad), offsets, [one_line(reason) for reason in reasons], raws], schema=BAD_SCHEMA)
     return EventsRead(events, wrong, events.num_rows + len(bad))
 
 
@@ -87,10 +112,18 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> I
     first = 0
     with pa.input_stream(path, compression="detect") as stream:
         for start, chunk in enumerate(chunks(stream)):
-            lines = chunk.removeprefix(_BOM) if start == 0 else chunk
             if parser is None:
-                header, _, lines = lines.partition(b"\n")
+                start_of_file = chunk.raw if isinstance(chunk, TooLong) else chunk
+                header, more, lines = start_of_file.removeprefix(_BOM).partition(b"\n")
                 parser = CsvParser(schema, header_names(header))
+                if not more:
+                    continue
+            elif isinstance(chunk, TooLong):
+                bad.append((first, f"the record — must be at most {MOST_RECORD_BYTES >> 20} MiB; got {chunk.length} bytes, cut here", chunk.raw))
+                first += 1
+                continue
+            else:
+                lines = chunk.removeprefix(_BOM) if start == 0 else chunk
             parsed = parse_lines(lines, parser)
             texts = _Lines(lines)
             bad.extend((first + row, reason, texts[row]) for row, reason in parsed.refused)

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 CHUNK_BYTES = 4 << 20
+MOST_RECORD_BYTES = 16 << 20
+_KEPT_BYTES = 64 << 10  # of a record that is too long
 
 
 class LineParser(Protocol):
@@ -25,6 +27,9 @@ class LineParser(Protocol):
 
     def parse(self, chunk: bytes) -> pa.Table:
         """Lines as columns; raises `pa.ArrowInvalid` if any of them is wrong."""
+
+    def record(self, line: bytes) -> bytes:
+        """The record in a line; nothing for a blank line."""
 
     def objection(self, line: bytes) -> str | None:
         """What is wrong with the outer form of a line, checked before `parse` sees it."""
@@ -45,18 +50,36 @@ class ParsedLines:
     refused: list[tuple[int, str]]
 
 
-def chunks(stream: pa.NativeFile) -> Iterator[bytes]:
-    """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends."""
-    rest = b""
+@dataclass(frozen=True)
+class TooLong:
+    """A line that is longer than a record may be: its beginning, and its length in bytes."""
+
+    raw: bytes
+    length: int
+
+
+def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
+    """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends; memory is bounded whatever the stream holds."""
+    rest, length = [b""], 0  # a line whose end has not come yet
     while piece := stream.read(CHUNK_BYTES):
         whole, newline, tail = piece.rpartition(b"\n")
-        if newline:
-            yield rest + whole
-            rest = tail
+        if not newline:
+            if length <= MOST_RECORD_BYTES:
+                rest.append(piece)
+            length += len(piece)
+            continue
+        end, newline, after = whole.partition(b"\n")
+        if length + len(end) > MOST_RECORD_BYTES:
+            yield TooLong(b"".join([*rest, end])[:_KEPT_BYTES], length + len(end))
+            if newline:
+                yield after
         else:
-            rest += piece
-    if rest:
-        yield rest
+            yield b"".join([*rest, whole])
+        rest, length = [tail], len(tail)
+    if length > MOST_RECORD_BYTES:
+        yield TooLong(b"".join(rest)[:_KEPT_BYTES], length)
+    elif length:
+        yield b"".join(rest)
 
 
 def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
@@ -76,12 +99,12 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
     candidates: list[tuple[int, bytes]] = []
     refused: list[tuple[int, str]] = []
     for row, line in enumerate(chunk.split(b"\n")):
-        stripped = line.strip()
-        objection = parser.objection(stripped) if stripped else None
+        record = parser.record(line)
+        objection = parser.objection(record) if record else None
         if objection:
             refused.append((row, objection))
-        elif stripped:
-            candidates.append((row, stripped))
+        elif record:
+            candidates.append((row, record))
     good: list[tuple[pa.Table, list[int]]] = []
     _halve(candidates, parser, good, refused)
     tables = [table for table, _ in good]

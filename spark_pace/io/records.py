@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema, Field
+from spark_pace.errors import one_line
 from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
 from spark_pace.io.lines import CHUNK_BYTES, ParsedLines, parse_lines
 from spark_pace.io.text import CsvParser, JsonParser, short, timestamps
@@ -161,4 +162,4 @@ def _bad_table(bad: list[Bad], records: Records) -> pa.Table:
     rows, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
     index = pa.array(rows, pa.int64())
     sources = records.sources.take(index).cast(pa.string())
-    return pa.table([sources, records.offsets.take(index), pa.array(reasons, pa.string()), pa.array(raws, pa.binary())], schema=BAD_SCHEMA)
+    return pa.table([sources, records.offsets.take(index), pa.array(map(one_line, reasons), pa.string()), pa.array(raws, pa.binary())], schema=BAD_SCHEMA)

@@ -17,6 +17,7 @@ from spark_pace.core.rule import EventSchema, Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _REASON_CHARACTERS = 300
+_MOST_COLUMNS = 10_000  # of a CSV header
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
 
@@ -49,6 +50,10 @@ class JsonParser:
                 raise
         return self._parse(chunk, self.fields, "ns")  # more than six digits of a second
 
+    def record(self, line: bytes) -> bytes:
+        """Space around an object means nothing."""
+        return line.strip()
+
     def objection(self, line: bytes) -> str | None:
         """Not an object: pyarrow's reader crashes the process on a bare ``null``, so it must not see one."""
         return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
@@ -80,8 +85,13 @@ class JsonParser:
 
 
 def header_names(line: bytes) -> list[str]:
-    """The columns that the first line of a CSV file names."""
-    return next(csv.reader([line.strip().decode("utf-8", "replace")]), [])
+    """The columns that the first line of a CSV file names; a line that is no header names nothing that is looked for, so every record is refused."""
+    header = line.strip().decode("utf-8", "replace")
+    try:
+        names = next(csv.reader([header]), [])
+    except csv.Error:
+        return [header]
+    return names if len(names) <= _MOST_COLUMNS else [header]
 
 
 class CsvParser:
@@ -93,15 +103,19 @@ class CsvParser:
         self.names = names
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """Lines with no blank one among them."""
+        """Lines with no blank one among them; of a single column, a line of spaces is blank too."""
         lines = chunk.rstrip(b"\r\n")
-        if not lines or lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines:
+        if len(self.names) < 2 or not lines or lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines:
             return None
         return lines.count(b"\n") + 1
 
     def parse(self, chunk: bytes) -> pa.Table:
         """The declared attributes, in the types of the core."""
         return self._parse(chunk, self.fields)
+
+    def record(self, line: bytes) -> bytes:
+        """Space belongs to the values."""
+        return line.removesuffix(b"\r") if line.strip() else b""
 
     def objection(self, line: bytes) -> str | None:
         """Any text may be a line of CSV."""

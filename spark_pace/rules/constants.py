@@ -13,6 +13,8 @@ from spark_pace.rules.types import Wrong
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _MOMENT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?")
+_WHOLE = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _NAMES: dict[str, ExprType] = {
     "BOOLEAN": "BOOLEAN",
     "BIGINT": "BIGINT",
@@ -34,7 +36,9 @@ _CASTS: dict[ExprType, tuple[ExprType, ...]] = {
 
 def number_literal(text: str) -> Literal | Wrong:
     """``60`` is a BIGINT, ``60.0`` and ``6e1`` are DOUBLEs."""
-    if text.lstrip("-").isdigit():
+    if not _NUMBER.fullmatch(text):
+        return Wrong("must be a number", quote(text), "Write for example 60, 60.5 or 6e1.")
+    if _WHOLE.fullmatch(text):
         value = int(text[:30])
         if len(text) > 30 or not -(2**63) <= value < 2**63:
             return Wrong("must be a BIGINT", quote(text), "Write a number from -2^63 to 2^63 - 1, or a DOUBLE such as 1e20.")
@@ -65,7 +69,7 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
     """A conversion that Spark and the core make alike."""
     target = _NAMES.get(kind)
     if target is None:
-        return Wrong("must be a type of events", quote(kind), f"Use one of: {', '.join(_CASTS)}.")
+        return no_type(quote(kind))
     if value.type == "NULL":
         return Literal(None, target)
     if value.type == target:
@@ -76,6 +80,11 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
         possible = " or ".join(_CASTS[value.type]) or "nothing else"
         return Wrong("must be a conversion that means the same everywhere", f"{value.type} to {target}", f"{value.type} converts to {possible}.")
     return Call("cast", (value,), target)
+
+
+def no_type(got: str) -> Wrong:
+    """Something else where a type must stand."""
+    return Wrong("must be a type of events", got, f"Use one of: {', '.join(_CASTS)}.")
 
 
 def _zone(text: str | None) -> str:

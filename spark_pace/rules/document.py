@@ -18,6 +18,8 @@ from spark_pace.rules.report import Place, Report, quote
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 20
+MAX_NODES = 50_000
+MAX_KEY_CHARACTERS = 200  # every node below a key repeats it in its path
 
 Value: TypeAlias = "str | int | float | bool | None"
 
@@ -85,10 +87,12 @@ def parse_document(text: str, file: str, report: Report) -> Node | None:
     """The tree of a YAML text, or None where it is no YAML; problems go to `report`."""
     try:
         return _Builder(text, file, report).document()
-    except _TooDeepError:
+    except _TooMuchError:
         return None
     except yaml.MarkedYAMLError as error:
         _report_syntax(error, file, report)
+    except (ValueError, OverflowError):  # PyYAML checks neither the range of an escape such as "\\UFFFFFFFF" nor a version's digits
+        report.add(Place(file), "must be valid YAML", "an escape or a number out of range", "Write the character itself.")
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -133,6 +137,7 @@ class _Builder:
         self._lines = text.splitlines()
         self._file = file
         self._report = report
+        self._nodes = 0
         self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
 
     def document(self) -> Node | None:
@@ -159,7 +164,11 @@ class _Builder:
         self._refuse_decoration(event, place)
         if depth > MAX_DEPTH:
             self._report.add(place, f"must be at most {MAX_DEPTH} levels deep", "a deeper one", "Make it flat.")
-            raise _TooDeepError
+            raise _TooMuchError
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self._report.add(place, f"must be among the first {MAX_NODES} values of a file", "more", "Split it into several files.")
+            raise _TooMuchError
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -172,13 +181,22 @@ class _Builder:
         if event.tag:
             self._report.add(place, "must be a plain value", f"the tag {event.tag}", "Tags are not read here.")
 
-    def _scalar(self, event: Any, place: Place) -> Scalar:
+    def _scalar(self, event: Any, place: Place) -> Scalar | Broken:
+        if odd := _UNREADABLE.search(event.value):
+            self._report.add(place, "must be printable text", f"the character #x{ord(odd[0]):04x}", "Remove it.")
+            return Broken(place)
         plain = event.style in (None, "")
         value = plain_value(event.value) if plain else event.value
         inline = place.column if plain else place.column + 1
         line = self._lines[place.line - 1] if place.line <= len(self._lines) else ""
-        exact = event.style in (None, "", "'", '"') and line[inline - 1 :].startswith(event.value)
+        exact = event.style in (None, "", "'", '"') and line.startswith(event.value, inline - 1)
         return Scalar(place, value, event.value, inline if exact else None)
+
+    def _refuse_key(self, key: Node) -> None:
+        if isinstance(key, Scalar):
+            self._report.add(key.place, f"must be a key of at most {MAX_KEY_CHARACTERS} characters", quote(key.text), "Shorten it.")
+        elif not isinstance(key, Broken):
+            self._report.add(key.place, "must be a plain key", describe(key), "Write a name before the colon.")
 
     def _listing(self, place: Place, depth: int) -> Listing:
         items: list[Node] = []
@@ -190,8 +208,8 @@ class _Builder:
         entries: dict[str, tuple[Place, Node]] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, place.path, depth + 1)
-            if not isinstance(key, Scalar):
-                self._report.add(key.place, "must be a plain key", describe(key), "Write a name before the colon.")
+            if not isinstance(key, Scalar) or len(key.text) > MAX_KEY_CHARACTERS:
+                self._refuse_key(key)
                 self._node(next(self._events), place.path, depth + 1)
                 continue
             path = f"{place.path}.{key.text}" if place.path else key.text
@@ -205,10 +223,11 @@ class _Builder:
         return Mapping(place, entries)
 
 
-class _TooDeepError(Exception):
-    """Ends the reading of a document that nests too deeply; already reported."""
+class _TooMuchError(Exception):
+    """Ends the reading of a document that is too deep or too long; already reported."""
 
 
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # as escapes of YAML give them
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")

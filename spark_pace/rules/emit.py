@@ -15,6 +15,7 @@ from spark_pace.rules.schema import TYPE_NAMES, type_name
 from spark_pace.rules.scopes import GatheredScope, MatchScope
 
 FIXED_COLUMNS = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at", "events")
+MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -25,6 +26,9 @@ def read_emit(rule: Fields, schema: EventSchema, pattern: Pattern | None, shared
     """
     mapping = rule.mapping("emit", "{started: a.time}" if pattern else "{total: DOUBLE}")
     if mapping is None:
+        return ()
+    if len(mapping.entries) > MAX_FIELDS:
+        rule.report.add(mapping.place, f"must have at most {MAX_FIELDS} fields", f"{len(mapping.entries)}", "Compute less, or write several rules.")
         return ()
     found: list[EmitField] = []
     for name, (place, node) in mapping.entries.items():

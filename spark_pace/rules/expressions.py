@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from spark_pace.core.expr import Aggregate, Call, Expr, Literal
-from spark_pace.rules.constants import cast_to, dated_literal, number_literal
+from spark_pace.rules.constants import cast_to, dated_literal, no_type, number_literal
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.functions import AGGREGATES, FUNCTIONS, arithmetic, case, concat, require_type, with_constant_text
 from spark_pace.rules.parsing import conjuncts_of, parse_expression, start_of
@@ -20,6 +20,8 @@ from spark_pace.rules.scopes import Scope
 from spark_pace.rules.types import Wrong, convert, unify
 
 MAX_NODES = 10_000
+MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
+MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
 _WRITTEN = "Only the language of docs/rules.md is read."
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -69,20 +71,29 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
 
 def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
     value = _Compiler(scalar, scope, report).node(tree)
-    if value is not None and _size(value) > MAX_NODES:
-        report.add(scalar.place, f"must be at most {MAX_NODES} operations", quote(scalar.text), "Write a simpler expression.")
+    excess = "" if value is None else _excess(value)
+    if excess:
+        report.add(scalar.place, f"must be {excess}", quote(scalar.text), "Write a simpler expression.")
         return None
     return value
 
 
-def _size(expr: Expr) -> int:
-    """The number of nodes, as far as the limit (``nullif`` and others use an argument twice)."""
-    nodes, waiting = 0, [expr]
-    while waiting and nodes <= MAX_NODES:
+def _excess(expr: Expr) -> str:
+    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
+    nodes, joined, waiting = 0, 0, [expr]
+    while waiting:
         node = waiting.pop()
         nodes += 1
-        waiting += node.arguments if isinstance(node, Call) else ()
-    return nodes
+        if isinstance(node, Call):
+            waiting += node.arguments
+            joined += len(node.arguments) if node.function == "concat" else 0
+            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
+                return f"at most {MAX_BRANCHES} branches of one case"
+        if nodes > MAX_NODES:
+            return f"at most {MAX_NODES} operations"
+        if joined > MAX_JOINED:
+            return f"at most {MAX_JOINED} texts put together"
+    return ""
 
 
 class _Compiler:
@@ -224,6 +235,8 @@ class _Compiler:
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
             return self._unknown(tree)
+        if tree.to.expressions:
+            return no_type("one with parameters")
         kind = tree.to.sql(dialect="spark").upper()
         if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in ("DATE", "TIMESTAMP"):
             return dated_literal(str(tree.this.this), kind)

@@ -17,6 +17,13 @@ MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 
+_SIGNS = {
+    TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.NOT,
+    TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ,
+    TokenType.DCOLON,  # what sqlglot puts into a constant such as 1L
+}  # fmt: skip
+
 
 class RuleDialect(Spark):
     """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
@@ -41,6 +48,10 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         tokens = RuleDialect().tokenize(text)
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
+        if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
+            must = "must be an expression of the rule language"
+            report.add(scalar.at(strange.start), must, quote(strange.text), "Only the language of docs/rules.md is read.")
+            return None
         tree = sqlglot.parse_one(text, dialect=RuleDialect)
         if _height(tree) > MAX_HEIGHT:
             raise RecursionError
@@ -52,7 +63,14 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         _report_parse_error(error, scalar, report)
     except TokenError:
         report.add(scalar.place, "must be an expression", quote(text), "Close every quotation mark.")
+    except Exception:  # some malformed texts lead sqlglot into errors of Python's own, such as int("IS")
+        report.add(scalar.place, "must be a whole expression", quote(text), "Write a condition or a value.")
     return None
+
+
+def _is_known(token: sqlglot.Token) -> bool:
+    """Words, constants and the signs of the language: the rest of SQL does not even reach the parser."""
+    return token.token_type in _SIGNS or token.text[:1].isalpha() or token.text[:1] == "_"
 
 
 def _deepest(tokens: list[sqlglot.Token]) -> int:

@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from spark_pace.errors import Problem
+from spark_pace.errors import Problem, one_line
 
 _SHOWN_CHARACTERS = 80
+_MOST_COMPARED = 200
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Report:
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
         """Note one problem."""
-        self._found.append((place, Problem(str(place), must, got, do)))
+        self._found.append((place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do))))
 
     def extend(self, other: Report) -> None:
         """Take over everything that another report has gathered."""
@@ -60,14 +61,14 @@ class Report:
 
 def quote(text: str) -> str:
     """The text in double quotes on one line, cut where it is long."""
-    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-    return '"' + shown.replace("\n", "\\n").replace("\t", "\\t") + '"'
+    return f'"{one_line(text, _SHOWN_CHARACTERS)}"'
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Advice for a word that is not valid: the nearest valid one, or all of them."""
     choices = list(valid)
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    comparable = len(word) <= _SHOWN_CHARACTERS and len(choices) <= _MOST_COMPARED  # a comparison costs the product of lengths
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6) if comparable else []
     if close:
         return f"Did you mean {quote(close[0])}?"
     if not choices:

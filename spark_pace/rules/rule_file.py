@@ -24,6 +24,8 @@ RULE_KEYS = (
     "name", "description", "filter", "partition_by", "pattern", "where", "within",
     "context", "close", "merge", "span", "operator", "emit",
 )  # fmt: skip
+MAX_RULES = 1_000
+MAX_KEYS = 16  # attributes in partition_by
 _LATER = ("strategy", "forget_key_after")
 _PATTERN_KEYS = ("where", "within", "context", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -86,6 +88,9 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
     if node is not None and not (isinstance(node, Listing) and node.items):
         got = "an empty list" if isinstance(node, Listing) else describe(node)
         report.add(node.place, "must be a list of rules", got, "Write one or more rules, each with a name.")
+    if isinstance(node, Listing) and len(node.items) > MAX_RULES:
+        report.add(node.place, f"must hold at most {MAX_RULES} rules", f"{len(node.items)}", "Run them as several jobs.")
+        return None
     return _RuleFile(keys, schema, node if isinstance(node, Listing) else None)
 
 
@@ -177,7 +182,10 @@ def _read_filter(fields: Fields, schema: EventSchema) -> Expr | None:
 def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
     types = {field.name: field.type for field in schema.fields}
     found: list[str] = []
-    for item in fields.texts("partition_by", "partition_by: [id]"):
+    items = fields.texts("partition_by", "partition_by: [id]")
+    if len(items) > MAX_KEYS:
+        fields.report.add(fields.key_place("partition_by"), f"must name at most {MAX_KEYS} attributes", f"{len(items)}", "Name fewer.")
+    for item in items[:MAX_KEYS]:
         name, report = item.text, fields.report
         if name not in types:
             report.add(item.place, "must name an attribute of the events", quote(name), nearest(name, types))

@@ -29,6 +29,7 @@ _TYPES: dict[str, TypeName] = {
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\w+)\s*")
 _PART = re.compile(r"(?:`[^`]*`|[^,])+")  # between commas, but for those between backticks
+MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
 
@@ -56,6 +57,9 @@ def _declared(keys: Fields, report: Report) -> list[Field]:
     text = keys.text("schema", _EXAMPLE) if keys.require("schema", _EXAMPLE) else None
     fields: list[Field] = []
     if text is None:
+        return fields
+    if text.text.count(",") >= MAX_ATTRIBUTES:
+        report.add(text.place, f"must declare at most {MAX_ATTRIBUTES} attributes", f"{text.text.count(',') + 1}", "Declare those that rules use.")
         return fields
     for match in _PART.finditer(text.text):
         part = match.group()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -17,12 +16,13 @@ from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import Plan
 from spark_pace.core.sift import sift
 from spark_pace.errors import EventError
-from spark_pace.io.files import read_events
+from spark_pace.io.files import read_source_file
 from spark_pace.spark.frontier import frontier_of_batch
 from spark_pace.spark.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
 from spark_pace.spark.source import FINISH
 
 FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest
+FRAME_BYTES = 256 << 20  # a column of text cannot hold more than 2 GiB
 
 OnBad = Literal["quarantine", "fail"]
 Batches = Iterator[pa.RecordBatch]
@@ -39,7 +39,7 @@ class FilesIntake:
 
     def stage(self) -> Callable[[Batches], Batches]:
         """The function for `mapInArrow`: column `name` to rows of `SLOT_ROWS`."""
-        return lambda batches: to_batches(self.rows(name for batch in batches for name in batch.column(0).to_pylist()), "slot")
+        return lambda batches: to_batches(self.rows(json.loads(name) for batch in batches for name in batch.column(0).to_pylist()), "slot")
 
     def rows(self, names: Iterable[str]) -> Iterator[Row]:
         """The rows of `TaskIntake`."""
@@ -49,8 +49,7 @@ class FilesIntake:
             if name == FINISH:
                 finish = True
                 continue
-            path = os.path.join(self.root, name) if os.path.isdir(self.root) else self.root
-            read = read_events(path, self.format, self.plan.schema, name)
+            read = read_source_file(self.root, name, self.format, self.plan.schema)
             yield from intake.take(read.events, read.bad)
         yield from intake.rows_at_end(finish)
 
@@ -92,7 +91,7 @@ class TaskIntake:
         if sifted.late.num_rows:
             yield 0, LATE, encode(sifted.late)
         self._waiting.append(sifted.events)
-        if sum(table.num_rows for table in self._waiting) >= FRAME_EVENTS:
+        if sum(table.num_rows for table in self._waiting) >= FRAME_EVENTS or sum(table.nbytes for table in self._waiting) >= FRAME_BYTES:
             yield from self._frames()
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
@@ -112,8 +111,9 @@ class TaskIntake:
             return
         events = pa.concat_tables(self._waiting).unify_dictionaries()
         self._waiting = []
-        for start in range(0, events.num_rows, FRAME_EVENTS):
-            part = events.slice(start, FRAME_EVENTS).combine_chunks()
+        rows = max(1, min(FRAME_EVENTS, events.num_rows * FRAME_BYTES // max(1, events.nbytes)))
+        for start in range(0, events.num_rows, rows):
+            part = events.slice(start, rows).combine_chunks()
             yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
 
     def _bad_row(self, bad: pa.Table) -> Row:

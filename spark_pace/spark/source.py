@@ -161,6 +161,6 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [FilesPartition(names[task::tasks]) for task in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The names; the files themselves are read by the intake."""
+        """The names as JSON, for one need not be UTF-8; the files themselves are read by the intake."""
         assert isinstance(partition, FilesPartition)
-        return ((name,) for name in partition.names)
+        return ((json.dumps(name),) for name in partition.names)

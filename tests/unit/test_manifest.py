@@ -82,7 +82,7 @@ def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
     source.prepareForTriggerAvailableNow()
     assert source.partitions({"entries": 0}, {"entries": 3}) == [FilesPartition(["a", "sub/c"]), FilesPartition(["b"])]
     assert source.partitions({"entries": 3}, {"entries": 4}) == [FilesPartition([FINISH])]
-    assert list(source.read(FilesPartition(["a"]))) == [("a",)]
+    assert list(source.read(FilesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
 
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
