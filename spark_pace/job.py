@@ -134,14 +134,17 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
     source = source_of(spec, checkpoint, secrets)
     settings = secrets.resolve_all(spec.spark, "spark")
-    with checkpoint_lock(checkpoint), survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
-        change = change_of(checkpoint, _layout(spec, spark, checkpoint), spec.rules, reset_rules)
-        for key, value in settings.items():
-            if spark.conf.isModifiable(key):
-                spark.conf.set(key, value)
-        spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
-        with _stop_on_signal() as stop:
-            _run_queries(spec, spark, source, change, report, stop)
+    with checkpoint_lock(checkpoint):
+        stored = _stored_layout(spec, checkpoint)
+        change = None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)  # refuse before Spark starts
+        with survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
+            change = change or change_of(checkpoint, _first_layout(spec, spark), spec.rules, ())
+            for key, value in settings.items():
+                if spark.conf.isModifiable(key):
+                    spark.conf.set(key, value)
+            spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
+            with _stop_on_signal() as stop:
+                _run_queries(spec, spark, source, change, report, stop)
     return stop.signal
 
 
@@ -160,26 +163,30 @@ def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Cha
                 return
 
 
-def _layout(spec: JobSpec, spark: SparkSession, checkpoint: Path) -> Layout:
-    """The layout of the checkpoint, or one for a new checkpoint.
+def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:
+    """The layout of the checkpoint. What it fixes besides the rules must be as the job has it: the state of every rule rests on that."""
+    stored = read_layout(checkpoint)
+    if stored is not None:
+        require_same("events", stored.events, _event_settings(spec))
+        given = {"slots": spec.slots or stored.slots, "buckets": spec.buckets or stored.buckets}
+        require_same("parallelism", {"slots": stored.slots, "buckets": stored.buckets}, given)
+    return stored
 
-    What it fixes besides the rules must be as the job has it: the state of every rule rests on that.
-    """
+
+def _first_layout(spec: JobSpec, spark: SparkSession) -> Layout:
+    buckets = spec.buckets or spark.sparkContext.defaultParallelism
+    units = sum(buckets if rule.partition_by else 1 for rule in spec.rules)
+    return new_layout(spark, units, spec.slots, buckets, _event_settings(spec))
+
+
+def _event_settings(spec: JobSpec) -> dict[str, str]:
     schema, order = spec.events.schema, spec.events.order
-    events = {
+    return {
         "event_time": f"{schema.event_time} in {schema.time_unit}" if schema.time_unit else schema.event_time,
         "ordering": "sources" if order.by_source else "watermark",
         "source_column": spec.events.source_column or "none",
         "deduplicate_on": ", ".join(order.deduplicate_on) or "none",
     }
-    stored = read_layout(checkpoint)
-    if stored is None:
-        buckets = spec.buckets or spark.sparkContext.defaultParallelism
-        return new_layout(spark, sum(buckets if rule.partition_by else 1 for rule in spec.rules), spec.slots, buckets, events)
-    require_same("events", stored.events, events)
-    given = {"slots": spec.slots or stored.slots, "buckets": spec.buckets or stored.buckets}
-    require_same("parallelism", {"slots": stored.slots, "buckets": stored.buckets}, given)
-    return stored
 
 
 @contextmanager
