@@ -1,0 +1,246 @@
+"""How a checkpoint goes from one set of rules to another: what of a rule counts, where units go, and every stop in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from spark_pace.core.parts import fingerprint, rule_parts
+from spark_pace.core.plan import Place, dealt_out
+from spark_pace.core.rule import Rule
+from spark_pace.errors import StateError
+from spark_pace.rules import load_rules
+from spark_pace.spark.changes import change_of, next_batch
+from spark_pace.spark.slots import Layout, read_layout, write_layout
+
+EVENTS = 'events: {schema: "t TIMESTAMP, kind STRING, x BIGINT, k STRING", event_time: t}\n'
+PAIR = """
+  - name: NAME
+    filter: x > 0
+    partition_by: [k]
+    pattern: {sequence: [{a: kind = 'a'}, {b: kind = 'b'}]}
+    where: b.x > a.x
+    within: 10 min
+    emit: {rise: b.x - a.x}
+"""
+SPAN = """
+  - name: NAME
+    span: {open: kind = 'a', close: x > open.x, within: 1 h}
+    operator: operators:total
+    emit: {total: BIGINT}
+"""
+EMPTY = Layout(2, 2, (0, 1), "app", {})
+
+
+def rules_of(folder: Path, *texts: str, events: str = EVENTS) -> list[Rule]:
+    path = folder / "rules.yaml"
+    path.write_text(f"{events}rules:{''.join(texts)}", encoding="utf-8")
+    return load_rules(path)
+
+
+def pair(folder: Path, name: str = "pair") -> Rule:
+    return rules_of(folder, PAIR.replace("NAME", name))[0]
+
+
+def test_a_rule_is_told_by_its_parts_in_words(tmp_path: Path) -> None:
+    assert rule_parts(pair(tmp_path)) == {
+        "pattern": "a: kind = 'a'; b: kind = 'b'",
+        "where": "b.x > a.x",
+        "within": "10 min",
+        "context": "each, zero",
+        "close": "completion",
+        "filter": "x > 0",
+        "partition_by": "k",
+        "merge": "selection",
+        "emit": "rise BIGINT = b.x - a.x",
+        "schema": "k STRING, kind STRING, t TIMESTAMP, x BIGINT",
+        "event_time": "t",
+    }
+    parts = rule_parts(rules_of(tmp_path, SPAN)[0])
+    assert parts["span"] == "open kind = 'a', close true; x > open.x, within 1 h"
+    assert parts["operator"] == "operators:total"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("10 min", "11 min", "within"),
+        ("b.x > a.x", "b.x >= a.x", "where"),
+        ("x > 0", "x > 1", "filter"),
+        ("'b'", "'c'", "pattern"),
+        ("[k]", "[kind]", "partition_by"),
+        ("rise: b.x - a.x", "rise: b.x", "emit"),
+        ("within:", "merge: detection\n    within:", "merge"),
+        ("within:", "context: next, selected\n    within:", "context"),
+    ],
+)
+def test_a_change_of_its_meaning_changes_that_part_of_a_rule(tmp_path: Path, old: str, new: str, part: str) -> None:
+    [before], [after] = rules_of(tmp_path, PAIR), rules_of(tmp_path, PAIR.replace(old, new))
+    first, second = rule_parts(before), rule_parts(after)
+    assert [name for name in {**first, **second} if first.get(name) != second.get(name)] == ([part, "schema"] if part == "partition_by" else [part])
+    assert fingerprint(first) != fingerprint(second)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        EVENTS.replace("k STRING", "k STRING, other DOUBLE"),
+        EVENTS.replace("t TIMESTAMP, kind STRING", "kind STRING, t TIMESTAMP"),
+    ],
+)
+def test_attributes_that_it_does_not_use_are_no_part_of_a_rule(tmp_path: Path, events: str) -> None:
+    described = PAIR.replace("filter:", "description: rises\n    filter:")
+    assert rule_parts(rules_of(tmp_path, PAIR)[0]) == rule_parts(rules_of(tmp_path, SPAN.replace("NAME", "other"), described, events=events)[1])
+
+
+def test_a_python_operator_uses_every_attribute(tmp_path: Path) -> None:
+    wider = EVENTS.replace("k STRING", "k STRING, other DOUBLE")
+    assert rule_parts(rules_of(tmp_path, SPAN)[0]) != rule_parts(rules_of(tmp_path, SPAN, events=wider)[0])
+
+
+@pytest.mark.parametrize("events", [EVENTS.replace("x BIGINT", "x DOUBLE"), EVENTS.replace("event_time: t", "event_time: t, tie_break: [x]")])
+def test_the_types_and_the_order_of_what_it_uses_are_parts_of_a_rule(tmp_path: Path, events: str) -> None:
+    assert rule_parts(rules_of(tmp_path, PAIR)[0]) != rule_parts(rules_of(tmp_path, PAIR, events=events)[0])
+
+
+def test_new_units_go_where_the_fewest_are_and_the_others_stay(tmp_path: Path) -> None:
+    rules = [pair(tmp_path, name) for name in ("one", "two", "three")]
+    assert dealt_out(rules[:2], 3, 2) == {"one": Place((0, 1)), "two": Place((2, 0))}
+    kept = {"one": Place((0, 1)), "gone": Place((2, 2))}
+    assert dealt_out(rules, 3, 2, kept, since=7) == {"one": Place((0, 1)), "two": Place((2, 0), 7), "three": Place((1, 2), 7)}
+
+
+# ---------------------------------------------------------------- from layout to layout
+
+
+@dataclass
+class Checkpoint:
+    """A folder as Spark and the job leave it: which batches were planned, and which finished."""
+
+    path: Path
+    ran: list[tuple[list[str], bool]] = field(default_factory=list)
+
+    def batch(self, number: int, *, finished: bool = True) -> None:
+        for folder in ("offsets", "commits") if finished else ("offsets",):
+            (self.path / folder).mkdir(exist_ok=True)
+            (self.path / folder / str(number)).touch()
+
+    def start(self, rules: list[Rule], *reset: str, stops_after: int = 2) -> None:
+        """Go over to these rules; an unfinished batch is finished on the way, or the process dies before or after that."""
+        change = change_of(self.path, read_layout(self.path) or EMPTY, rules, reset)
+        for steps, (layout, unfinished) in enumerate(change.layouts()):
+            if steps == stops_after:
+                return
+            self.ran.append((sorted(layout.rules), unfinished))
+            assert read_layout(self.path) == layout
+            if unfinished:
+                self.batch(next_batch(self.path))
+
+    def since(self) -> dict[str, int]:
+        layout = read_layout(self.path)
+        assert layout is not None
+        return {name: place.since for name, place in layout.places.items()}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    return Checkpoint(folder)
+
+
+def test_rules_come_and_go_between_two_batches(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
+    checkpoint.start([one, two])
+    checkpoint.batch(0)
+    before = read_layout(checkpoint.path)
+    checkpoint.start([three, two])
+    after = read_layout(checkpoint.path)
+    assert before is not None and after is not None
+    assert after.places["two"] == before.places["two"]
+    assert checkpoint.since() == {"two": 0, "three": 1}
+    checkpoint.batch(1)
+    checkpoint.start([one, two, three])
+    assert checkpoint.since() == {"one": 2, "two": 0, "three": 1}
+    assert [unfinished for _, unfinished in checkpoint.ran] == [False] * 3
+
+
+def test_an_unfinished_batch_is_done_by_the_rules_that_stay(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
+    checkpoint.start([one, two])
+    checkpoint.batch(0)
+    checkpoint.batch(1, finished=False)
+    checkpoint.start([two, three])
+    assert checkpoint.ran[1:] == [(["two"], True), (["three", "two"], False)]
+    assert checkpoint.since() == {"two": 0, "three": 2}
+
+
+def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
+    checkpoint.start([one, two])
+    checkpoint.batch(0, finished=False)
+    checkpoint.start([two, three], stops_after=0)
+    assert checkpoint.since() == {"two": 0}
+    checkpoint.start([one, two])  # the rule that was taken away is back: its state may be gone, so it begins anew
+    assert checkpoint.ran[1:] == [(["two"], True), (["one", "two"], False)]
+    assert checkpoint.since() == {"two": 0, "one": 1}
+
+
+def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
+    checkpoint.start([one, two])
+    checkpoint.batch(0, finished=False)
+    change = change_of(checkpoint.path, read_layout(checkpoint.path) or EMPTY, [two, three], ())
+    next(change.layouts())
+    checkpoint.batch(0)
+    checkpoint.start([two, three])
+    assert checkpoint.ran[1:] == [(["three", "two"], False)]
+    assert checkpoint.since() == {"two": 0, "three": 1}
+
+
+def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    rules = [pair(tmp_path, "one"), pair(tmp_path, "two")]
+    checkpoint.start(rules)
+    checkpoint.batch(0, finished=False)
+    checkpoint.start(rules[::-1])
+    assert checkpoint.ran[1:] == [(["one", "two"], False)]
+    assert checkpoint.since() == {"one": 0, "two": 0}
+
+
+def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    checkpoint.start([pair(tmp_path)])
+    checkpoint.start([replace(pair(tmp_path), merge="detection")])
+    checkpoint.batch(0, finished=False)
+    with pytest.raises(StateError, match=r"^rule pair — must be as the checkpoint knows it; got a changed merge: selection, was detection\. Restore it"):
+        checkpoint.start([pair(tmp_path)])
+
+
+def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    checkpoint.start([pair(tmp_path)])
+    checkpoint.batch(0)
+    with pytest.raises(StateError, match="got a changed filter: none, was x > 0"):
+        checkpoint.start([replace(pair(tmp_path), filter=None)])
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 2}', '{"version": 2, "rules": {"a": {}}}'])
+def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "layout.json").write_text(text)
+    with pytest.raises(StateError, match=r"layout\.json — must be a layout that this program wrote; got damaged text"):
+        read_layout(tmp_path)
+
+
+def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
+    write_layout(tmp_path, EMPTY)
+    stored = json.loads((tmp_path / "layout.json").read_text())
+    (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 3}))
+    with pytest.raises(StateError, match=r"must have format version 2; got 3\. Go on with the release that made it"):
+        read_layout(tmp_path)
+
+
+def test_batches_without_a_layout_are_refused(checkpoint: Checkpoint) -> None:
+    checkpoint.batch(0)
+    with pytest.raises(StateError, match=r"must be there where batches are; got no file\. Restore the whole checkpoint\."):
+        read_layout(checkpoint.path)
