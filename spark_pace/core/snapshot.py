@@ -1,4 +1,4 @@
-"""A slot's state as bytes: a versioned parcel of Arrow tables.
+"""A slot's state as bytes: a versioned parcel of Arrow tables, with a checksum behind it.
 
 It may be loaded by a plan with other rules. What was kept for a rule that is still there is kept as it is, what was
 kept for others is dropped, and a rule that is new begins with the events read from then on.
@@ -6,6 +6,7 @@ kept for others is dropped, and a rule that is new begins with the events read f
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import BITS, KEYS, Ints, array, numbers
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.frames import decode_header, decode_parcel, encode_parcel
 from spark_pace.core.intake import slot_columns
 from spark_pace.core.order import Order
 from spark_pace.core.plan import Plan, RulePlan, Unit, bits_column
@@ -22,6 +23,7 @@ from spark_pace.core.unit import UnitState, new_unit
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 2
+_CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
@@ -51,7 +53,7 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
             f"state of slot {slot} — must stay below {MOST_BYTES >> 20} MiB; got {len(parcel) >> 20} MiB. "
             "Shorten the longest `within` or the allowed delay, or use more slots and key buckets; each needs a new checkpoint and sink."
         )
-    return parcel
+    return parcel + _checksum(parcel)
 
 
 def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
@@ -60,19 +62,15 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
     Raises:
         StateError: they are damaged, of another format version, or of rules that have since changed or moved.
     """
-    try:
-        header, tables = decode_parcel(parcel)
-    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
-        raise StateError(
-            f"state of slot {slot} — must be a snapshot of this program; got damaged bytes ({error}). "
-            "Start again with a new checkpoint."
-        ) from error
-    version = header.get("format_version")
-    if version != FORMAT_VERSION:
+    version = _version(parcel)
+    if version not in (None, FORMAT_VERSION):
         raise StateError(
             f"state of slot {slot} — must have format version {FORMAT_VERSION}; got {version}. "
             "Start again with a new checkpoint, or with the version that wrote it."
         )
+    if _checksum(parcel[:-_CHECKSUM_BYTES]) != parcel[-_CHECKSUM_BYTES:]:
+        raise StateError(f"state of slot {slot} — must be as this program wrote it; got damaged bytes. Start again with a new checkpoint.")
+    header, tables = decode_parcel(parcel)
     _check(plan, slot, header)
     pending, recent, *of_units = tables
     order = Order(
@@ -88,6 +86,19 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
         for unit, keys, carry in zip(header["units"], of_units[::2], of_units[1::2], strict=True)
     }
     return order, [_state(plan.rules[unit.rule], stored.get(_key(plan, unit))) for unit in plan.units[slot]]
+
+
+def _checksum(parcel: bytes) -> bytes:
+    """Most changes of a byte leave a table that can be read, with other events in it."""
+    return zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
+
+
+def _version(parcel: bytes) -> Any:
+    """The format version that the header names; None where there is no header."""
+    try:
+        return decode_header(parcel).get("format_version")
+    except (ValueError, AttributeError):
+        return None
 
 
 def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:

@@ -103,6 +103,20 @@ def test_damaged_state_is_refused(tmp_path: Path, damaged: bytes) -> None:
         SlotSplitter(plan_of(tmp_path), 0, damaged)
 
 
+def test_any_damaged_byte_is_noticed(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    splitter = SlotSplitter(plan, 0)
+    step(splitter, plan, batch(range(20), "a"))
+    saved = splitter.snapshot()
+    assert SlotSplitter(plan, 0, saved).snapshot() == saved
+    for at in range(len(saved)):
+        with pytest.raises(StateError, match="state of slot 0 — must"):
+            SlotSplitter(plan, 0, saved[:at] + bytes([saved[at] ^ 1 << at % 8]) + saved[at + 1 :])
+        if at % 50 == 0:
+            with pytest.raises(StateError, match="state of slot 0 — must"):
+                SlotSplitter(plan, 0, saved[:at])
+
+
 def test_state_too_large_for_one_value_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MOST_BYTES", 10)
     with pytest.raises(StateError, match=r"must stay below 0 MiB; got 0 MiB\. Shorten the longest `within`"):
