@@ -13,7 +13,7 @@ import pytest
 from spark_pace.core import local
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.plan import build_plan
-from spark_pace.errors import ConfigError, StateError
+from spark_pace.errors import StateError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job import run_job
@@ -90,12 +90,6 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
     for name, rows in before.items():
         assert found(spec, name) == rows + expected(changed, name, 2, 4, finish=True, base=len(rows))
     assert found(spec, "sums") == expected(spec, "sums", 0, 4, finish=True)
-
-
-def test_a_rule_to_reset_that_the_job_does_not_have_is_refused(tmp_path: Path) -> None:
-    message = "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums."
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
-        run_job(job(tmp_path), reset_rules=["keyed", "pears"])
 
 
 @pytest.mark.parametrize("fails_at", ["matches", "metrics"])

@@ -11,6 +11,7 @@ import pytest
 
 from spark_pace.version import __version__
 from tests.golden_cases import GoldenCase, golden_cases
+from tests.spark.jobs import make_job
 
 ROOT = Path(__file__).parents[2]
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"
@@ -200,3 +201,11 @@ def test_replay_refuses_a_folder_that_is_not_there_before_it_runs(tmp_path):
     answer = spark_pace("replay", "conf/rules/flights.yaml", "conf", "-o", str(tmp_path / "absent" / "out.json"))
     assert answer.returncode == 2
     assert answer.stderr.startswith("--out — must lie in a folder that is there; got ")
+
+
+@pytest.mark.parametrize("command", [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]], ids=["spark-pace", "jobs/run.py"])
+def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, command: list[str]):
+    job = make_job(tmp_path)
+    answer = subprocess.run([*command, job, "--reset-rule", "keyed", "--reset-rule", "pears"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from spark_pace.errors import StateError
 from spark_pace.io.delta import DeltaTables
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
@@ -67,3 +68,32 @@ def test_files_are_kept_for_readers_until_they_are_a_day_old(written: Path) -> N
     assert len(list(written.glob("*.parquet"))) >= BATCHES
     old = DeltaTable(written, version=90)
     assert sorted(old.to_pyarrow_table()["number"].to_pylist()) == list(range(2 * 90))
+
+
+def test_new_columns_are_added_and_those_of_others_stay(tmp_path: Path) -> None:
+    job = tables(tmp_path)
+    job.append("matches", rows(0), 0)
+    wider = pa.schema([("number", pa.int64()), ("total", pa.float64()), ("list", pa.list_(pa.struct([("x", pa.int64())])))])
+    job.prepare({"matches": wider})
+    job.append("matches", pa.table({"number": [2], "total": [0.5], "list": [[{"x": 1}]]}, wider), 1)
+    job.prepare({"matches": SCHEMA})
+    job.append("matches", rows(2), 2)
+    found = DeltaTable(tmp_path / "matches").to_pyarrow_table().sort_by("number").to_pylist()
+    assert found[2] == {"number": 2, "text": None, "total": 0.5, "list": [{"x": 1}]}
+    assert [(row["number"], row["text"], row["total"]) for row in found if row["number"] != 2] == [
+        (number, text, None) for number, text in ((0, "a"), (1, "b"), (4, "a"), (5, "b"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (("number", pa.string()), "must have a column number of type STRING; got number of type BIGINT. Give what is emitted another name, or choose"),
+        (("Number", pa.int64()), "must have a column Number of type BIGINT; got number of type BIGINT"),
+    ],
+)
+def test_a_column_of_another_type_or_spelling_is_refused(tmp_path: Path, column: tuple[str, pa.DataType], message: str) -> None:
+    job = tables(tmp_path)
+    with pytest.raises(StateError, match=message):
+        job.prepare({"matches": pa.schema([column])})
+    assert DeltaTable(tmp_path / "matches").version() == 0

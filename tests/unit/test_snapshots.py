@@ -11,7 +11,7 @@ from spark_pace.core import snapshot
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.intake import pack
 from spark_pace.core.order import OrderSpec, Progress
-from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.plan import Place, Plan, build_plan
 from spark_pace.core.rule import Rule
 from spark_pace.core.splitter import SlotSplitter
 from spark_pace.errors import StateError
@@ -121,3 +121,24 @@ def test_state_too_large_for_one_value_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(snapshot, "MOST_BYTES", 10)
     with pytest.raises(StateError, match=r"must stay below 0 MiB; got 0 MiB\. Shorten the longest `within`"):
         SlotSplitter(plan_of(tmp_path), 0).snapshot()
+
+
+def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_path: Path) -> None:
+    """The new rule stands first and shares a predicate; its attribute and its key were not kept."""
+    old = plan_of(tmp_path)
+    splitter = SlotSplitter(old, 0)
+    step(splitter, old, batch(range(3), "a"))
+    path = tmp_path / "new.yaml"
+    text = RULES.replace("user STRING", "more BIGINT, user STRING").replace("NAME", "new").replace("[user]", "[more]").replace("type = 'b'", "more > 1")
+    path.write_text(text, encoding="utf-8")
+    events = (text[: text.index("rules:")], RULES[RULES.index("rules:") :].replace("NAME", "pair"))
+    (tmp_path / "pair.yaml").write_text("".join(events), encoding="utf-8")
+    rules = load_rules([path, tmp_path / "pair.yaml"])
+    new = build_plan(rules, order=OrderSpec(), places={"new": Place((0,), since=1), "pair": Place((0,))})
+    restored = SlotSplitter(new, 0, splitter.snapshot())
+    later = batch(range(5, 9), "b").append_column("more", pa.array([1, 2, 3, 4]))
+    step(restored, new, later)
+    step(restored, new, batch(range(20, 21), "b").append_column("more", pa.array([1])))
+    _, (_, _, new_keys, _, pair_keys, _) = decode_parcel(restored.snapshot())
+    assert new_keys["key"].to_pylist() == ['{"more":2}', '{"more":3}', '{"more":4}']
+    assert pair_keys["key"].to_pylist() == [f'{{"user":"u{number}"}}' for number in (0, 1, 2, 5, 6, 7, 8)]
