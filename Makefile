@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench clean distclean
+.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench soak catchup clean distclean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ lint: $(VENV)/.ready  ## Check style and types
 
 bench: setup  ## Measure the whole job against Spark's own reader, results checked first
 	$(BIN)/python -m benchmarks.run
+
+soak: setup jars/kafka/.ready  ## Run a job under load for long and look for losses and growth (MINUTES=30 RATE=2000 BURST=10)
+	$(BIN)/python -m benchmarks.soak.run
+
+catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bounded batches, beside Spark's own reader
+	$(BIN)/python -m benchmarks.catchup
 
 clean:  ## Remove what runs produced (data, out, caches)
 	rm -rf data out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis

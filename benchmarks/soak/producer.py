@@ -69,7 +69,7 @@ def main(servers: str, described: str) -> int:
     settings = Settings(**{**json.loads(described), "out": Path(json.loads(described)["out"])})
     settings.ledger(0).parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as files:
-        ledgers = [files.enter_context(open(settings.ledger(partition), "wb")) for partition in range(settings.partitions)]
+        ledgers = [files.enter_context(open(settings.ledger(partition), "ab")) for partition in range(settings.partitions)]
         lines, offsets = _produce_to(servers, settings, ledgers)
     return 0 if offsets == [count - 1 for count in lines] else 1
 
@@ -77,7 +77,8 @@ def main(servers: str, described: str) -> int:
 def _produce_to(servers: str, settings: Settings, ledgers: Sequence[BinaryIO]) -> tuple[list[int], list[int]]:
     """Send everything; the lines of each ledger and the last offset of each partition."""
     producer = KafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True, linger_ms=10, batch_size=1 << 17)
-    lines, last = [0] * settings.partitions, {}
+    lines = [settings.ledger(partition).read_bytes().count(b"\n") for partition in range(settings.partitions)]  # of an earlier run
+    last = {}
 
     def send(partition: int, record: bytes) -> None:
         last[partition] = producer.send(TOPIC, record, partition=partition)

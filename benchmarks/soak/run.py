@@ -14,20 +14,23 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 from benchmarks.jobs import ROOT
 from benchmarks.soak import producer, report
 from benchmarks.soak.check import Account, check
-from benchmarks.soak.sampler import Sampler, Watched
+from benchmarks.soak.sampler import Sample, Sampler, Watched
 from benchmarks.soak.settings import TOPIC, Settings, from_environment
 from benchmarks.soak.trend import Tolerance
 from examples.kafka.broker import Broker
 
+FIRST_MINUTES = 1 / 60  # of events, so that there is a first batch
 SAMPLE_SECONDS = 3
+CATCH_UP_SAMPLES = 100
 STOP_SECONDS = 60
-CATCH_UP_SECONDS = 300
 
 
 def run(settings: Settings) -> tuple[Account, Watched]:
@@ -49,28 +52,49 @@ def run(settings: Settings) -> tuple[Account, Watched]:
 
 def _watch(settings: Settings, servers: str) -> Watched:
     """Produce and run the job until it has caught up after the last event; then stop it."""
-    with _job(settings) as job, subprocess.Popen(producer.command(servers, settings), cwd=ROOT, env=_environment()) as source:
+    with _job(settings) as job:
+        with _producer(replace(settings, minutes=FIRST_MINUTES, burst=1), servers) as first:
+            _require(first, 0)
         sampler = Sampler(settings, job.pid, servers)
-        watched = Watched(sampler.sample()["time"])
-        catching_up = 0
-        while source.poll() is None or ((watched.samples[-1]["lag"] != 0) and catching_up < CATCH_UP_SECONDS // SAMPLE_SECONDS):
-            catching_up += source.poll() is not None
-            threading.Event().wait(SAMPLE_SECONDS)
-            if job.poll() is not None:
-                source.kill()
-                raise SystemExit(f"the job ended by itself with exit code {job.returncode}: see {settings.out / 'job.log'}")
-            watched.samples.append(sampler.sample())
-        _require(source, 0)
+        while not sampler.batches:  # what Spark's start and the first batch cost is no part of the load
+            _sample(settings, job, sampler)
+        watched = Watched(time.time(), batches=sampler.batches)
+        with _producer(settings, servers) as source:
+            while source.poll() is None:
+                watched.samples.append(_sample(settings, job, sampler))
+            _require(source, 0)
+        for _ in range(CATCH_UP_SAMPLES):
+            if watched.samples[-1]["lag"] == 0:
+                break
+            watched.samples.append(_sample(settings, job, sampler))
         job.send_signal(signal.SIGTERM)
         job.wait(STOP_SECONDS)
-    watched.batches = sampler.batches
     return watched
 
 
+def _sample(settings: Settings, job: subprocess.Popen[bytes], sampler: Sampler) -> Sample:
+    """One more sample, some seconds after the last."""
+    threading.Event().wait(SAMPLE_SECONDS)
+    if job.poll() is not None:
+        raise SystemExit(f"the job ended by itself with exit code {job.returncode}: see {settings.out / 'job.log'}")
+    return sampler.sample()
+
+
+def _job(settings: Settings, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return _process(settings, "job", [sys.executable, "-m", "benchmarks.soak.job", str(settings.job_file), *arguments])
+
+
+def _producer(settings: Settings, servers: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return _process(settings, "producer", producer.command(servers, settings))
+
+
 @contextmanager
-def _job(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "benchmarks.soak.job", str(settings.job_file), *arguments]
-    with open(settings.out / "job.log", "ab") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment()) as process:
+def _process(settings: Settings, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not outlive the soak; what it says goes into a log."""
+    with (
+        open(settings.out / f"{name}.log", "ab") as log,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment()) as process,
+    ):
         try:
             yield process
         finally:

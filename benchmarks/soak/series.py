@@ -18,7 +18,7 @@ from benchmarks.soak.settings import Settings
 
 MB = 1 << 20
 LATENCY_SECONDS = 10.0  # the stretches of the latency's percentiles
-_JOINED = "a file a batch, joined every hundred; joined ones stay for readers for a day"
+_FILES = "a file a batch, until OPTIMIZE joins them"
 _LOG = "an entry a batch, cut when a day old"
 
 
@@ -91,7 +91,7 @@ def _of_samples(began: float, samples: Sequence[Sample]) -> list[Series]:
         of("Lag", "lag", "records", "lag"),
         *(of("Memory", f"{name} RSS", "MB", f"{name}_rss", MB, memory=True) for name in ("driver", "jvm", "workers")),
         of("Processes", "workers", "processes", "workers"),
-        *(of("Files of the tables", table, "files", f"{table}_files", reason=_JOINED) for table in TABLES),
+        *(of("Files of the tables", table, "files", f"{table}_files", reason=_FILES) for table in TABLES),
         *(of("Logs of the tables", table, "files", f"{table}_log", reason=_LOG) for table in TABLES),
         of("Files of the checkpoint", "checkpoint", "files", "checkpoint_files"),
         of("Size of the checkpoint", "checkpoint size", "MB", "checkpoint_bytes", MB),
