@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TIME = pa.timestamp("us", "UTC")
-_COMPRESSED = WriterProperties(compression="ZSTD")
 
 QUARANTINE_SCHEMA = pa.schema(
     [
@@ -55,11 +54,11 @@ METRICS_SCHEMA = pa.schema(
         ("finished", pa.bool_()),  # the batch was the end of the input
     ]
 )
-# A job appends a file and a log entry to each table every few seconds, and old versions of a table that only grows say
-# nothing new. Delta's own retention (a week of files, a month of log) would be millions of files, listed at each commit.
+# A job adds an entry to each table's log every few seconds, and old versions of a table that only grows say nothing new.
+# Delta's own retention (a month of log, a week of files that were joined) would be millions, all listed at each commit.
+# Joining the small files is left to Spark's OPTIMIZE: delta-rs (1.6) joins files that another has joined meanwhile once
+# more, and keeps their rows twice.
 PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 days", "delta.logRetentionDuration": "interval 1 days"}
-_TIDY_EVERY = 100  # versions; delta-rs writes a checkpoint of the log as often
-_FILE_BYTES = 16 << 20  # joined files are left alone from this size on, so that joining stays below half a second
 
 
 class DeltaTables:
@@ -127,8 +126,8 @@ class DeltaTables:
         done = there.transaction_version(self._app_id)
         if done is None or done < batch_id:
             once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once, writer_properties=_COMPRESSED)
-            _tidy(there)
+            properties = WriterProperties(compression="ZSTD")
+            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once, writer_properties=properties)
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
@@ -148,17 +147,6 @@ def _types(schema: Schema) -> dict[str, str]:
     """The columns of a table and their types as Spark names them."""
     texts = {field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json() for field in schema.fields}
     return {name: "bigint" if text == "long" else text for name, text in texts.items()}
-
-
-def _tidy(table: DeltaTable) -> None:
-    """Now and then join the small files, and delete those that were joined more than a day ago.
-
-    Each commit costs 8 µs for every file of the table: with a file a batch it would double within an hour. What joins
-    files adds and takes away no row, so it needs no transaction of the job; those of the job stay in the log.
-    """
-    if table.version() % _TIDY_EVERY == 0:
-        table.optimize.compact(target_size=_FILE_BYTES, writer_properties=_COMPRESSED)
-        table.vacuum(dry_run=False)
 
 
 def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
