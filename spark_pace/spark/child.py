@@ -133,7 +133,8 @@ class Child:
         return self._status is not None
 
     def _silent(self) -> Ended:
-        self.stop()
+        if self.stop() != -signal.SIGKILL:
+            return self._end()  # it was about to end by itself: a crash may take its time over a core file
         return Ended(f"the operator did not return within {self.step.seconds_allowed:g} s")
 
     def _end(self) -> Ended:

@@ -31,7 +31,7 @@ rules:
 """
 REASONS = {
     666: "ValueError: the number of the beast",
-    1002: "the operator did not return within 0.5 s",
+    1002: "the operator did not return within 1 s",
     1003: "the operator's process ended with exit code 3",
     1004: "the operator's process ended with signal 9 (SIGKILL)",
     1005: "the operator's process ended with signal 11 (SIGSEGV)",
@@ -46,7 +46,7 @@ def poisoned_events() -> list[dict[str, Any]]:
 
 
 def test_poison_of_every_kind_costs_its_selections_only(tmp_path: Path) -> None:
-    spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "deadly")), operator_timeout_us=500_000)
+    spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "deadly")), operator_timeout_us=1_000_000)
     events = poisoned_events()
     write_files(tmp_path, events, 4)
     summary = run_job(spec)
