@@ -17,6 +17,8 @@ from spark_pace.core.rule import EventSchema, Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _REASON_CHARACTERS = 300
+_VALUE = rb'(?:"(?:[^"]|"")*"(?!")[^,]*|[^",][^,]*|)'
+_CLOSED = re.compile(rb"%s(?:,%s)*" % (_VALUE, _VALUE))  # a mark inside a value that does not begin with one means itself
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
@@ -103,8 +105,10 @@ class CsvParser:
         self.names = names
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """Lines with no blank one among them; of a single column, a line of spaces is blank too."""
+        """Lines with no blank one among them (of a single column, one of spaces is blank too) and quotation marks in pairs."""
         lines = chunk.rstrip(b"\r\n")
+        if lines.count(b'"') % 2 or lines.count(b"\r") != lines.count(b"\r\n"):
+            return None  # pyarrow would close an open quotation at the end, and end a line at a bare carriage return
         if len(self.names) < 2 or not lines or lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines:
             return None
         return lines.count(b"\n") + 1
@@ -118,8 +122,8 @@ class CsvParser:
         return line.removesuffix(b"\r") if line.strip() else b""
 
     def objection(self, line: bytes) -> str | None:
-        """Any text may be a line of CSV."""
-        return None
+        """A quotation goes on to the next line, which is a record of its own."""
+        return None if b'"' not in line or _CLOSED.fullmatch(line) else "the record — must close its quotation marks in its line; got an open one"
 
     def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
         """The attribute at fault, if one is; else what the parser said."""

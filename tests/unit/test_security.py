@@ -182,3 +182,12 @@ def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(tmp_path: Pa
     assert "s=[/bold] [red]" in shown
     assert "s=\\x1b[2J" in shown
     assert "\x1b" not in shown
+
+
+def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
+    path = tmp_path / "open.csv"
+    path.write_text('t,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d', encoding="utf-8")
+    read = read_events(str(path), "csv", EVENTS, "open")
+    assert read.events.select(["@offset", "s"]).to_pylist() == [{"@offset": 1, "s": '5" pipe'}, {"@offset": 2, "s": 'b "c"'}]
+    reason = "the record — must close its quotation marks in its line; got an open one"
+    assert read.bad.select(["offset", "reason"]).to_pylist() == [{"offset": 0, "reason": reason}, {"offset": 3, "reason": reason}]
