@@ -7,10 +7,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench soak catchup clean distclean
+.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench soak catchup clean distclean demo-kafka
 
 help:  ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready jars/.ready  ## Install everything into this directory (.venv, jars)
 
@@ -43,6 +43,9 @@ kafka: setup jars/kafka/.ready  ## Start a Kafka broker on this machine (PORT=90
 
 kafka-stop: $(VENV)/.ready  ## Stop it
 	$(BIN)/python -m examples.kafka.broker stop
+
+demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a producer replays the year (SPEED=800000 times as fast)
+	$(BIN)/python -m examples.flights.demo_kafka --speed $(or $(SPEED),800000)
 
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest

@@ -138,6 +138,12 @@ class Broker:
         with self._admin() as admin:
             admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True)
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records, if it is there."""
+        with self._admin() as admin:
+            if name in admin.list_topics():
+                admin.delete_topics([name])
+
     def add_partitions(self, name: str, partitions: int) -> None:
         """Give a topic so many more partitions."""
         with self._admin() as admin:
