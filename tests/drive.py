@@ -43,17 +43,21 @@ def drive(plans: Plan | Sequence[Plan], batches: Sequence[pa.Table], *, finish: 
             for slot, frame in pack(plan, part.events):
                 frames[slot].append(frame)
         progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
-        results, frontiers = [], []
+        results, outputs, frontiers = [], [], []
         counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot])
             output = splitter.step(frames[slot], progress)
             assert output.late is None, "the intake has taken the late events out"
             snapshots[slot] = splitter.snapshot()
+            outputs.append(output)
             frontiers.append(splitter.frontier_us)
             results += [operate(plan, lane) for lane in output.lanes]
         assert len(set(frontiers)) == 1, "every slot has the same frontier"
+        assert len({output.stats["repeats"] for output in outputs}) == 1, "every slot drops the same events"
         frontier_us = frontiers[0]
+        repeats = outputs[0].stats["repeats"]
+        counts.update(repeats=repeats, events=-repeats)
         for part in sifted:
             counts.update(events=part.events.num_rows, late=part.late.num_rows, heartbeats=part.heartbeats)
         merged = merge(plan, results, next_out_seq)

@@ -44,7 +44,8 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
         events: ``@time, @source, @offset`` and the schema's attributes, in any order.
 
     Returns:
-        (slot, frame) for each slot that needs any: ``@time, @source, @offset, @home``, bits, key texts and the attributes its rules use.
+        (slot, frame) for each slot that needs any (where repeats are dropped: all events for every slot): ``@time, @source, @offset, @home``,
+        bits, key texts and the attributes its rules use.
     """
     if not events.num_rows:
         return []
@@ -93,7 +94,7 @@ def _slot_frames(
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
     for slot, units in enumerate(plan.units):
-        wanted = np.zeros(events.num_rows, np.bool_)
+        wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))  # to tell repeats alike, every slot must see every event
         for unit in units:
             rule = plan.rules[unit.rule]
             mine = member[unit.rule]
@@ -112,6 +113,6 @@ def slot_columns(plan: Plan, slot: int) -> list[str]:
     rules = [plan.rules[index] for index in dict.fromkeys(unit.rule for unit in plan.units[slot])]
     bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
     keys = dict.fromkeys(rule.key_column for rule in rules if rule.key_column is not None)
-    used = {name for rule in rules for name in rule.columns} | set(plan.ties)
+    used = {name for rule in rules for name in rule.columns} | {*plan.ties, *plan.order.deduplicate_on}
     attributes = [field.name for field in plan.schema.fields if field.name in used]
     return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

@@ -16,7 +16,7 @@ from spark_pace.core.plan import Plan
 from spark_pace.core.sift import Sifted, sift
 from spark_pace.core.splitter import SlotSplitter, StepOutput
 
-COUNTED = ("records", "events", "late", "heartbeats")
+COUNTED = ("records", "events", "late", "heartbeats", "repeats")
 STANDING = ("pending", "carry", "open", "idle_sources")
 
 
@@ -28,7 +28,7 @@ class LocalResult:
         matches: columns of `spark_pace.core.merger.matches_schema`.
         late: columns of `spark_pace.core.late.LATE_SCHEMA`.
         failed: selections a Python operator failed on.
-        stats: records = events + late + heartbeats; pending, carry and open as they stood at the end, summed over
+        stats: records = events + late + heartbeats + repeats; pending, carry and open as they stood at the end, summed over
             the slots; idle_sources at the end.
     """
 
@@ -111,4 +111,5 @@ def _counts(sifted: Sifted | None, outputs: list[StepOutput]) -> dict[str, int]:
         stats |= {"events": sifted.events.num_rows, "late": sifted.late.num_rows, "heartbeats": sifted.heartbeats}
         stats["records"] = sum(stats.values())
     stats |= {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
-    return stats | {"idle_sources": outputs[0].stats["idle_sources"]}
+    repeats = outputs[0].stats["repeats"]
+    return stats | {"events": stats["events"] - repeats, "repeats": repeats, "idle_sources": outputs[0].stats["idle_sources"]}

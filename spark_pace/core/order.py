@@ -23,6 +23,7 @@ from spark_pace.core.columns import (
     numbers,
     sorted_rows,
 )
+from spark_pace.core.repeats import drop_repeats
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class OrderSpec:
         by_source: the frontier follows the slowest source, not the fastest.
         idle_after_us: a source that lags more than this behind the fastest is left out; None: none is.
         expected_sources: are waited for from the start.
-        deduplicate_on: events that are equal in these columns are repeats of the first; empty: none is.
+        deduplicate_on: an event equal in these columns to one before it, by the delay at the most, is a repeat; empty: none is.
     """
 
     delay_us: int = 0
@@ -111,12 +112,14 @@ class Advance:
     """What a batch has moved.
 
     Attributes:
-        released: events below the new frontier in stream order; None where there are none.
+        released: events below the new frontier in stream order, without repeats; None where there are none.
         late: events below the frontier that held when the batch began; None where there are none.
+        repeats: how many events were dropped.
     """
 
     released: pa.Table | None
     late: pa.Table | None
+    repeats: int = 0
 
 
 @dataclass
@@ -157,10 +160,13 @@ class Order:
                 fresh = chosen(fresh, ~is_late)
         self._move(progress, spec)
         waiting = [table for table in (self.pending, fresh) if table is not None and table.num_rows]
-        if not waiting:
-            self.pending = None
-            return Advance(None, late)
-        return Advance(self._release(concat(waiting), ties), late)
+        self.pending = None
+        released = self._release(concat(waiting), ties) if waiting else None
+        if released is None or not spec.deduplicate_on:
+            return Advance(released, late)
+        kept = drop_repeats(released, self.recent, spec.deduplicate_on, spec.delay_us, self.frontier_us)
+        self.recent = kept.recent
+        return Advance(kept.events, late, kept.repeats)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
         self.sources = together([Progress(sources=self.sources), progress]).sources

@@ -27,7 +27,7 @@ class StepOutput:
         lanes: work for the operators, each as bytes.
         late: events below the frontier that held when the batch began (`LATE_SCHEMA`); None where there are none.
         stats: events (taken in for the first time among the slots), late, pending, carry (rows), open (selections),
-            frontier_us, idle_sources.
+            frontier_us; and the same in every slot: repeats, idle_sources.
         slowest: names of the sources that hold the frontier, the slowest first, at most `MOST_NAMED`.
     """
 
@@ -85,6 +85,7 @@ class SlotSplitter:
         stats = {
             "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
             "late": late_rows,
+            "repeats": advance.repeats,
             "pending": 0 if self._order.pending is None else self._order.pending.num_rows,
             "carry": sum(_rows(state) for state in self._states),
             "open": open_,

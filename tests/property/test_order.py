@@ -1,0 +1,118 @@
+"""The order over many sources: frontier, late events, heartbeats, repeats and matches are those of reading one record after another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
+from spark_pace.core.expr import Expr
+from spark_pace.core.local import LocalRun, run
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.rule import Rule
+from tests.drive import drive
+from tests.oracle_contexts import Event
+from tests.oracle_expr import Bindings, holds
+from tests.oracle_order import Reading, read
+from tests.property.checks import WIDE, assert_equal, expected_rows
+from tests.strategies import SECOND, Arrival, Parallelism, any_rule, arrivals, column, condition, number, parallelisms, text
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a job treats its records."""
+
+    spec: OrderSpec
+    source_column: str | None
+    heartbeat: Expr | None
+
+    def plan(self, rule: Rule, spread: Parallelism) -> Plan:
+        return build_plan(
+            [rule],
+            order=self.spec,
+            source_column=self.source_column,
+            heartbeat=self.heartbeat,
+            slots=spread.slots,
+            buckets=spread.buckets,
+            lanes=spread.lanes,
+            lane_rows=1,
+        )
+
+    def read(self, rule: Rule, arrival: Arrival) -> Reading:
+        return read(rule, arrival.batches, self.spec, self.source_of(), self.beats)
+
+    def source_of(self) -> Callable[[Event], str | None]:
+        name = self.source_column
+        if name is None:
+            return lambda event: event.source
+        return lambda event: None if event.row[name] is None else str(event.row[name])
+
+    def beats(self, event: Event) -> bool:
+        return self.heartbeat is not None and holds(self.heartbeat, Bindings(event=event.row))
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> Setting:
+    by_source = draw(st.sampled_from([True, True, True, False]))
+    seconds = st.sampled_from([0, 1, 2, 4, 8])
+    spec = OrderSpec(
+        delay_us=draw(seconds) * SECOND,
+        by_source=by_source,
+        idle_after_us=draw(st.none() | seconds.map(lambda s: s * SECOND)) if by_source else None,
+        expected_sources=draw(st.sampled_from([(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")])) if by_source else (),
+        deduplicate_on=draw(st.sampled_from([(), (), ("x",), ("type", "k"), ("y", "x"), ("id",)])),
+    )
+    beats = draw(st.sampled_from([None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]))
+    return Setting(spec, draw(st.sampled_from([None, "k", "x"])) if by_source else None, beats)
+
+
+def accounted(counts: Counter[str]) -> int:
+    return counts["events"] + counts["late"] + counts["heartbeats"] + counts["repeats"]
+
+
+@WIDE
+@given(any_rule(), arrivals(late=True), parallelisms(), settings(), st.integers(1, 3))
+def test_frontier_late_events_and_matches_are_those_of_one_record_after_another(
+    rule: Rule, arrival: Arrival, spread: Parallelism, setting: Setting, parts: int
+) -> None:
+    steps = list(drive(setting.plan(rule, spread), arrival.tables(rule), finish=True, parts=parts))
+    reading = setting.read(rule, arrival)
+    assert [step.frontier_us for step in steps] == [*(NO_FRONTIER if at is None else at for at in reading.frontiers), UNKNOWN_TIME]
+    late = sorted((row["source"], row["offset"], row["lateness_us"]) for step in steps for table in step.late for row in table.to_pylist())
+    assert late == sorted((event.source, event.offset, lateness_us) for event, lateness_us in reading.late)
+    counts = sum((step.counts for step in steps), Counter())
+    assert (counts["heartbeats"], counts["repeats"]) == (reading.heartbeats, len(reading.repeats))
+    assert counts["records"] == sum(map(len, arrival.batches)) == accounted(counts)
+    assert_equal(rule, expected_rows(rule, reading.kept), pa.concat_tables([step.matches for step in steps]))
+
+
+@given(any_rule(), arrivals(late=True), parallelisms(), settings())
+def test_one_process_tells_the_same_of_every_batch(rule: Rule, arrival: Arrival, spread: Parallelism, setting: Setting) -> None:
+    plan = setting.plan(rule, spread)
+    local = LocalRun(plan)
+    reading = setting.read(rule, arrival)
+    for table, frontier, idle, slowest in zip(arrival.tables(rule), reading.frontiers, reading.idle, reading.slowest, strict=True):
+        step = local.step(table)
+        assert step.stats["records"] == table.num_rows == accounted(Counter(step.stats))
+        assert step.frontier_us == (NO_FRONTIER if frontier is None else frontier)
+        assert (step.stats["idle_sources"], step.slowest) == (len(idle), slowest[:5])
+    result = run(plan, arrival.tables(rule))
+    assert (result.stats["late"], result.stats["repeats"]) == (len(reading.late), len(reading.repeats))
+    assert_equal(rule, expected_rows(rule, reading.kept), result.matches)
+
+
+@given(any_rule(), arrivals(), st.sampled_from([("x",), ("type", "k")]), parallelisms())
+def test_repeats_do_not_depend_on_how_the_events_arrive(rule: Rule, one: Arrival, columns: tuple[str, ...], spread: Parallelism) -> None:
+    spec = OrderSpec(one.delay_us, deduplicate_on=columns)
+    setting = Setting(spec, None, None)
+    together = tuple(event for batch in one.batches for event in batch)
+    whole = run(setting.plan(rule, Parallelism(1, 1, 1)), Arrival((together,), one.delay_us).tables(rule))
+    steps = list(drive(setting.plan(rule, spread), one.tables(rule), finish=True))
+    assert sum(step.counts["repeats"] for step in steps) == whole.stats["repeats"]
+    assert_equal(rule, expected_rows(rule, setting.read(rule, one).kept), whole.matches)
