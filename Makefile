@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench soak catchup clean distclean demo-kafka
+.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench ordering soak catchup clean distclean demo-kafka
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ soak: setup jars/kafka/.ready  ## Run a job under load for long and look for los
 
 catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bounded batches, beside Spark's own reader
 	$(BIN)/python -m benchmarks.catchup
+
+ordering: setup  ## Compare the two orderings on a fast and a slow producer: what is late, how long matches take
+	$(BIN)/python -m benchmarks.ordering --job
 
 clean:  ## Remove what runs produced (data, out, caches)
 	rm -rf data out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis

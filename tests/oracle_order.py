@@ -51,7 +51,8 @@ def read(
         frontier = max([*([] if frontier is None else [frontier]), *(time - spec.delay_us for time in reached)], default=None)
         reading.frontiers.append(frontier)
         reading.idle.append(set(standing) - set(awake))
-        reading.slowest.append(sorted(awake, key=lambda source: (awake[source], source)))
+        holding = [source for source, time in awake.items() if frontier is not None and time - spec.delay_us <= frontier]
+        reading.slowest.append(sorted(holding, key=lambda source: (awake[source], source)))
     for event in in_stream_order(rule, on_time):
         repeated = any(same(event, kept, spec) and event.time - kept.time <= spec.delay_us for kept in reading.kept)
         (reading.repeats if spec.deduplicate_on and repeated else reading.kept).append(event)

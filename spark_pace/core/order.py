@@ -102,9 +102,10 @@ class Standing:
     waited_for: dict[str, int]
     idle: dict[str, int]
 
-    def slowest(self, most: int) -> list[str]:
-        """The names of those that hold the frontier, the slowest first."""
-        return sorted(self.waited_for, key=lambda source: (self.waited_for[source], source))[:most]
+    def holding(self, reached_us: int, most: int) -> list[str]:
+        """The names of sources that have come no further than `reached_us`, the slowest first."""
+        behind = [source for source, at in self.waited_for.items() if at <= reached_us]
+        return sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
 
 
 @dataclass(frozen=True)

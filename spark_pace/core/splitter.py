@@ -92,7 +92,7 @@ class SlotSplitter:
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
-        return StepOutput(lanes, late, stats, standing.slowest(MOST_NAMED))
+        return StepOutput(lanes, late, stats, standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED))
 
     @property
     def frontier_us(self) -> int:

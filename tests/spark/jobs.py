@@ -45,7 +45,7 @@ rules:
 JOB = """
 name: test
 source: {{kind: files, format: json, path: in, max_files_per_trigger: 1}}
-events: {{delay: 2 s}}
+events: {{{events}}}
 rules: [rules.yaml]
 sink: {{kind: delta, path: out}}
 checkpoint: checkpoint
@@ -80,11 +80,11 @@ def deadly(span: Any) -> Iterator[dict[str, Any]]:
     yield from total(span)
 
 
-def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES) -> Path:
+def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES, events: str = "delay: 2 s") -> Path:
     """A job file in `folder`, whose events go into `folder`/in."""
     (folder / "in").mkdir(exist_ok=True)
     (folder / "rules.yaml").write_text(rules)
-    (folder / "job.yaml").write_text(JOB.format(finish=str(finish).lower(), slots=slots, buckets=buckets))
+    (folder / "job.yaml").write_text(JOB.format(finish=str(finish).lower(), slots=slots, buckets=buckets, events=events))
     return folder / "job.yaml"
 
 
