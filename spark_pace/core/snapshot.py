@@ -40,7 +40,6 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
-        "deduplicate_on": plan.order.deduplicate_on,
         "bits": plan.bit_names,
         "units": [_identity(plan, unit) for unit in plan.units[slot]],
         "frontier_us": order.frontier_us,
@@ -72,11 +71,6 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
     if _checksum(parcel[:-_CHECKSUM_BYTES]) != parcel[-_CHECKSUM_BYTES:]:
         raise StateError(f"state of slot {slot} — must be as this program wrote it; got damaged bytes. Start again with a new checkpoint.")
     header, tables = decode_parcel(parcel)
-    if tuple(header["deduplicate_on"]) != plan.order.deduplicate_on:  # it decides which events wait in which slot
-        raise StateError(
-            f"state of slot {slot} — must be deduplicated on {header['deduplicate_on']} as before; got {list(plan.order.deduplicate_on)}. "
-            "Restore deduplicate_on, or start a new checkpoint with a sink of its own."
-        )
     _check(plan, slot, header)
     pending, recent, *of_units = tables
     order = Order(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
 from spark_pace.core.order import Advance, Order, OrderSpec, Progress, stream_order
+from spark_pace.core.repeats import first_ones
 
 TIES = (SOURCE, OFFSET)
 TWO = OrderSpec(delay_us=2)
@@ -86,3 +89,79 @@ def test_the_end_of_the_input_releases_everything(delay: int) -> None:
     assert order.frontier_us == UNKNOWN_TIME
     behind = order.advance([events((4, "s", 2))], Progress(4), OrderSpec(delay), TIES)
     assert times(behind.late) == [4]
+
+
+def at(**sources: int) -> Progress:
+    return Progress(max(sources.values()), sources=sources, least_us=min(sources.values()))
+
+
+def by_source(**changes: object) -> OrderSpec:
+    return replace(OrderSpec(delay_us=2, by_source=True), **changes)  # type: ignore[arg-type]
+
+
+def frontiers(spec: OrderSpec, *batches: Progress) -> list[int]:
+    order = Order()
+    found = []
+    for progress in batches:
+        order.advance([], progress, spec, TIES)
+        found.append(order.frontier_us)
+    return found
+
+
+def test_the_slowest_source_says_how_far_the_stream_is() -> None:
+    assert frontiers(by_source(), at(a=100, b=40), at(a=200), at(b=150)) == [38, 38, 148]
+
+
+def test_a_new_source_joins_with_its_first_record_and_moves_nothing_back() -> None:
+    assert frontiers(by_source(), at(a=100), at(b=10), at(a=200), at(b=300)) == [98, 98, 98, 198]
+
+
+def test_an_expected_source_stands_at_the_least_event_time_until_it_is_heard_of() -> None:
+    assert frontiers(by_source(expected_sources=("a", "b")), at(a=100), at(a=200), at(b=150)) == [98, 98, 148]
+
+
+def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught_up() -> None:
+    spec = by_source(idle_after_us=50)
+    assert frontiers(spec, at(a=100, b=60), at(a=110), at(a=111), at(b=61), at(a=120), at(b=119)) == [58, 58, 109, 109, 118, 118]
+    order = Order()
+    order.advance([], at(a=111, b=60), spec, TIES)
+    assert (order.standing(spec).waited_for, order.standing(spec).idle) == ({"a": 111}, {"b": 60})
+
+
+def test_the_end_of_the_input_waits_for_no_source() -> None:
+    assert frontiers(by_source(expected_sources=("a", "b")), at(a=100), Progress(finish=True))[-1] == UNKNOWN_TIME
+
+
+def test_the_sources_that_hold_the_stream_are_named_slowest_first() -> None:
+    spec = by_source()
+    order = Order()
+    order.advance([], at(a=100, b=40, c=40, d=41), spec, TIES)
+    assert order.standing(spec).holding(order.frontier_us + spec.delay_us, 5) == ["b", "c"]
+    order.advance([], at(e=10), spec, TIES)
+    assert order.standing(spec).holding(order.frontier_us + spec.delay_us, 2) == ["e", "b"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "when", "delay", "kept"),
+    [
+        ([], [], 5, []),
+        ([0, 0, 0, 0], [0, 5, 10, 11], 5, [True, False, True, False]),  # the one at 10 repeats the one at 5, but that was not kept
+        ([0, 1, 0, 1], [0, 0, 6, 5], 5, [True, True, True, False]),
+        ([0, 0, 0], [3, 3, 4], 0, [True, False, True]),
+    ],
+)
+def test_a_repeat_is_told_by_what_was_kept_before(codes: list[int], when: list[int], delay: int, kept: list[bool]) -> None:
+    assert first_ones(np.array(codes, np.int64), np.array(when, np.int64), delay).tolist() == kept
+
+
+def test_many_repeats_are_told_as_one_after_another() -> None:
+    generator = np.random.default_rng(5)
+    codes, when = generator.integers(0, 30, 5_000), np.sort(generator.integers(0, 20_000, 5_000))
+    last: dict[int, int] = {}
+    expected = []
+    for code, time in zip(codes.tolist(), when.tolist(), strict=True):
+        keeps = code not in last or time - last[code] > 40
+        expected.append(keeps)
+        if keeps:
+            last[code] = time
+    assert first_ones(codes, when, 40).tolist() == expected

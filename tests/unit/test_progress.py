@@ -73,6 +73,11 @@ def test_the_last_line_says_how_the_run_ended(summary: Summary, start: str):
     assert "matches: r 2" in closing_line(summary)
 
 
+def test_the_last_line_counts_heartbeats_and_repeats_where_there_are_any():
+    assert "0 late, 0 quarantined; matches" in closing_line(Summary({"r": 2}))
+    assert "0 late, 0 quarantined, 3 heartbeats, 4 repeats; matches" in closing_line(Summary({"r": 2}, heartbeats=3, repeats=4))
+
+
 def status(out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([Path(sys.executable).parent / "spark-pace", "status", out], capture_output=True, text=True, check=False)
 
