@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_pace.core import local
 from spark_pace.core.merger import matches_schema
@@ -161,3 +162,18 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=f"{re.escape(message)}$"):
         run_job(changed)
     run_job(spec)
+
+
+def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkSession) -> None:
+    narrow = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
+    wide = pa.schema([*narrow, ("total", pa.float64())])
+    tables = DeltaTables(spark, f"file://{tmp_path}", "app")
+    tables.prepare({"matches": narrow})
+    tables.prepare({"matches": wide})
+    tables.append("matches", pa.table({"rule": ["a", "a"], "out_seq": [0, 1], "total": [0.5, 1.5]}, wide), 0)
+    tables.append("matches", pa.table({"rule": ["b"], "out_seq": [0]}, narrow), 1)
+    rows = spark.read.format("delta").load(tables.path("matches")).orderBy("rule", "out_seq").collect()
+    assert [tuple(row) for row in rows] == [("a", 0, 0.5), ("a", 1, 1.5), ("b", 0, None)]
+    assert [tables.greatest_out_seq(rule) for rule in "abc"] == [1, 0, None]
+    with pytest.raises(StateError, match="must have a column total of type STRING; got total of type DOUBLE"):
+        tables.prepare({"matches": pa.schema([*narrow, ("total", pa.string())])})
