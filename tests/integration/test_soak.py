@@ -1,0 +1,25 @@
+"""A short soak: the code of `make soak` at a small rate. It looks for losses and for memory that grows, and at no time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak.run import soak
+from benchmarks.soak.settings import Settings
+from benchmarks.soak.trend import Tolerance
+
+pytestmark = pytest.mark.integration
+
+
+def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path) -> None:
+    problems = soak(Settings(tmp_path / "soak", minutes=3, rate=300, burst=5), Tolerance(share=0.25, least_mb=150))
+    assert problems == []
+    account = json.loads((tmp_path / "soak" / "report.json").read_text())["account"]
+    assert account["produced"] == account["events"] + account["late"] + account["bad"]
+    assert min(account["events"], account["late"], account["bad"], account["matches"]) > 0
+    page = (tmp_path / "soak" / "report.html").read_text()
+    assert "<script>" not in page  # what bad records hold
+    assert page.count("<svg") == page.count("</svg>") > 5
