@@ -193,7 +193,8 @@ def _event_settings(spec: JobSpec) -> dict[str, str]:
 def _session(spec: JobSpec, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A session whose settings are this job's alone; Spark itself is stopped only if it was started here."""
     running = SparkSession.getActiveSession() is not None
-    spark = build_session(spec.name, settings)
+    secret = {key: value for key, value in settings.items() if value != spec.spark[key]}
+    spark = build_session(spec.name, {key: value for key, value in settings.items() if key not in secret}, secret=secret)
     hush_updates(spark)
     try:
         yield spark.newSession()

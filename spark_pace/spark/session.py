@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
 from spark_pace.spark.home import without_archive
-from spark_pace.spark.jars import JAR_DIRECTORY, delta_coordinate, local_jars
+from spark_pace.spark.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -52,7 +53,9 @@ SETTINGS = {
 LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"}
 
 
-def build_session(name: str, settings: Mapping[str, str] | None = None, *, jars: Path | None = None) -> SparkSession:
+def build_session(
+    name: str, settings: Mapping[str, str] | None = None, *, jars: Path | None = None, secret: Mapping[str, str] | None = None
+) -> SparkSession:
     """The session, started if there is none.
 
     Under `spark-submit` master and jars are what it was told; else the master is ``local[*]``, and Delta's jars come
@@ -62,6 +65,7 @@ def build_session(name: str, settings: Mapping[str, str] | None = None, *, jars:
         name: shown by Spark.
         settings: of the user; they win over `SETTINGS`.
         jars: directory of jars.
+        secret: settings that must not stand on the JVM's command line, which every user of the machine can read.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -78,6 +82,10 @@ def build_session(name: str, settings: Mapping[str, str] | None = None, *, jars:
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
+        if secret:
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(builder._options.items())))
+        for key, value in (secret or {}).items():
+            builder = builder.config(key, value)
         spark = builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars.") from error
@@ -88,7 +96,7 @@ def build_session(name: str, settings: Mapping[str, str] | None = None, *, jars:
 def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession.Builder:
     directory = jars or Path(os.environ.get(JARS_VARIABLE, JAR_DIRECTORY))
     found = local_jars(directory)
-    return builder.config("spark.jars", ",".join(found)) if found else configure_spark_with_delta_pip(builder)
+    return builder.config("spark.jars", ",".join(found)) if found else configure_spark_with_delta_pip(builder, [kafka_coordinate()])
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:
