@@ -22,6 +22,7 @@ from spark_pace.job_file import JobSpec
 from spark_pace.secrets import Secrets
 from spark_pace.sources import Source, local_path, source_of
 from spark_pace.spark.changes import Change, change_of, require_same
+from spark_pace.spark.checkpoint import require_whole
 from spark_pace.spark.failures import as_our_error
 from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
@@ -153,6 +154,7 @@ def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Cha
     expected_sources = source.check(spark)
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
     tables.prepare(table_schemas(_plan(spec, change.after, cores, expected_sources)))
+    require_whole(change.checkpoint, tables.last_batch("metrics"))
     for layout, unfinished in change.layouts():
         plan = _plan(spec, layout, cores, expected_sources)
         for end in (False,) if unfinished else source.ends:

@@ -13,11 +13,12 @@ from spark_pace.core.plan import Plan
 from spark_pace.errors import SetupError, StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
 from spark_pace.secrets import Secrets
+from spark_pace.spark.checkpoint import last_offsets
 from spark_pace.spark.durable import read_json, write_json
 from spark_pace.spark.kafka import Topics, read_kafka
 from spark_pace.spark.kafka_check import partitions_of
 from spark_pace.spark.pipeline import Input, read_files
-from spark_pace.spark.source import require_not_ended
+from spark_pace.spark.source import require_known, require_not_ended
 
 
 class Source(Protocol):
@@ -93,6 +94,8 @@ class FilesInput:
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse another kind of source's checkpoint, and files that came after the end."""
         _require_same_source(self.checkpoint, {"kind": "files"})
+        read = [offset["entries"] for offset in last_offsets(self.checkpoint)]
+        require_known(self._manifest, *read)
         require_not_ended(self._manifest, self.path)
         return ()
 

@@ -112,6 +112,13 @@ class DeltaTables:
         found = matches.where(matches["rule"] == rule).agg({"out_seq": "max"}).first()
         return None if found is None else found[0]
 
+    def last_batch(self, table: str) -> int | None:
+        """The last batch that was appended to a table, -1 if none was; None where that is not known."""
+        if not self._local:
+            return None
+        done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
+        return -1 if done is None else done
+
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, if that was not done before."""
         if self._local:

@@ -7,6 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from spark_pace.errors import StateError
+
+RESTORE = "Restore the whole checkpoint together with its tables, or start a new one with a sink of its own."
+
 
 def write_json(path: Path, value: Any) -> None:
     """Write by temporary file, sync and rename; the folder is made if it is missing."""
@@ -25,5 +29,14 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The value, or None if there is no such file."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """The value, or None if there is no such file.
+
+    Raises:
+        StateError: the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StateError(f"{path} — must be as this program wrote it; got damaged text ({error}). {RESTORE}") from error

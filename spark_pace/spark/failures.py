@@ -6,9 +6,14 @@ import re
 
 from spark_pace import errors
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError
+from spark_pace.spark.durable import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
+_STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY")
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
@@ -28,13 +33,31 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
         if ours:
             kind = getattr(errors, ours[1], SparkPaceError)
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
-    return SparkPaceError(f"the query — must run; got {_cause(texts)}. Mend that and start the job again: it goes on where it stopped.")
+    got = _cause(texts).rstrip(". ")
+    return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped.")
+
+
+def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
+    """What Spark says of the disk and of its own files."""
+    whole = "\n".join(texts)
+    if _FULL.search(whole):
+        return SetupError("the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again.")
+    damaged = _DAMAGED.search(whole)
+    if damaged:
+        return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
+    if _STATE_LOST.search(whole):
+        return StateError(f"the checkpoint's state — must be as Spark wrote it; got: {_cause(texts).rstrip('. ')}. {RESTORE}")
+    return None
 
 
 def _cause(texts: list[str]) -> str:
-    """The last Python error named, else the first line."""
+    """The last error named of Python's, else of Java's, else the first line."""
     for text in texts:
-        python = _PYTHON.findall(text)
+        python = [found for found in _PYTHON.findall(text) if not found[0].startswith("py4j.")]
         if python:
             return f"{python[-1][0]}: {python[-1][1].strip()}"
+    for text in texts:
+        java = _CAUSED_BY.findall(text)
+        if java:
+            return str(java[-1]).strip()
     return texts[0].strip().splitlines()[0] if texts[0].strip() else "no message"

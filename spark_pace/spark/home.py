@@ -23,7 +23,8 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
-"""  # Spark's own default warns of every start; a job's failure is told in our words
+"""  # Spark's own default warns of every start
+_SILENT = ("api.python", "executor", "scheduler", "sql.execution", "storage", "util")  # a job's failure is told in our words, not by traces
 
 
 def without_archive() -> None:
@@ -41,5 +42,10 @@ def without_archive() -> None:
             os.symlink(package / part, os.path.join(home, part))
     configuration = Path(home, "conf")
     configuration.mkdir()
-    (configuration / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
+    (configuration / "log4j2.properties").write_text(_LOGGING + _silenced(), encoding="ascii")
     os.environ[_VARIABLE] = home
+
+
+def _silenced() -> str:
+    lines = (f"logger.silent{number}.name = org.apache.spark.{part}\nlogger.silent{number}.level = off\n" for number, part in enumerate(_SILENT))
+    return "".join(lines)

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from spark_pace.errors import StateError
+from spark_pace.spark.durable import RESTORE
 
 SOURCE_NAME = "spark_pace_files"
 FINISH = ""  # no file has this name
@@ -35,7 +36,7 @@ class Manifest:
         whole = text[: text.rfind(b"\n") + 1]
         if whole != text:
             os.truncate(path, len(whole))
-        self.entries: list[str] = [json.loads(line) for line in whole.splitlines()]
+        self.entries = [_name(path, number, line) for number, line in enumerate(whole.splitlines(), 1)]
         self._known = set(self.entries)
 
     def scan(self, root: Path) -> None:
@@ -62,6 +63,31 @@ class Manifest:
             os.fsync(file.fileno())
         self.entries += names
         self._known.update(names)
+
+
+def _name(path: Path, number: int, line: bytes) -> str:
+    try:
+        name = json.loads(line)
+    except ValueError:
+        name = None
+    if not isinstance(name, str):
+        raise StateError(f"{path}:{number} — must be the name of a file, in quotes; got {line[:40]!r}. {RESTORE}")
+    return name
+
+
+def require_known(path: Path, read: int = 0) -> None:
+    """Refuse a manifest that has lost entries: what they stood for would be read again, or never.
+
+    Args:
+        path: of the manifest.
+        read: how many entries the checkpoint's offsets refer to.
+
+    Raises:
+        StateError: there are fewer.
+    """
+    known = len(Manifest(path).entries)
+    if known < read:
+        raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
 
 
 def require_not_ended(path: Path, root: Path) -> None:

@@ -1,0 +1,28 @@
+"""The stream in a topic, and the job that reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka import KafkaProducer
+
+from examples.kafka.broker import Broker
+from tests.integration.chaos.job import write_job
+from tests.integration.chaos.stream import Stream
+
+
+def produce(broker: Broker, topic: str, stream: Stream) -> dict[int, str]:
+    """Write the stream into a new topic, part i into partition i; returns the source of each part."""
+    parts = stream.table["part"].to_pylist()
+    broker.create_topic(topic, max(parts) + 1)
+    with KafkaProducer(bootstrap_servers=broker.servers, acks="all", linger_ms=20, batch_size=1 << 17) as producer:
+        for part, line in zip(parts, stream.lines, strict=True):
+            producer.send(topic, line, partition=part)
+        producer.flush()
+    return {part: f"{topic}/{part}" for part in set(parts)}
+
+
+def write_topic_job(folder: Path, broker: Broker, topic: str, batch: int, more: str = "") -> Path:
+    """A job that reads so many records of the topic in a batch."""
+    source = f'{{kind: kafka, servers: "{broker.servers}", topics: [{topic}], format: json, max_offsets_per_trigger: {batch}}}'
+    return write_job(folder, source, more)
