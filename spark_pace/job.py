@@ -151,12 +151,11 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
 
 def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Change, report: Callable[[BatchReport], None], stop: _Stop) -> None:
     cores = spark.sparkContext.defaultParallelism
-    expected_sources = source.check(spark)
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
-    tables.prepare(table_schemas(_plan(spec, change.after, cores, expected_sources)))
+    tables.prepare(table_schemas(_plan(spec, change.after, cores)))
     require_whole(change.checkpoint, tables.last_batch("metrics"))
     for layout, unfinished in change.layouts():
-        plan = _plan(spec, layout, cores, expected_sources)
+        plan = _plan(spec, layout, cores)
         for end in (False,) if unfinished else source.ends:
             rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, cores)
             merger = MergerHost(plan, tables, change.checkpoint / "sequence", report)
@@ -205,13 +204,10 @@ def _session(spec: JobSpec, settings: dict[str, str]) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _plan(spec: JobSpec, layout: Layout, cores: int, expected_sources: tuple[str, ...]) -> Plan:
-    order = spec.events.order
-    if order.by_source and spec.events.source_column is None and not order.expected_sources:
-        order = replace(order, expected_sources=expected_sources)
+def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
     return build_plan(
         spec.rules,
-        order=order,
+        order=spec.events.order,
         source_column=spec.events.source_column,
         heartbeat=spec.events.heartbeat,
         slots=layout.slots,

@@ -14,6 +14,7 @@ _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY")
+_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)  # the Kafka connector's words
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
@@ -38,8 +39,14 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
 
 
 def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
-    """What Spark says of the disk and of its own files."""
+    """What Spark says of the disk, of its own files, and of records that are gone."""
     whole = "\n".join(texts)
+    lost = _LOST.search(whole)
+    if lost:
+        return StateError(
+            f"source.topics — must hold all records that the checkpoint has not read; got: {lost[1].strip()} "
+            "Restore the topic, or start a new checkpoint with a sink of its own."
+        )
     if _FULL.search(whole):
         return SetupError("the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again.")
     damaged = _DAMAGED.search(whole)

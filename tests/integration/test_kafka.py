@@ -195,6 +195,20 @@ def test_new_partitions_are_read_while_the_job_runs(broker: Broker, topic: str, 
     assert {(row["source"], row["offset"]) for row in rows} == {(f"{topic}/1", 0), (f"{topic}/2", 0)}
 
 
+def test_a_topic_that_lost_records_stops_the_job_in_one_line(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+    spec = kafka_job(tmp_path, broker.servers, topic, finish=False)
+    send(topic, (1, {"value": b"one"}), (1, {"value": b"two"}))
+    run_job(spec)
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    with pytest.raises(StateError) as raised:
+        run_job(spec)
+    assert str(raised.value) == (
+        f"source.topics — must hold all records that the checkpoint has not read; got: Partition {topic}-1 offset was changed from 2 to 0. "
+        "Restore the topic, or start a new checkpoint with a sink of its own."
+    )
+
+
 def test_by_sources_a_partition_that_is_still_empty_is_waited_for(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
     events = random_events(9)
     send(topic, *((0, as_json(event)) for event in events[0::2]))
