@@ -136,6 +136,7 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
     source = source_of(spec, checkpoint, secrets)
     settings = secrets.resolve_all(spec.spark, "spark")
     with checkpoint_lock(checkpoint):
+        source.require_same()
         stored = _stored_layout(spec, checkpoint)
         change = None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)  # refuse before Spark starts
         with survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
@@ -144,6 +145,7 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
                 if spark.conf.isModifiable(key):
                     spark.conf.set(key, value)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
+            spec = _waiting_for(spec, source.check(spark))
             with _stop_on_signal() as stop:
                 _run_queries(spec, spark, source, change, report, stop)
     return stop.signal
@@ -162,6 +164,14 @@ def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Cha
             _wait(start(rows, merger, change.checkpoint, "unfinished" if unfinished else spec.trigger_us, spec.name), merger, stop)
             if stop.event.is_set():
                 return
+
+
+def _waiting_for(spec: JobSpec, sources: tuple[str, ...]) -> JobSpec:
+    """The job that waits for these sources, where it orders by them and does not say for which."""
+    order = spec.events.order
+    if not order.by_source or order.expected_sources or spec.events.source_column is not None:
+        return spec
+    return replace(spec, events=replace(spec.events, order=replace(order, expected_sources=sources)))
 
 
 def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:

@@ -31,6 +31,9 @@ class Source(Protocol):
     def ends(self) -> tuple[bool, ...]:
         """See above."""
 
+    def require_same(self) -> None:
+        """Refuse a checkpoint that belongs to another source; a new one is tied to this."""
+
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse what cannot be read, before a query starts; gives the names of the sources to expect, if they are known."""
 
@@ -91,9 +94,12 @@ class FilesInput:
         """One query."""
         return (self.finish,)
 
-    def check(self, spark: SparkSession) -> tuple[str, ...]:
-        """Refuse another kind of source's checkpoint, and files that came after the end."""
+    def require_same(self) -> None:
+        """Refuse another kind of source's checkpoint."""
         _require_same_source(self.checkpoint, {"kind": "files"})
+
+    def check(self, spark: SparkSession) -> tuple[str, ...]:
+        """Refuse a manifest that does not know what was read, and files that came after the end."""
         read = [offset["entries"] for offset in last_offsets(self.checkpoint)]
         require_known(self._manifest, *read)
         require_not_ended(self._manifest, self.path)
@@ -122,9 +128,12 @@ class KafkaInput:
         """A query for the end where there is one."""
         return (False, True) if self.finish else (False,)
 
-    def check(self, spark: SparkSession) -> tuple[str, ...]:
-        """Refuse brokers that do not answer, topics that are not there, and another source's checkpoint."""
+    def require_same(self) -> None:
+        """Refuse another source's checkpoint."""
         _require_same_source(self.checkpoint, {"kind": "kafka", "topics": list(self.topics.topics)})
+
+    def check(self, spark: SparkSession) -> tuple[str, ...]:
+        """Refuse brokers that do not answer, and topics that are not there."""
         return partitions_of(spark, self.topics)
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
