@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test fuzz lint bench ordering soak catchup clean distclean demo-kafka
+.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering soak catchup clean distclean demo-kafka
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test: setup jars/kafka/.ready  ## Run every test, lint and types included
 
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),1000000)
+
+chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100)
+	$(BIN)/python -m tests.integration.chaos.run --kills $(or $(KILLS),100)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from tests.integration.chaos.processes import ROOT
 from tests.integration.chaos.report import as_text, summary_of, write_report
 from tests.integration.chaos.series import Series, drawn_kills
 from tests.integration.chaos.stream import in_core, make_stream
-from tests.integration.chaos.topic import produce, write_topic_job
+from tests.integration.chaos.topic import kill_for, produce, write_topic_job
 
 REPORT = ROOT / "out" / "chaos" / "report.json"
 PARTITIONS = 4
@@ -56,13 +56,9 @@ def _compare(folder: Path, broker: Broker, arguments: argparse.Namespace) -> boo
     reference = write_topic_job(folder / "reference", broker, TOPIC, batch)
     undisturbed = Series(reference, folder / "reference" / "logs", arguments.seed).run([])
 
-    def disturb_broker() -> None:
-        broker.kill()
-        broker.start()
-
     job = write_topic_job(folder / "killed", broker, TOPIC, batch)
-    series = Series(job, folder / "killed" / "logs", arguments.seed, disturb_broker, lambda line: print(line, flush=True))
-    outcome = series.run(drawn_kills(arguments.kills, arguments.seed, broker=True))
+    series = Series(job, folder / "killed" / "logs", arguments.seed, lambda seconds: kill_for(broker, seconds), lambda line: print(line, flush=True))
+    outcome = series.run(drawn_kills(arguments.kills, arguments.seed))
     spec = read_job(job)
     tables = tables_of(spec.sink_path)
     apart = [*differences(tables, stream, in_core(spec, stream, source_of), source_of), *against(tables_of(read_job(reference).sink_path), tables)]

@@ -15,6 +15,9 @@ from tests.integration.chaos.moments import BEFORE_THE_FIRST_BATCH, IN_A_BATCH, 
 from tests.integration.chaos.processes import RunningJob, sessions
 
 RANDOM = "random"
+AWAY = "a minute away"  # of the broker: it is started again only then
+OUTSIDE = (RANDOM, AWAY)  # kills from outside the driver
+AWAY_S = 60
 _GREETING = ("WARNING: Using incubator modules", "Setting default log level", "To adjust logging level", "Setting Spark log level")
 LIVES_ON = ("worker", "operator", "broker")  # the job is expected to live on
 
@@ -59,19 +62,20 @@ class Outcome:
     complaints: list[str] = field(default_factory=list)
 
 
-def drawn_kills(count: int, seed: int, broker: bool) -> list[Kill]:
-    """Every chosen moment, then others by chance, in an order by chance but for those of the first start and of the end."""
+def drawn_kills(count: int, seed: int) -> list[Kill]:
+    """Every chosen moment where `count` allows it, the rest by chance; in an order by chance but for those of the first start and of the end."""
     chance = random.Random(seed)
     first = [Kill(whom, moment) for whom, moment in zip(("driver", "group", "driver"), BEFORE_THE_FIRST_BATCH, strict=True)]
     last = [Kill(whom, moment) for whom, moment in zip(("driver", "group", "jvm"), IN_THE_END, strict=True)]
     middle = [Kill("driver", moment) for moment in IN_A_BATCH]
-    middle += [Kill(whom, RANDOM) for whom in LIVES_ON if broker or whom != "broker"]
+    middle += [Kill(whom, RANDOM) for whom in LIVES_ON]
+    middle.append(Kill("broker", AWAY))
     while len(middle) < count - len(first) - len(last):
-        whom = chance.choice(("driver", "driver", "group", "group", "jvm", "worker", "worker", "operator", *("broker" * broker,) * broker))
+        whom = chance.choice(("driver", "driver", "group", "group", "jvm", "worker", "worker", "operator", "broker"))
         chosen = whom not in LIVES_ON and chance.random() < 0.5
         middle.append(Kill(whom, chance.choice((*IN_A_BATCH, "query unstarted")) if chosen else RANDOM))
     chance.shuffle(middle)
-    return [*first, *middle, *last]
+    return [*first, *middle[: max(0, count - len(first) - len(last))], *last]
 
 
 @dataclass
@@ -82,14 +86,14 @@ class Series:
         job: the job file.
         logs: a new folder for what the starts of the job say on standard error.
         seed: of the chance.
-        kill_broker: kills the broker and starts it again.
+        kill_broker: kills the broker and starts it again after so many seconds.
         say: hears a line for each kill.
     """
 
     job: Path
     logs: Path
     seed: int
-    kill_broker: Callable[[], None] | None = None
+    kill_broker: Callable[[int], None] | None = None
     say: Callable[[str], None] = print
     outcome: Outcome = field(default_factory=Outcome)
     _batches: int = 0
@@ -114,7 +118,7 @@ class Series:
 
     def _armed(self, here: list[Kill]) -> tuple[str, ...]:
         """What the driver is told of its own end."""
-        if not here or here[-1].moment == RANDOM:
+        if not here or here[-1].moment in OUTSIDE:
             return ()
         at_once = here[-1].moment in (*BEFORE_THE_FIRST_BATCH, *IN_THE_END)
         return here[-1].whom, here[-1].moment, str(0 if at_once else 2 * (len(here) - 1) + self._chance.randrange(2))
@@ -123,7 +127,7 @@ class Series:
         """One start of the job, until it ends."""
         self._dying = False
         for kill in here:
-            if kill.moment == RANDOM:
+            if kill.moment in OUTSIDE:
                 first_batch = kill.whom in LIVES_ON or self._chance.random() < 0.8
                 if first_batch and not self._next_batch(job):
                     return
@@ -151,7 +155,7 @@ class Series:
         if kill.whom == "broker":
             assert self.kill_broker is not None
             self._struck(kill)
-            self.kill_broker()
+            self.kill_broker(AWAY_S if kill.moment == AWAY else 0)
             return
         members = job.members()
         targets = [*members["driver"], *members["jvm"]] if kill.whom == "group" else members[kill.whom]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from kafka import KafkaProducer
@@ -26,3 +27,10 @@ def write_topic_job(folder: Path, broker: Broker, topic: str, batch: int, more: 
     """A job that reads so many records of the topic in a batch."""
     source = f'{{kind: kafka, servers: "{broker.servers}", topics: [{topic}], format: json, max_offsets_per_trigger: {batch}}}'
     return write_job(folder, source, more)
+
+
+def kill_for(broker: Broker, seconds: int) -> None:
+    """Kill a broker, and start it again on its data after so many seconds."""
+    broker.kill()
+    threading.Event().wait(seconds)
+    broker.start()

@@ -1,0 +1,55 @@
+"""A disk that is full for the checkpoint or for the tables: one line, and after room was made the job goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job_file import read_job
+from tests.spark.jobs import in_core, make_job, matches, random_events, table, write_files
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+ROOM = {"checkpoint": 300, "out": 100}  # KiB: enough for some batches, not for all
+
+# A small file system can be mounted by anybody in a name space of his own, which lives as long as this script.
+SCRIPT = """
+mount -t tmpfs -o size=16m tmpfs "$1" || exit 97
+head -c $((16384 - $2))K /dev/zero > "$1/.ballast" || exit 98
+"$3" jobs/run.py "$4"
+echo "ended with $?" >&2
+rm "$1/.ballast"
+"$3" jobs/run.py "$4"
+code=$?
+cp -a "$1" "$1.kept"
+exit $code
+"""
+
+
+@pytest.mark.parametrize("part", ROOM)
+def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path, part: str) -> None:
+    job_file = make_job(tmp_path)
+    write_files(tmp_path, random_events(40, 4000), 8)
+    small = tmp_path / part
+    small.mkdir()
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh", str(small), str(ROOM[part]), sys.executable, str(job_file)]
+    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env={**os.environ, "PYTHONPATH": search})
+    assert answer.returncode == 0, answer.stderr
+    said = answer.stderr.split("ended with 1\n")
+    assert len(said) == 2, answer.stderr
+    assert [line for line in said[0].splitlines() if " — " in line] == [
+        "the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again."
+    ]
+    assert "Traceback" not in answer.stderr
+    assert "\tat " not in answer.stderr
+    small.rmdir()
+    small.with_name(f"{part}.kept").rename(small)
+    spec = read_job(job_file)
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    assert table(spec, "metrics").sort_by("batch_id")["batch_id"].to_pylist() == list(range(8))
