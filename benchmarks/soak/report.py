@@ -126,7 +126,7 @@ def as_text(result: Result) -> str:
     lines = [
         f"produced {account['produced']:,} = {account['events']:,} events + {account['late']:,} late + {account['bad']:,} bad; "
         f"{account['matches']:,} matches; differences: {len(account['differences'])}",
-        f"{'':36} {'median':>12} {'greatest':>12}  after second {result['judged_from_second']:.0f}",
+        f"{'':36} {'median':>12} {'greatest':>12}  median and trend after second {result['judged_from_second']:.0f}, greatest of all",
     ]
     lines += [f"{row['name']:36} {row['median']:12,.4g} {row['greatest']:12,.4g}  {row['verdict']}" for row in result["trends"]]
     for rule, latency in result["latency_by_rule"].items():

@@ -19,6 +19,7 @@ from benchmarks.soak.settings import Settings
 MB = 1 << 20
 LATENCY_SECONDS = 10.0  # the stretches of the latency's percentiles
 _FILES = "a file a batch, until OPTIMIZE joins them"
+_STATE = "up and down: Spark deletes what is older than ten batches once a minute"
 _LOG = "an entry a batch, cut when a day old"
 
 
@@ -93,8 +94,8 @@ def _of_samples(began: float, samples: Sequence[Sample]) -> list[Series]:
         of("Processes", "workers", "processes", "workers"),
         *(of("Files of the tables", table, "files", f"{table}_files", reason=_FILES) for table in TABLES),
         *(of("Logs of the tables", table, "files", f"{table}_log", reason=_LOG) for table in TABLES),
-        of("Files of the checkpoint", "checkpoint", "files", "checkpoint_files"),
-        of("Size of the checkpoint", "checkpoint size", "MB", "checkpoint_bytes", MB),
+        of("Files of the checkpoint", "checkpoint", "files", "checkpoint_files", reason=_STATE),
+        of("Size of the checkpoint", "checkpoint size", "MB", "checkpoint_bytes", MB, _STATE),
     ]
 
 
