@@ -12,8 +12,8 @@ SCRIPT = """
 import psutil
 from spark_pace.spark.session import build_session
 spark = build_session("test", {"spark.master": "local[1]", "spark.log.callerContext": "open"}, secret={"spark.hadoop.the.key": "correct-horse"})
-lines = [" ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)]
-print(any("spark.log.callerContext=open" in line for line in lines), any("correct-horse" in line for line in lines))
+line = " ".join(psutil.Process(spark.sparkContext._gateway.proc.pid).cmdline())
+print("spark.log.callerContext=open" in line, "correct-horse" in line)
 print(spark.sparkContext._jsc.hadoopConfiguration().get("the.key"), spark.sparkContext.master)
 spark.stop()
 """
