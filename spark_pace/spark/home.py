@@ -24,7 +24,7 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """  # Spark's own default warns of every start
-_SILENT = ("api.python", "executor", "scheduler", "sql.execution", "storage", "util")  # a job's failure is told in our words, not by traces
+_SILENT = ("api.python.PythonRunner", "executor", "scheduler", "sql.execution", "storage", "util")  # a job's failure is told in our words, not by traces
 
 
 def without_archive() -> None:

@@ -1,0 +1,57 @@
+"""A job on a real broker, killed at every chosen moment, and its workers and its broker with it: nothing of that is left to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.kafka.broker import Broker
+from spark_pace.job_file import read_job
+from tests.integration.chaos.check import differences, tables_of
+from tests.integration.chaos.series import RANDOM, Kill, Series
+from tests.integration.chaos.stream import in_core, make_stream
+from tests.integration.chaos.topic import kill_for, produce, write_topic_job
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
+
+BATCH = 400
+BATCHES = 20
+KILLS = [
+    Kill("group", "layout unwritten"),
+    Kill("driver", "query unstarted"),
+    Kill("driver", "state committed"),
+    Kill("driver", "numbers unwritten"),
+    Kill("worker", RANDOM),
+    Kill("operator", RANDOM),
+    Kill("group", "matches written"),
+    Kill("driver", "late written"),
+    Kill("broker", RANDOM),
+    Kill("driver", "quarantine written"),
+    Kill("driver", "metrics written"),
+    Kill("jvm", RANDOM),
+    Kill("driver", "end half written"),
+    Kill("group", "end written"),
+]
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """One that may be killed."""
+    broker = Broker(tmp_path / "broker")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path, own_broker: Broker) -> None:
+    stream = make_stream(BATCH * BATCHES, 3, 2 * BATCH, dealt=True)
+    source_of = produce(own_broker, "kills", stream)
+    job = write_topic_job(tmp_path / "job", own_broker, "kills", BATCH)
+    outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds)).run(KILLS)
+    spec = read_job(job)
+    assert list(differences(tables_of(spec.sink_path), stream, in_core(spec, stream, source_of), source_of)) == []
+    assert outcome.complaints == []
+    assert outcome.unspent == []
+    assert len(outcome.survived) == len(KILLS)
