@@ -67,8 +67,8 @@ def _table(settings: Settings, name: str) -> pa.Table:
     return pa.table(DeltaTable(str(settings.tables / name)).to_pyarrow_table())
 
 
-def _positions(rows: pa.Table) -> set[tuple[str, int]]:
-    return set(zip(rows["source"].to_pylist(), rows["offset"].to_pylist(), strict=True))
+def _positions(rows: pa.Table) -> list[tuple[str, int]]:
+    return sorted(zip(rows["source"].to_pylist(), rows["offset"].to_pylist(), strict=True))
 
 
 def _without(events: pa.Table, late: pa.Table) -> pa.Table:
@@ -93,5 +93,5 @@ def _other_matches(settings: Settings, events: pa.Table, found: pa.Table) -> lis
 def _unequal(what: str, got: object, expected: object) -> list[str]:
     if got == expected:
         return []
-    shown = [str(len(value)) if isinstance(value, set) else str(value) for value in (got, expected)]
+    shown = [str(len(value)) if isinstance(value, list) else str(value) for value in (got, expected)]
     return [f"{what}: got {shown[0]}, expected {shown[1]}"]

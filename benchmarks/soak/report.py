@@ -31,7 +31,8 @@ def summarize(settings: Settings, account: Account, watched: Watched, tolerance:
     """Everything the reports show; `grows` has a sentence for each memory that grows."""
     series = all_series(settings, watched)
     burst = _burst(settings, {curve.name: curve for curve in series})
-    judged_from = max(WARM_UP * settings.seconds, burst.get("back_after_second", 0.0))
+    # memory is judged even where the job never gets over the burst
+    judged_from = min(max(WARM_UP * settings.seconds, burst.get("back_after_second", 0.0)), 2 * WARM_UP * settings.seconds)
     trends = [(curve, trend_of(curve.seconds, curve.values, judged_from)) for curve in series]
     return {
         "settings": {**asdict(settings), "out": str(settings.out)},

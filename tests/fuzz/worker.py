@@ -22,7 +22,7 @@ MOST_GROWTH_BYTES = 256 << 20  # of peak memory: at one input, and over all
 MOST_ADDRESSES_BYTES = 16 << 30
 MOST_POOL = 3_000
 REPORT_SECONDS = 1.0
-WARM_UP = 200  # inputs after which memory is looked at: caches and lazy imports are filled
+WARM_UP = 200  # inputs after which memory over all is looked at: caches and lazy imports are filled
 SLOT_BYTES = 4 + (1 << 20)
 
 
@@ -75,12 +75,11 @@ class Watched:
     def _growth(self) -> str:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         before, self.tally.peak_bytes = self.tally.peak_bytes, peak
+        if before and peak - before > MOST_GROWTH_BYTES:
+            return f"{peak - before >> 20} MiB more memory"
         if self.tally.inputs <= WARM_UP:
             self._first_bytes = peak
-            return ""
-        if peak - before > MOST_GROWTH_BYTES:
-            return f"{peak - before >> 20} MiB more memory"
-        if peak - self._first_bytes > MOST_GROWTH_BYTES:
+        elif peak - self._first_bytes > MOST_GROWTH_BYTES:
             self._first_bytes = peak
             return f"{MOST_GROWTH_BYTES >> 20} MiB more memory after {self.tally.inputs} inputs"
         return ""

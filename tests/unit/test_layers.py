@@ -83,6 +83,8 @@ def test_a_module_imports_only_what_its_part_may(path: Path):
 @pytest.mark.parametrize("path", [path for path in modules() if covers("spark_pace.core", module_name(path))], ids=module_name)
 def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
     assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set()
+    attributes = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
+    assert attributes & {"now", "utcnow", "today"} == set()
 
 
 @pytest.mark.parametrize(
