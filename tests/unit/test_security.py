@@ -15,6 +15,7 @@ from spark_pace.errors import OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
 from spark_pace.io.lines import MOST_RECORD_BYTES
+from spark_pace.io.text import CsvParser
 from spark_pace.replay import read_all, replay_table
 from spark_pace.rules import load_rules
 from spark_pace.rules.document import Scalar
@@ -191,3 +192,11 @@ def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
     assert read.events.select(["@offset", "s"]).to_pylist() == [{"@offset": 1, "s": '5" pipe'}, {"@offset": 2, "s": 'b "c"'}]
     reason = "the record — must close its quotation marks in its line; got an open one"
     assert read.bad.select(["offset", "reason"]).to_pylist() == [{"offset": 0, "reason": reason}, {"offset": 3, "reason": reason}]
+
+
+@pytest.mark.parametrize("record", [b'"' + b"x" * MOST_RECORD_BYTES + b'"', b'""' * (MOST_RECORD_BYTES // 2) + b'"'])
+def test_a_long_quotation_needs_memory_for_its_record_only(record: bytes) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    opened = CsvParser(EVENTS, ["t", "s"]).objection(record)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10 < 120
+    assert (opened is None) == record.endswith(b'x"')
