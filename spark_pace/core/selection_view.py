@@ -155,7 +155,7 @@ def call_operator(rule: Rule, span: Span, attempts: int = ATTEMPTS) -> Answer:
         try:
             return _as_table(operator(span), emit_schema(rule))
         except (Exception, SystemExit):  # whatever a user's function raises belongs to the selection
-            reason = traceback.format_exc()
+            reason = traceback.format_exc().encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
     return reason
 
 

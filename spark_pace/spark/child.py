@@ -120,11 +120,16 @@ class Child:
         return message
 
     def _await(self) -> None:
-        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self.step.seconds_left))):
-            if self.step.seconds_left <= 0:
+        """Wait for more. In the middle of a message the step is over, however late this process comes to read it."""
+        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self._patience))):
+            if self._patience <= 0:
                 raise self._silent()
             if self._gone() and not self._poll.poll(0):
                 raise self._end()
+
+    @property
+    def _patience(self) -> float:
+        return _LOOK_SECONDS if self._received else self.step.seconds_left
 
     def _gone(self) -> bool:
         if self._status is None:
@@ -139,7 +144,7 @@ class Child:
 
     def _end(self) -> Ended:
         code = self.stop()
-        how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+        how = _signal_text(-code) if code < 0 else f"exit code {code}"
         return Ended(f"the operator's process ended with {how}")
 
     def stop(self) -> int:
@@ -149,6 +154,12 @@ class Child:
             os.kill(self._pid, signal.SIGKILL)  # for one that is about to end by itself, it changes nothing
             _, self._status = os.waitpid(self._pid, 0)
         return os.waitstatus_to_exitcode(self._status)
+
+
+def _signal_text(number: int) -> str:
+    """A signal with its name; most of the real-time ones have none."""
+    name = next((known.name for known in signal.Signals if known == number), None)
+    return f"signal {number}" if name is None else f"signal {number} ({name})"
 
 
 def send_message(stream: BinaryIO, message: bytes) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from spark_pace.core.sift import sift
 from spark_pace.core.splitter import SlotSplitter
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
+from spark_pace.spark.child import Child, Step, next_message, send_message
 from spark_pace.spark.operator_process import OperatorProcess
 
 TIMEOUT_US = 1_000_000
@@ -93,7 +94,7 @@ def doubled(span: Span) -> Iterator[dict[str, Any]]:
 
 
 def poisoned(span: Span) -> Iterator[dict[str, Any]]:
-    """Fails on 1 to 6, each in its way."""
+    """Fails on 1 to 8, each in its way."""
     ways = {
         1: lambda: 1 // 0,
         2: lambda: threading.Event().wait(),
@@ -101,6 +102,8 @@ def poisoned(span: Span) -> Iterator[dict[str, Any]]:
         4: lambda: os.kill(os.getpid(), signal.SIGKILL),
         5: lambda: ctypes.string_at(0),
         6: lambda: sys.exit(6),
+        7: lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6),
+        8: lambda: (_ for _ in ()).throw(ValueError("no \udcff")),
     }
     ways.get(first(span), lambda: None)()
     yield {"n": first(span)}
@@ -113,6 +116,8 @@ REASONS = {
     4: "the operator's process ended with signal 9 (SIGKILL)",
     5: "the operator's process ended with signal 11 (SIGSEGV)",
     6: "SystemExit: 6",
+    7: "the operator's process ended with signal 40",
+    8: r"ValueError: no \udcff",
 }
 
 
@@ -196,6 +201,21 @@ def huge(span: Span) -> pa.Table:
 def test_results_of_many_megabytes_cross(tmp_path: Path, process: OperatorProcess) -> None:
     sizes = [(answers.rows.num_rows, answers.counts) for answers in process.call(spans(tmp_path, "huge", [1, 2]), NEVER_US)]
     assert sizes == [(1_000_000, (1_000_000,)), (1_000_000, (1_000_000,))]
+
+
+def much_at_once(stream: BinaryIO, step: Step) -> None:
+    step.begin(0, TIMEOUT_US)
+    assert next_message(stream) == b""
+    send_message(stream, b"x" * (64 << 20))
+
+
+def test_an_answer_is_not_too_late_where_this_process_comes_late_to_read_it() -> None:
+    child = Child(much_at_once)
+    child.step.begin(0, TIMEOUT_US)
+    child.send(b"")
+    assert not threading.Event().wait(1.5 * TIMEOUT_US / 1e6)
+    assert len(child.receive()) == 64 << 20
+    child.stop()
 
 
 def slice_of_the_events(span: Span) -> pa.Table:
