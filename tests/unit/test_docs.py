@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.job_file import events, reader, source
+from spark_pace.rules.schema import SCHEMA_KEYS
 from tests.golden_cases import golden_cases, parse_events, parse_matches
 
 ROOT = Path(__file__).parents[2]
@@ -99,3 +101,10 @@ def test_the_architecture_names_every_part_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     parts = [path for path in (ROOT / "spark_pace").iterdir() if path.is_dir() and path.name != "__pycache__"]
     assert [path.name for path in parts if f"`spark_pace/{path.name}/`" not in text] == []
+
+
+def test_a_table_of_the_rules_has_every_key_of_a_job():
+    text = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    keys = {*reader._JOB_KEYS, *events._KEYS, *SCHEMA_KEYS, *source._FILES_KEYS, *source._KAFKA_KEYS, "slots", "buckets", "lanes"}
+    assert len(keys) > 35
+    assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []
