@@ -59,7 +59,7 @@ class Board:
         state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
         state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
         if progress.slowest_source is not None:
-            state.add_row("", f"slowest source {escape(progress.slowest_source)}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
+            state.add_row("", f"slowest source {escape(one_line(progress.slowest_source))}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
@@ -88,7 +88,7 @@ def closing_line(summary: Summary) -> str:
 
 def waiting(progress: Progress) -> str:
     """Which sources hold the stream, where it stands still; else nothing."""
-    return f"waiting for sources: {', '.join(progress.waiting_for)}; " if progress.waiting_for else ""
+    return f"waiting for sources: {one_line(', '.join(progress.waiting_for))}; " if progress.waiting_for else ""
 
 
 def rate(progress: Progress) -> int:

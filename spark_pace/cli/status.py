@@ -12,7 +12,7 @@ from deltalake.exceptions import TableNotFoundError
 from rich.console import Console
 from rich.table import Table
 
-from spark_pace.errors import ConfigError, Problem
+from spark_pace.errors import ConfigError, Problem, one_line
 
 _SUMMED = ("seconds", "records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined")
 _SHOWN = ["batch_id", "written_at", *_SUMMED, "pending", "carry", "open", "frontier", "idle_sources", "slowest_source", "finished"]
@@ -57,7 +57,7 @@ def standing(metrics: pa.Table) -> list[str]:
         f"watermark: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, {last['open']:,} selections open",
     ]
     if last["slowest_source"] is not None:
-        lines.append(f"slowest source: {last['slowest_source']}; {last['idle_sources']:,} idle")
+        lines.append(f"slowest source: {one_line(last['slowest_source'])}; {last['idle_sources']:,} idle")
     return lines
 
 

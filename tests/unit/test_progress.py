@@ -49,6 +49,15 @@ def test_the_line_names_the_sources_that_a_standing_stream_waits_for():
     assert "lag 1:30:00; waiting for sources: b, c; late 1" in line(held)
 
 
+def test_a_source_whose_name_is_no_plain_text_is_shown_by_escapes():
+    """It may come from an attribute of the events."""
+    held = progress(slowest_source="b\x1b[2J", waiting_for=("b\x1b[2J", "c"))
+    assert "waiting for sources: b\\x1b[2J, c; " in line(held)
+    text_file = io.StringIO()
+    Console(width=140, file=text_file).print(Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml")).after(held))
+    assert "slowest source b\\x1b[2J" in text_file.getvalue()
+
+
 def test_the_live_table_sums_up_batches():
     board = Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml"))
     board.after(progress())
@@ -84,7 +93,7 @@ def status(out: Path) -> subprocess.CompletedProcess[str]:
 
 def test_status_reads_the_tables(tmp_path: Path):
     batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"written_at": JAN_2, "frontier": JAN_2, "max_event_time": JAN_2, "matches_by_rule": []}
-    batch |= {"slowest_source": "north/0", "idle_sources": 2, "pending": 3, "finished": False}
+    batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
     rows = [batch | {"batch_id": number, "seconds": 1.5, "records": 1_000 + number, "events": 1_000, "late": number, "carry": 5 * number} for number in (1, 0)]
     write_deltalake(tmp_path / "metrics", pa.Table.from_pylist(rows, METRICS_SCHEMA))
     write_deltalake(tmp_path / "matches", pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}))
@@ -94,7 +103,7 @@ def test_status_reads_the_tables(tmp_path: Path):
         "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
         "watermark: 2013-01-02 00:00:00+00:00; 3 events wait, carry 5 events, 0 selections open",
-        "slowest source: north/0; 2 idle",
+        r"slowest source: north\x1b/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
 
