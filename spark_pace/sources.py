@@ -20,6 +20,8 @@ from spark_pace.spark.kafka_check import partitions_of
 from spark_pace.spark.pipeline import Input, read_files
 from spark_pace.spark.source import require_known, require_not_ended
 
+_IDENTITY = "source.json"  # beside the checkpoint: what it reads; written once that is known to be there
+
 
 class Source(Protocol):
     """One of the kinds of source.
@@ -32,10 +34,10 @@ class Source(Protocol):
         """See above."""
 
     def require_same(self) -> None:
-        """Refuse a checkpoint that belongs to another source; a new one is tied to this."""
+        """Refuse a checkpoint that belongs to another source."""
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
-        """Refuse what cannot be read, before a query starts; gives the names of the sources to expect, if they are known."""
+        """Refuse what cannot be read, before a query starts, and tie the checkpoint to what can; gives the names of the sources to expect, if known."""
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
@@ -96,19 +98,24 @@ class FilesInput:
 
     def require_same(self) -> None:
         """Refuse another kind of source's checkpoint."""
-        _require_same_source(self.checkpoint, {"kind": "files"})
+        _require_same_source(self.checkpoint, self._identity)
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
         read = [offset["entries"] for offset in last_offsets(self.checkpoint)]
         require_known(self._manifest, *read)
         require_not_ended(self._manifest, self.path)
+        write_json(self.checkpoint / _IDENTITY, self._identity)
         return ()
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
         files = Input(str(self.path), self.source.format, self.source.max_files_per_trigger, end, self.on_bad_record)
         return read_files(spark, plan, files, self._manifest)
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"kind": "files"}
 
     @property
     def _manifest(self) -> Path:
@@ -130,21 +137,26 @@ class KafkaInput:
 
     def require_same(self) -> None:
         """Refuse another source's checkpoint."""
-        _require_same_source(self.checkpoint, {"kind": "kafka", "topics": list(self.topics.topics)})
+        _require_same_source(self.checkpoint, self._identity)
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse brokers that do not answer, and topics that are not there."""
-        return partitions_of(spark, self.topics)
+        partitions = partitions_of(spark, self.topics)
+        write_json(self.checkpoint / _IDENTITY, self._identity)
+        return partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
         return read_kafka(spark, plan, self.topics, end=end)
 
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"kind": "kafka", "topics": list(self.topics.topics)}
+
 
 def _require_same_source(checkpoint: Path, source: dict[str, Any]) -> None:
     """Refuse a checkpoint that holds the offsets of another kind of source, or of topics that are no longer named."""
-    path = checkpoint / "source.json"
-    stored: dict[str, Any] | None = read_json(path)
+    stored: dict[str, Any] | None = read_json(checkpoint / _IDENTITY)
     if stored is None and (checkpoint / "manifest.jsonl").exists():
         stored = {"kind": "files"}
     if stored is not None and stored["kind"] != source["kind"]:
@@ -157,5 +169,3 @@ def _require_same_source(checkpoint: Path, source: dict[str, Any]) -> None:
         raise StateError(
             f"{checkpoint} — must go on with its topics; got a job without {', '.join(gone)}. Name them again, or use a new checkpoint with a sink of its own."
         )
-    if stored != source:
-        write_json(path, source)

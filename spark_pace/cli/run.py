@@ -59,7 +59,8 @@ class Board:
         state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
         state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
         if progress.slowest_source is not None:
-            state.add_row("", f"slowest source {escape(one_line(progress.slowest_source))}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
+            slowest = escape(one_line(progress.slowest_source))
+            state.add_row("", f"slowest source {slowest}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
