@@ -112,11 +112,13 @@ class DeltaTables:
         if _missing(path, dict(there.dtypes), dict(empty.dtypes)):
             empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
 
-    def greatest_out_seq(self, rule: str) -> int | None:
-        """The number of the last match of a rule that was written."""
+    def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
+        """Whether the batch's matches are written; `out_seq` is the first number that it gave to a match of this rule."""
+        done = self.last_batch("matches")
+        if done is not None:
+            return done >= batch_id
         matches = self._spark.read.format("delta").load(self.path("matches"))
-        found = matches.where(matches["rule"] == rule).agg({"out_seq": "max"}).first()
-        return None if found is None else found[0]
+        return not matches.where((matches["rule"] == rule) & (matches["out_seq"] >= out_seq)).isEmpty()
 
     def last_batch(self, table: str) -> int | None:
         """The last batch that was appended to a table, -1 if none was; None where that is not known."""

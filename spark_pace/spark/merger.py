@@ -123,7 +123,7 @@ class MergerHost:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
-        numbers = {**merged.next_out_seq, **self._numbers_of_others(batch_id, begin["out_seq"])}
+        numbers = self._numbers_written(batch_id, begin["out_seq"]) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
         write_json(self.sequences / f"{batch_id + 1}.json", {"out_seq": numbers, "frontier_us": frontier_us})
         tell_frontiers(session, {batch_id + 1: frontier_us})
@@ -131,20 +131,23 @@ class MergerHost:
         late = _joined(_bodies(rows, LATE), LATE_SCHEMA)
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"])
-        for name, table in (("matches", merged.matches), ("late", late), ("quarantine", quarantine)):
+        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        for name, table in (("late", late), ("quarantine", quarantine), ("matches", merged.matches)):
             if table.num_rows:
                 self.tables.append(name, table, batch_id)
         self.tables.append("metrics", _metrics(report), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
 
-    def _numbers_of_others(self, batch_id: int, base: dict[str, int]) -> dict[str, int]:
-        """The next numbers of rules that have gone since this batch was begun for the first time: it may have written matches of theirs."""
+    def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
+        """The next numbers by the matches that an earlier try of this batch has written; None if it has not.
+
+        What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
+        """
         before: dict[str, Any] = read_json(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
-        here = {rule.rule.name for rule in self.plan.rules}
-        gone = [name for name, number in before["out_seq"].items() if name not in here and number > base.get(name, 0)]
-        written = {name: self.tables.greatest_out_seq(name) for name in gone}
-        return {name: max(base.get(name, 0), last + 1) for name, last in written.items() if last is not None}
+        numbers: dict[str, int] = before["out_seq"]
+        grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
+        return numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
 
     def _begin(self, batch_id: int) -> dict[str, Any]:
         """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""

@@ -174,6 +174,6 @@ def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkS
     tables.append("matches", pa.table({"rule": ["b"], "out_seq": [0]}, narrow), 1)
     rows = spark.read.format("delta").load(tables.path("matches")).orderBy("rule", "out_seq").collect()
     assert [tuple(row) for row in rows] == [("a", 0, 0.5), ("a", 1, 1.5), ("b", 0, None)]
-    assert [tables.greatest_out_seq(rule) for rule in "abc"] == [1, 0, None]
+    assert [tables.has_matches(1, rule, number) for rule, number in (("a", 1), ("a", 2), ("b", 0), ("c", 0))] == [True, False, True, False]
     with pytest.raises(StateError, match="must have a column total of type STRING; got total of type DOUBLE"):
         tables.prepare({"matches": pa.schema([*narrow, ("total", pa.string())])})

@@ -1,0 +1,121 @@
+"""What the merger writes where a batch runs again and its Python operator does otherwise than before. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from spark_pace.core.intake import pack
+from spark_pace.core.operator import operate
+from spark_pace.core.order import OrderSpec, Progress
+from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.selection_view import Answers, Spans, emit_schema, gathered
+from spark_pace.core.sift import sift
+from spark_pace.core.splitter import SlotSplitter
+from spark_pace.io.delta import DeltaTables
+from spark_pace.rules import load_rules
+from spark_pace.spark.merger import MergerHost, table_schemas
+from spark_pace.spark.rows import RESULT, STATS, to_batches
+
+RULES = """
+events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+rules:
+  - {name: r, span: {every: 1 events, size: 1 events}, operator: "here:f", emit: {n: BIGINT}}
+"""
+
+
+class Killed(Exception):
+    """The end of the process."""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
+
+
+@pytest.fixture
+def host(plan: Plan, tmp_path: Path) -> MergerHost:
+    tables = DeltaTables(cast(Any, None), str(tmp_path / "out"), "app")
+    tables.prepare(table_schemas(plan))
+    return MergerHost(plan, tables, tmp_path / "sequence", lambda report: None)
+
+
+def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) -> Any:
+    """The rows of a batch with a selection for each value, as the query hands them to the merger."""
+    count = len(values)
+    events = pa.table({
+        "@time": pa.array(range(count), pa.int64()),
+        "@source": pa.array(["s"] * count).dictionary_encode(),
+        "@offset": pa.array(range(count), pa.int64()),
+        "time": pa.array(range(count), pa.int64()).view(pa.timestamp("us")),
+        "x": pa.array(values, pa.int64()),
+    })  # fmt: skip
+
+    def call(spans: Spans) -> Iterator[Answers]:
+        for place in range(len(spans)):
+            x = spans[place].opening["x"]
+            yield gathered(spans.rule, ["too slow" if x in failing else pa.table({"n": [x]}, emit_schema(spans.rule))])
+
+    splitter = SlotSplitter(plan, 0)
+    frames = [frame for _, frame in pack(plan, sift(plan, events, splitter.frontier_us).events)]
+    output = splitter.step(frames, Progress(count, finish=True))
+    stats = {**output.stats, "slot": 0, "state_bytes": 0, "finish": True}
+    rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]
+    table = pa.Table.from_batches(to_batches([*rows, (0, STATS, json.dumps(stats).encode())], "part"))
+    session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda name, value: None))
+    return SimpleNamespace(sparkSession=session, toArrow=lambda: table)
+
+
+def stored(tmp_path: Path, name: str, *columns: str) -> list[tuple[int, ...]]:
+    found = DeltaTable(tmp_path / "out" / name).to_pyarrow_table().select(list(columns)).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+@pytest.mark.parametrize(("first", "again"), [((), (2,)), ((2,), ())])
+def test_numbers_go_on_from_what_was_written_first(plan: Plan, host: MergerHost, tmp_path: Path, first: tuple[int, ...], again: tuple[int, ...]) -> None:
+    host(batch(plan, [1, 2, 3], first), 0)
+    host(batch(plan, [1, 2, 3], again), 0)
+    host(batch(plan, [4]), 1)
+    found = [1, 3, 4] if first else [1, 2, 3, 4]
+    assert stored(tmp_path, "matches", "out_seq", "n") == list(enumerate(found))
+
+
+def test_numbers_are_those_of_the_try_that_wrote(plan: Plan, host: MergerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first try ends when it has kept its numbers and written nothing."""
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(DeltaTables, "append", killing("", DeltaTables.append))
+        host(batch(plan, [1, 2, 3]), 0)
+    host(batch(plan, [1, 2, 3], [2]), 0)
+    host(batch(plan, [4]), 1)
+    assert stored(tmp_path, "matches", "out_seq", "n") == [(0, 1), (1, 3), (2, 4)]
+
+
+@pytest.mark.parametrize(("table", "first", "again"), [("matches", (), (2,)), ("quarantine", (2,), ()), ("matches", (2,), ())])
+def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
+    plan: Plan, host: MergerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, first: tuple[int, ...], again: tuple[int, ...]
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(DeltaTables, "append", killing(table, DeltaTables.append))
+        host(batch(plan, [1, 2], first), 0)
+    host(batch(plan, [1, 2], again), 0)
+    assert (2,) in stored(tmp_path, "matches", "n") or (1,) in stored(tmp_path, "quarantine", "selection_id")
+
+
+def killing(last: str, append: Any) -> Any:
+    """Appends up to a table, then no more; to none where it has no name."""
+
+    def appended(tables: DeltaTables, table: str, rows: pa.Table, batch_id: int) -> None:
+        if last:
+            append(tables, table, rows, batch_id)
+        if table == last or not last:
+            raise Killed
+
+    return appended
