@@ -178,7 +178,7 @@ def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:
     """The layout of the checkpoint. What it fixes besides the rules must be as the job has it: the state of every rule rests on that."""
     stored = read_layout(checkpoint)
     if stored is not None:
-        require_same("events", stored.events, _event_settings(spec))
+        require_same("events", stored.events, event_settings(spec))
         given = {"slots": spec.slots or stored.slots, "buckets": spec.buckets or stored.buckets}
         require_same("parallelism", {"slots": stored.slots, "buckets": stored.buckets}, given)
     return stored
@@ -187,16 +187,18 @@ def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:
 def _first_layout(spec: JobSpec, spark: SparkSession) -> Layout:
     buckets = spec.buckets or spark.sparkContext.defaultParallelism
     units = sum(buckets if rule.partition_by else 1 for rule in spec.rules)
-    return new_layout(spark, units, spec.slots, buckets, _event_settings(spec))
+    return new_layout(spark, units, spec.slots, buckets, event_settings(spec))
 
 
-def _event_settings(spec: JobSpec) -> dict[str, str]:
+def event_settings(spec: JobSpec) -> dict[str, str]:
+    """What the state of every rule rests on of the job's settings for events, as text, by their names."""
     schema, order = spec.events.schema, spec.events.order
+    types = {field.name: field.type for field in schema.fields}
     return {
         "event_time": f"{schema.event_time} in {schema.time_unit}" if schema.time_unit else schema.event_time,
         "ordering": "sources" if order.by_source else "watermark",
         "source_column": spec.events.source_column or "none",
-        "deduplicate_on": ", ".join(order.deduplicate_on) or "none",
+        "deduplicate_on": ", ".join(f"{name} {types[name]}" for name in order.deduplicate_on) or "none",
     }
 
 

@@ -146,7 +146,7 @@ def test_what_the_state_of_all_rules_rests_on_may_not_change(tmp_path: Path) -> 
     run_job(spec)
     order = replace(spec.events.order, by_source=True, deduplicate_on=("k", "x"))
     message = (
-        "events — must be as the checkpoint knows it; got ordering sources instead of watermark, deduplicate_on k, x instead of none. "
+        "events — must be as the checkpoint knows it; got ordering sources instead of watermark, deduplicate_on k STRING, x BIGINT instead of none. "
         "Restore it, or start a new checkpoint with a sink of its own."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):

@@ -6,6 +6,7 @@ import pytest
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
+from spark_pace.job import event_settings
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
@@ -89,6 +90,12 @@ def test_the_order_of_events_is_read(tmp_path: Path) -> None:
     assert events.order == OrderSpec(1_000_000, True, 300_000_000, ("n", "s"), ("kind", "time"))
     assert (events.source_column, events.operator_timeout_us) == ("kind", 30_000_000)
     assert events.heartbeat is not None and events.heartbeat.type == "BOOLEAN"
+
+
+def test_a_checkpoint_knows_the_types_of_what_repeats_are_told_by(tmp_path: Path) -> None:
+    """With another type, no event that waits could be told from the others."""
+    spec = read(tmp_path, "events: {deduplicate_on: [kind, time]}\n")
+    assert event_settings(spec)["deduplicate_on"] == "kind STRING, time TIMESTAMP"
 
 
 def test_a_partition_of_kafka_is_a_source(tmp_path: Path) -> None:
