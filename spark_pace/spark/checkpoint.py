@@ -35,11 +35,10 @@ def require_whole(checkpoint: Path, written: int | None) -> None:
 
 
 def _last(log: Path) -> int:
-    """The greatest number of a log's files, which must be without a gap; -1 without any."""
+    """The greatest number of a log's files; -1 without any. Spark needs the one before it, too, and removes older ones in any order."""
     numbers = sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
-    if numbers and numbers != list(range(numbers[0], numbers[-1] + 1)):
-        missing = next(number for number in range(numbers[0], numbers[-1]) if number not in numbers)
-        raise StateError(f"{log} — must have a file for each batch; got none for batch {missing}. {RESTORE}")
+    if len(numbers) > 1 and numbers[-2] != numbers[-1] - 1:
+        raise StateError(f"{log} — must have a file for each batch; got none for batch {numbers[-1] - 1}. {RESTORE}")
     return numbers[-1] if numbers else -1
 
 
