@@ -154,8 +154,8 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
 def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Change, report: Callable[[BatchReport], None], stop: _Stop) -> None:
     cores = spark.sparkContext.defaultParallelism
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
-    tables.prepare(table_schemas(_plan(spec, change.after, cores)))
     require_whole(change.checkpoint, tables.last_batch("metrics"))
+    tables.prepare(table_schemas(_plan(spec, change.after, cores)))
     for layout, unfinished in change.layouts():
         plan = _plan(spec, layout, cores)
         for end in (False,) if unfinished else source.ends:

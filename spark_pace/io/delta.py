@@ -124,6 +124,8 @@ class DeltaTables:
         """The last batch that was appended to a table, -1 if none was; None where that is not known."""
         if not self._local:
             return None
+        if not DeltaTable.is_deltatable(self.path(table)):
+            return -1
         done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
         return -1 if done is None else done
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import sqlglot
@@ -45,14 +47,14 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         report.add(scalar.place, f"must be at most {MAX_CHARACTERS} characters long", got, "Write a shorter expression.")
         return None
     try:
-        tokens = RuleDialect().tokenize(text)
+        tokens = _by_sqlglot(RuleDialect().tokenize, text)
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
         if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
             must = "must be an expression of the rule language"
             report.add(scalar.at(strange.start), must, quote(strange.text), "Only the language of docs/rules.md is read.")
             return None
-        tree = sqlglot.parse_one(text, dialect=RuleDialect)
+        tree: exp.Expr = _by_sqlglot(partial(sqlglot.parse_one, dialect=RuleDialect), text)
         if _height(tree) > MAX_HEIGHT:
             raise RecursionError
         return tree
@@ -63,9 +65,17 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         _report_parse_error(error, scalar, report)
     except TokenError:
         report.add(scalar.place, "must be an expression", quote(text), "Close every quotation mark.")
-    except Exception:  # some malformed texts lead sqlglot into errors of Python's own, such as int("IS")
-        report.add(scalar.place, "must be a whole expression", quote(text), "Write a condition or a value.")
     return None
+
+
+def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
+    """What sqlglot makes of a text; some malformed texts lead it into errors of Python's own, such as int("IS")."""
+    try:
+        return read(text)
+    except (ParseError, TokenError, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        raise ParseError(str(error)) from error
 
 
 def _is_known(token: sqlglot.Token) -> bool:

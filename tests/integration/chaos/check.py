@@ -44,6 +44,8 @@ def differences(tables: Tables, stream: Stream, core: LocalResult, source_of: di
     names = ("rule", "key", "selection_id")
     yield from _apart("failed selections", _keys(core.failed, *names), _keys(selections, *names))
     yield from _miscounted(tables["metrics"], stream)
+    rows = [tables["matches"].num_rows, tables["quarantine"].num_rows]
+    yield from _apart("metrics: matches and quarantined", rows, [total(tables["metrics"], name) for name in ("matches", "quarantined")])
 
 
 def against(reference: Tables, tables: Tables) -> Iterator[str]:
@@ -78,6 +80,9 @@ def _keys(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
 
 
 def _rows_apart(name: str, got: pa.Table, wanted: pa.Table) -> Iterator[str]:
+    if wanted.num_columns != got.num_columns:
+        yield f"{name}: columns {wanted.column_names} expected, got {got.column_names}"
+        return
     wanted = wanted.select(got.column_names).cast(got.schema)
     if not got.equals(wanted):
         yield from _apart(name, wanted.to_pylist(), got.to_pylist()) or (f"{name}: differ",)

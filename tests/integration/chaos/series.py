@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ RANDOM = "random"
 AWAY = "a minute away"  # of the broker: it is started again only then
 OUTSIDE = (RANDOM, AWAY)  # kills from outside the driver
 AWAY_S = 60
+MOST_IN_VAIN = 5  # starts that neither write a batch nor are killed
 _GREETING = ("WARNING: Using incubator modules", "Setting default log level", "To adjust logging level", "Setting Spark log level")
 LIVES_ON = ("worker", "operator", "broker")  # the job is expected to live on
 
@@ -106,12 +108,18 @@ class Series:
         self.outcome.unspent = list(kills)
         self.logs.mkdir()
         jobs: list[RunningJob] = []
+        in_vain = 0
         with sessions() as start:
             while not jobs or self._goes_on(jobs[-1]):
                 here = _of_one_start(self.outcome.unspent)
                 errors = self.logs / f"{len(jobs):03d}.err"
                 jobs.append(start(self.job, errors, *self._armed(here)))
+                before = self._batches, len(self.outcome.unspent)
                 self._through(jobs[-1], here)
+                in_vain = 0 if (self._batches, len(self.outcome.unspent)) != before else in_vain + 1
+                if in_vain == MOST_IN_VAIN:
+                    self.outcome.complaints.append(f"{in_vain} starts without a batch: {jobs[-1].said()}")
+                    break
             self.outcome.complaints += [f"left behind: {name}" for job in jobs for name in job.left_behind()]
         self.outcome.starts = len(jobs)
         return self.outcome
@@ -161,12 +169,12 @@ class Series:
         targets = [*members["driver"], *members["jvm"]] if kill.whom == "group" else members[kill.whom]
         if targets and kill.whom != "group":
             targets = [self._chance.choice(targets)]
+        hit = False
         for target in targets:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(target.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                targets.remove(target)
-        if targets:
+                hit = True
+        if hit:
             self._struck(kill)
 
     def _struck(self, kill: Kill) -> None:
