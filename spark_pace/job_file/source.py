@@ -128,6 +128,11 @@ def check_source_columns(fields: Fields, source: FilesSource | KafkaSource | Non
             columns = mapping.entries["columns"][1]
             assert isinstance(columns, Mapping)
             fields.report.add(columns.entries[attribute][0], "must be an attribute of the events", quote(attribute), nearest(attribute, names))
+    if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
+        columns = mapping.entries["columns"][1]
+        assert isinstance(columns, Mapping)
+        place, do = columns.entries[schema.event_time][0], "Declare it a TIMESTAMP, or set time_unit: ms."
+        fields.report.add(place, "must count milliseconds, as the timestamp of a record does", f"time_unit: {schema.time_unit}", do)
     missing = [name for name in names if name not in dict(source.columns)]
     if source.format == "columns" and missing:
         fields.report.add(mapping.entries["columns"][0], "must fill every attribute of the events", f"none for {', '.join(missing)}", "Add them, or use json.")
