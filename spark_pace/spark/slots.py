@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core.plan import Place
 from spark_pace.errors import StateError
-from spark_pace.spark.durable import read_json, write_json
+from spark_pace.spark.durable import RESTORE, read_json, write_json
 
 LAYOUT_VERSION = 2
 LAYOUT_FILE = "layout.json"
@@ -91,7 +91,7 @@ def read_layout(checkpoint: Path) -> Layout | None:
         rules = {name: LaidRule(rule["parts"], Place(tuple(rule["place"]["slots"]), rule["place"]["since"])) for name, rule in stored["rules"].items()}
         return Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StateError(f"{path} — must be a layout that this program wrote; got damaged text ({error}). Restore the whole checkpoint.") from error
+        raise StateError(f"{path} — must be as this program wrote it; got damaged text ({error}). {RESTORE}") from error
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:

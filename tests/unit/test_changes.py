@@ -228,7 +228,7 @@ def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Checkpoint)
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 2}', '{"version": 2, "rules": {"a": {}}}'])
 def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "layout.json").write_text(text)
-    with pytest.raises(StateError, match=r"layout\.json — must be a layout that this program wrote; got damaged text"):
+    with pytest.raises(StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"):
         read_layout(tmp_path)
 
 
