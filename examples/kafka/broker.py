@@ -39,7 +39,7 @@ node.id=1
 controller.quorum.voters=1@{host}:{controller}
 listeners={listeners},CONTROLLER://{host}:{controller}
 advertised.listeners={listeners}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocols}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs={folder}/data
@@ -56,7 +56,7 @@ broker.session.timeout.ms=3000
 """
 _USERS = """\
 sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.{protocol}.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
 """
 _LOGGING = """\
 rootLogger.level=warn
@@ -73,23 +73,27 @@ class Broker:
 
     Attributes:
         servers: where clients reach it (``host:port``).
-        secure_servers: where the users given reach it by SASL_PLAINTEXT with the mechanism PLAIN.
+        secure_servers: the same by protocol: SASL_PLAINTEXT for the users given, with the mechanism PLAIN; SSL for clients
+            with a certificate; SASL_SSL for users again.
     """
 
-    def __init__(self, folder: Path, port: int | None = None, users: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, port: int | None = None, users: Mapping[str, str] | None = None, tls: Mapping[str, str] | None = None) -> None:
         """Choose the ports; nothing is started.
 
         Args:
             folder: of this broker; its data stay there.
             port: where to listen; by default a free one.
-            users: names and passwords for a second, authenticated listener.
+            users: names and passwords for an authenticated listener, beside the open one.
+            tls: Kafka's settings that begin with ``ssl.``, for listeners with encryption; clients need a certificate, users do not.
         """
         self.folder = folder.absolute()
         self.users = dict(users or {})
+        self.tls = dict(tls or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports = [port or _free_port(), *(_free_port() for _ in range(2))]  # plain, controller, secure
-        self.servers = f"{HOST}:{self._ports[0]}"
-        self.secure_servers = f"{HOST}:{self._ports[2]}"
+        self._port, self._controller = port or _free_port(), _free_port()
+        self.servers = f"{HOST}:{self._port}"
+        protocols = [*(["SASL_PLAINTEXT"] if users else []), *(["SSL"] if tls else []), *(["SASL_SSL"] if users and tls else [])]
+        self.secure_servers = {protocol: f"{HOST}:{_free_port()}" for protocol in protocols}
 
     @property
     def pid(self) -> int | None:
@@ -112,7 +116,7 @@ class Broker:
             raise SetupError(f"{BROKER_JARS} — must hold the broker's jars; got none. Run `make kafka`, which fetches them.")
         if self.pid:
             raise SetupError(f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first.")
-        _require_free(self._ports[0])
+        _require_free(self._port)
         self._configure()
         self._reap()
         with open(self.folder / "broker.log", "ab") as log:
@@ -163,11 +167,18 @@ class Broker:
         return [str(java_command()), *MEMORY, logging, "-cp", f"{BROKER_JARS}/*", *arguments, str(self._settings)]
 
     def _configure(self) -> None:
-        plain, controller, secure = self._ports
-        listeners = f"PLAINTEXT://{HOST}:{plain}" + (f",SASL_PLAINTEXT://{HOST}:{secure}" if self.users else "")
-        text = _PROPERTIES.format(host=HOST, controller=controller, listeners=listeners, folder=self.folder)
-        if self.users:
-            text += _USERS.format(users=" ".join(f'user_{name}="{password}"' for name, password in self.users.items()))
+        listeners = {"PLAINTEXT": self.servers, **self.secure_servers}
+        text = _PROPERTIES.format(
+            host=HOST,
+            controller=self._controller,
+            listeners=",".join(f"{protocol}://{servers}" for protocol, servers in listeners.items()),
+            protocols=",".join(f"{protocol}:{protocol}" for protocol in listeners),
+            folder=self.folder,
+        )
+        users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
+        text += "".join(_USERS.format(protocol=protocol.lower(), users=users) for protocol in self.secure_servers if protocol != "SSL")
+        text += "".join(f"{key}={value}\n" for key, value in self.tls.items())
+        text += "listener.name.ssl.ssl.client.auth=required\n" if self.tls else ""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._settings.write_text(text, encoding="utf-8")
         (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
@@ -194,7 +205,7 @@ class Broker:
 
     def _answers(self) -> bool:
         try:
-            socket.create_connection((HOST, self._ports[0]), timeout=1).close()
+            socket.create_connection((HOST, self._port), timeout=1).close()
             with self._admin() as admin:
                 return bool(admin.describe_cluster()["brokers"])
         except (OSError, KafkaError):
@@ -212,7 +223,6 @@ class Broker:
                 process.wait()
         self._reap()
         (self.folder / "broker.pid").unlink(missing_ok=True)
-
 
     def _reap(self) -> None:
         """Take note that a process of ours has ended, whoever ended it."""

@@ -24,7 +24,11 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """  # Spark's own default warns of every start
-_SILENT = ("api.python.PythonRunner", "executor", "scheduler", "sql.execution", "storage", "util")  # a job's failure is told in our words, not by traces
+_SILENT = (  # a job's failure is told in our words, not by traces
+    "kafka.clients.NetworkClient",
+    "kafka.common.security",
+    *(f"spark.{part}" for part in ("api.python.PythonRunner", "executor", "scheduler", "sql.execution", "storage", "util")),
+)
 
 
 def without_archive() -> None:
@@ -47,5 +51,5 @@ def without_archive() -> None:
 
 
 def _silenced() -> str:
-    lines = (f"logger.silent{number}.name = org.apache.spark.{part}\nlogger.silent{number}.level = off\n" for number, part in enumerate(_SILENT))
+    lines = (f"logger.silent{number}.name = org.apache.{part}\nlogger.silent{number}.level = off\n" for number, part in enumerate(_SILENT))
     return "".join(lines)

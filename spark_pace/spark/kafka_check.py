@@ -51,22 +51,37 @@ def _require_connector(jvm: Any) -> None:
 
 def _explained(failure: Any, source: Topics) -> SetupError:
     """The cause that says most, by the name of its class."""
-    causes = [failure]
-    while causes[-1].getCause() is not None:
-        causes.append(causes[-1].getCause())
-    by_class = {str(cause.getClass().getSimpleName()): str(cause.getMessage()) for cause in causes}
+    causes = _causes(failure)
     names = ", ".join(source.topics)
-    for kind, message in by_class.items():
+    for place, (kind, message) in enumerate(causes):
         if kind == "UnknownTopicOrPartitionException":
-            return SetupError(f"source.topics — must be topics of {source.servers}; got {names}: {message} Create the topic, or correct the name.")
+            return SetupError(f"source.topics — must be topics of {source.servers}; got {names}: {message}. Create the topic, or correct the name.")
+        if kind == "SslAuthenticationException":
+            got = ": ".join(dict.fromkeys([message, causes[-1][1]]))
+            return SetupError(
+                f"source.options — must hold certificates that {source.servers} and this job trust in each other; got: {got}. "
+                "Correct kafka.ssl.keystore, what the job shows, or kafka.ssl.truststore, what it trusts."
+            )
         if "Authentication" in kind or "Authorization" in kind:
             return SetupError(f"source.options — must be what {source.servers} accepts; got: {message}. Correct the credentials, or the rights of this user.")
-        if kind == "ConfigException":
+        if kind in ("ConfigException", "InvalidConfigurationException"):
             return SetupError(f"source.options — must be options of Kafka's client; got: {message}. Correct them.")
-    if "TimeoutException" in by_class:
+        if message.startswith("Failed to load SSL keystore"):
+            why = "".join(f": {kind}: {message}" for kind, message in causes[place + 1 : place + 2])
+            return SetupError(f"source.options — must name key stores that can be read; got: {message}{why}. Correct the file, its type or its password.")
+    if "TimeoutException" in dict(causes):
         return SetupError(
             f"source.servers — must answer within {TIMEOUT_SECONDS} s; got nothing from {source.servers}. "
             "Start the broker, or correct the address or the security options."
         )
-    kind, message = list(by_class.items())[-1]
+    kind, message = causes[-1]
     return SetupError(f"source — must be topics that can be read; got {kind}: {message}. Correct the source.")
+
+
+def _causes(failure: Any) -> list[tuple[str, str]]:
+    """Class and message of a failure and of what led to it, the deepest last."""
+    found = []
+    while failure is not None:
+        found.append((str(failure.getClass().getSimpleName()), str(failure.getMessage()).rstrip(".")))
+        failure = failure.getCause()
+    return found

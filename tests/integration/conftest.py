@@ -1,20 +1,51 @@
-"""One Kafka broker for the whole test run."""
+"""One Kafka broker for the whole test run, and topics on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
 from examples.kafka.broker import Broker
+from tests.integration.certificates import Certificates
 
 USER, PASSWORD = "reader", "correct-horse-battery"
+NUMBERS = count()
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """On free ports of this machine, with a second listener for `USER`."""
-    started = Broker(tmp_path_factory.mktemp("kafka"), users={USER: PASSWORD})
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Of the broker and of one client."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Broker]:
+    """On free ports of this machine; open, for `USER` with his password, and for the client with the certificate."""
+    started = Broker(tmp_path_factory.mktemp("kafka"), users={USER: PASSWORD}, tls=certificates.of_the_broker())
     started.start()
     yield started
     started.kill()
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A new topic of two partitions."""
+    name = f"events-{next(NUMBERS)}"
+    broker.create_topic(name, 2)
+    return name
+
+
+@pytest.fixture
+def send(broker: Broker) -> Callable[..., None]:
+    """Send (partition, keyword arguments) for each record, and wait until they are stored."""
+
+    def all_of(topic: str, *records: tuple[int, dict[str, Any]]) -> None:
+        with KafkaProducer(bootstrap_servers=broker.servers) as producer:
+            for partition, record in records:
+                producer.send(topic, partition=partition, **record)
+
+    return all_of

@@ -7,13 +7,11 @@ import os
 import signal
 from collections.abc import Callable
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from kafka import KafkaProducer
 
 from examples.kafka.broker import Broker
 from spark_pace.core import local
@@ -29,33 +27,12 @@ from tests.spark.jobs import RULES, Event, make_job, matches, random_events, tab
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
-NUMBERS = count()
 SASL = {
     "kafka.security.protocol": "SASL_PLAINTEXT",
     "kafka.sasl.mechanism": "PLAIN",
     "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'username="{USER}" password="${{env:KAFKA_PASSWORD}}";',
 }
-
-
-@pytest.fixture
-def topic(broker: Broker) -> str:
-    """A new topic of two partitions."""
-    name = f"events-{next(NUMBERS)}"
-    broker.create_topic(name, 2)
-    return name
-
-
-@pytest.fixture
-def send(broker: Broker) -> Callable[..., None]:
-    """Send (partition, keyword arguments) for each record, and wait until they are stored."""
-
-    def all_of(topic: str, *records: tuple[int, dict[str, Any]]) -> None:
-        with KafkaProducer(bootstrap_servers=broker.servers) as producer:
-            for partition, record in records:
-                producer.send(topic, partition=partition, **record)
-
-    return all_of
 
 
 def kafka_job(folder: Path, servers: str, *topics: str, finish: bool = True, trigger: str = "available_now", order: Any = None, **source: Any) -> JobSpec:
@@ -227,7 +204,7 @@ def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
     send(topic, (0, as_json(random_events(1)[0])))
-    assert run_job(kafka_job(tmp_path, broker.secure_servers, topic, options=SASL)).events == 1
+    assert run_job(kafka_job(tmp_path, broker.secure_servers["SASL_PLAINTEXT"], topic, options=SASL)).events == 1
     output, errors = capfd.readouterr()
     assert PASSWORD not in output + errors
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -237,9 +214,10 @@ def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
 
 def test_a_wrong_password_is_refused_in_one_line_without_it(broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "wrong-horse")
+    secure = broker.secure_servers["SASL_PLAINTEXT"]
     with pytest.raises(SetupError) as raised:
-        run_job(kafka_job(tmp_path, broker.secure_servers, topic, options=SASL))
-    assert str(raised.value).startswith(f"source.options — must be what {broker.secure_servers} accepts; got: ")
+        run_job(kafka_job(tmp_path, secure, topic, options=SASL))
+    assert str(raised.value).startswith(f"source.options — must be what {secure} accepts; got: ")
     assert "wrong-horse" not in str(raised.value)
     assert "\n" not in str(raised.value)
     assert raised.value.__suppress_context__  # a traceback would show what Spark said

@@ -208,7 +208,7 @@ def without_greeting(said: str) -> str:
 
 def one_line(said: str) -> bool:
     """Whether an error is one line that says what must hold, what was found and what to do."""
-    return "\n" not in said and " — " in said and "; got " in said
+    return "\n" not in said and " — " in said and "; got" in said
 
 
 def _of_one_start(kills: Sequence[Kill]) -> list[Kill]:
