@@ -53,8 +53,8 @@ test: setup jars/kafka/.ready  ## Run every test, lint and types included
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),1000000)
 
-chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100)
-	$(BIN)/python -m tests.integration.chaos.run --kills $(or $(KILLS),100)
+chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources)
+	$(BIN)/python -m tests.integration.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

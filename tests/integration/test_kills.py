@@ -46,7 +46,7 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path, own_broker: Broker) -> None:
-    stream = make_stream(BATCH * BATCHES, 3, 2 * BATCH, dealt=True)
+    stream = make_stream(BATCH * BATCHES, 3, 2 * BATCH)
     source_of = produce(own_broker, "kills", stream)
     job = write_topic_job(tmp_path / "job", own_broker, "kills", BATCH)
     outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds)).run(KILLS)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_pace.core.local import LocalResult
-from tests.integration.chaos.stream import BAD, LATE, Stream
+from tests.integration.chaos.stream import BAD, BEAT, LATE, REPEAT, Stream
 
 ORDERS = {
     "matches": ("rule", "out_seq"),
@@ -63,10 +63,11 @@ def _misnumbered(matches: pa.Table) -> Iterator[str]:
 
 def _miscounted(metrics: pa.Table, stream: Stream) -> Iterator[str]:
     yield from _apart("metrics: batch ids", list(range(metrics.num_rows)), metrics["batch_id"].to_pylist())
-    parts = ("events", "late", "bad_records", "heartbeats", "repeats")
-    wanted = [len(stream.lines), stream.count(LATE), stream.count(BAD), len(stream.lines)]
-    got = [total(metrics, "records"), total(metrics, "late"), total(metrics, "bad_records"), sum(total(metrics, part) for part in parts)]
-    yield from _apart("metrics: records, late, bad records, and the sum of what records were", wanted, got)
+    others = {"late": LATE, "bad_records": BAD, "heartbeats": BEAT, "repeats": REPEAT}
+    wanted = {"records": len(stream.lines), **{name: stream.count(role) for name, role in others.items()}}
+    wanted["events"] = wanted["records"] - sum(wanted[name] for name in others)
+    for name, count in wanted.items():
+        yield from _apart(f"metrics: {name}", [count], [total(metrics, name)])
 
 
 def _records(quarantine: pa.Table) -> pa.Table:

@@ -47,6 +47,7 @@ operators: [tests.integration.chaos.job]
 parallelism: {{slots: 2, buckets: 2}}
 spark: {{spark.master: "local[2]"}}
 """
+ORDERINGS = {"watermark": "", "sources": """, ordering: sources, heartbeat: "kind = 'alive'", deduplicate_on: [id]"""}
 
 
 def total(span: Any) -> Iterator[dict[str, Any]]:
@@ -57,15 +58,15 @@ def total(span: Any) -> Iterator[dict[str, Any]]:
     yield {"total": sum(values), "events_in_span": len(values)}
 
 
-def write_job(folder: Path, source: str, more: str = "") -> Path:
+def write_job(folder: Path, source: str, ordering: str = "watermark") -> Path:
     """A job file with its rules in a new folder.
 
     Args:
         folder: for the job, its tables and its checkpoint.
         source: of the job, in YAML.
-        more: settings of the events, each after a comma.
+        ordering: one of `ORDERINGS`; that by sources comes with heartbeats and repeats.
     """
     folder.mkdir(parents=True)
     (folder / "rules.yaml").write_text(RULES)
-    (folder / "job.yaml").write_text(JOB.format(source=source, delay=DELAY_S, more=more))
+    (folder / "job.yaml").write_text(JOB.format(source=source, delay=DELAY_S, more=ORDERINGS[ordering]))
     return folder / "job.yaml"

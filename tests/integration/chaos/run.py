@@ -15,13 +15,14 @@ from pathlib import Path
 from examples.kafka.broker import Broker
 from spark_pace.job_file import read_job
 from tests.integration.chaos.check import against, differences, tables_of
+from tests.integration.chaos.job import ORDERINGS
 from tests.integration.chaos.processes import ROOT
 from tests.integration.chaos.report import as_text, summary_of, write_report
 from tests.integration.chaos.series import Series, drawn_kills
 from tests.integration.chaos.stream import in_core, make_stream
 from tests.integration.chaos.topic import kill_for, produce, write_topic_job
 
-REPORT = ROOT / "out" / "chaos" / "report.json"
+REPORTS = ROOT / "out" / "chaos"
 PARTITIONS = 4
 TOPIC = "chaos"
 
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ordering", choices=tuple(ORDERINGS), default="watermark", help="sources: with heartbeats, repeats and a slow partition")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     broker = Broker(folder / "broker")
@@ -50,13 +52,13 @@ def main() -> int:
 def _compare(folder: Path, broker: Broker, arguments: argparse.Namespace) -> bool:
     began = time.monotonic()
     batch = arguments.records // arguments.batches
-    stream = make_stream(arguments.records, PARTITIONS, 2 * batch, dealt=True)
+    stream = make_stream(arguments.records, PARTITIONS, 2 * batch, by_source=arguments.ordering == "sources")
     source_of = produce(broker, TOPIC, stream)
     print(f"{arguments.records:,} records produced; now a run that nobody disturbs", flush=True)
-    reference = write_topic_job(folder / "reference", broker, TOPIC, batch)
+    reference = write_topic_job(folder / "reference", broker, TOPIC, batch, arguments.ordering)
     undisturbed = Series(reference, folder / "reference" / "logs", arguments.seed).run([])
 
-    job = write_topic_job(folder / "killed", broker, TOPIC, batch)
+    job = write_topic_job(folder / "killed", broker, TOPIC, batch, arguments.ordering)
     series = Series(job, folder / "killed" / "logs", arguments.seed, lambda seconds: kill_for(broker, seconds), lambda line: print(line, flush=True))
     outcome = series.run(drawn_kills(arguments.kills, arguments.seed))
     spec = read_job(job)
@@ -64,7 +66,7 @@ def _compare(folder: Path, broker: Broker, arguments: argparse.Namespace) -> boo
     apart = [*differences(tables, stream, in_core(spec, stream, source_of), source_of), *against(tables_of(read_job(reference).sink_path), tables)]
     outcome.complaints += undisturbed.complaints
     summary = summary_of(outcome, tables, len(stream.lines), apart, (time.monotonic() - began) / 60)
-    write_report(REPORT, summary)
+    write_report(REPORTS / ("report.json" if arguments.ordering == "watermark" else f"{arguments.ordering}.json"), summary)
     print(as_text(summary))
     return bool(apart or outcome.complaints or outcome.unspent)
 

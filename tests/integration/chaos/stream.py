@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,10 @@ DELAY_S = 60
 POISON = 666
 KEYS = np.array(["u", "v", "w"])
 KINDS = np.array(["a", "b", "c"])
-EVENT, LATE, BAD = "event", "late", "bad"
+SLOW_S = 300  # how far one part is behind the others, far more than the delay
+SILENT = 1000  # of every second so many records, the last part's are heartbeats
+AGAIN = 10  # so many records of its part later an event comes a second time: still within the delay
+EVENT, LATE, BAD, BEAT, REPEAT = "event", "late", "bad", "beat", "again"
 SCHEMA = "t TIMESTAMP, id BIGINT, k STRING, kind STRING, x BIGINT"
 
 
@@ -40,14 +42,15 @@ class Stream:
         return int(pc.sum(pc.equal(self.table["role"], role)).as_py() or 0)
 
 
-def make_stream(records: int, parts: int, spared: int, *, dealt: bool, seed: int = 1) -> Stream:
+def make_stream(records: int, parts: int, spared: int, *, by_source: bool = False, seed: int = 1) -> Stream:
     """Events a second apart and up to two seconds out of order; of each hundred records one is late and one is bad.
 
     Args:
         records: how many.
-        parts: partitions of a topic, or files.
-        dealt: the parts get the records in turn, as partitions do; else each a run of them, as files do.
+        parts: partitions of a topic, which get the records in turn.
         spared: so many records at the beginning are on time and good: before the first batch has ended nothing is late.
+        by_source: the first part is slower than the others, the last one sends nothing but heartbeats for a while, again and
+            again, and of each hundred records one is an event that is sent a second time.
         seed: of the chance.
     """
     chance = np.random.default_rng(seed)
@@ -56,13 +59,20 @@ def make_stream(records: int, parts: int, spared: int, *, dealt: bool, seed: int
     role = np.full(records, EVENT, dtype="U5")
     role[(number >= spared) & (number % 100 == 37)] = LATE
     role[(number >= spared) & (number % 100 == 73)] = BAD
+    part = number % parts
+    if by_source:
+        role[(role == EVENT) & (part == parts - 1) & (number // SILENT % 2 == 1)] = BEAT
+        role[(number >= spared) & (number % 100 == 53) & (role != BEAT)] = REPEAT
+        time = np.where(part == 0, time - SLOW_S, time)
     time = np.where(role == LATE, time - LATE_S, time)
     x = chance.integers(0, 9, records)
     x[(role == EVENT) & (chance.random(records) < 1 / 2000)] = POISON
-    size = -(-records // parts)
-    part, offset = (number % parts, number // parts) if dealt else (number // size, number % size)
-    columns = {"part": part, "offset": offset, "role": role, "t": time, "id": number}
-    columns |= {"k": KEYS[chance.integers(0, 3, records)], "kind": KINDS[chance.integers(0, 3, records)], "x": x}
+    said = {"id": number.copy(), "k": KEYS[chance.integers(0, 3, records)], "kind": KINDS[chance.integers(0, 3, records)], "x": x}
+    repeats = np.flatnonzero(role == REPEAT)
+    for values in said.values():
+        values[repeats] = values[repeats - AGAIN * parts]  # of the same part; some batches end between the two
+    said["kind"] = np.where(role == BEAT, "alive", said["kind"])
+    columns = {"part": part, "offset": number // parts, "role": role, "t": time, **said}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     return Stream(table, _lines(table))
 
@@ -74,20 +84,6 @@ def _lines(table: pa.Table) -> list[bytes]:
         b'{"t": nonsense %d' % number if role == BAD else f'{{"t":"{text}","id":{number},"k":"{k}","kind":"{kind}","x":{x}}}'.encode()
         for text, role, number, k, kind, x in rows
     ]
-
-
-def write_files(stream: Stream, folder: Path) -> None:
-    """One file for each part of the stream."""
-    folder.mkdir()
-    lines: dict[int, list[bytes]] = {}
-    for part, line in zip(stream.table["part"].to_pylist(), stream.lines, strict=True):
-        lines.setdefault(part, []).append(line)
-    for part, texts in lines.items():
-        (folder / file_name(part)).write_bytes(b"\n".join(texts) + b"\n")
-
-
-def file_name(part: int) -> str:
-    return f"{part:05d}.json"
 
 
 def in_core(spec: JobSpec, stream: Stream, source_of: dict[int, str]) -> local.LocalResult:

@@ -23,10 +23,10 @@ def produce(broker: Broker, topic: str, stream: Stream) -> dict[int, str]:
     return {part: f"{topic}/{part}" for part in set(parts)}
 
 
-def write_topic_job(folder: Path, broker: Broker, topic: str, batch: int, more: str = "") -> Path:
+def write_topic_job(folder: Path, broker: Broker, topic: str, batch: int, ordering: str = "watermark") -> Path:
     """A job that reads so many records of the topic in a batch."""
     source = f'{{kind: kafka, servers: "{broker.servers}", topics: [{topic}], format: json, max_offsets_per_trigger: {batch}}}'
-    return write_job(folder, source, more)
+    return write_job(folder, source, ordering)
 
 
 def kill_for(broker: Broker, seconds: int) -> None:
