@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 FILES = 6
+LONG_S = 300  # a start takes ten seconds, on a busy machine a hundred
 
 
 @pytest.fixture
@@ -55,12 +56,12 @@ def signalled_in_the_middle(job: Path, number: signal.Signals) -> int:
             if line.startswith("batch 1:"):
                 process.send_signal(number)
                 break
-        return process.wait(60)
+        return process.wait(LONG_S)
 
 
 def finish(job: Path) -> None:
     with running(job) as process:
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=LONG_S)
         assert process.returncode == 0, errors
         assert "200 events" not in output  # the rest only
 
@@ -86,7 +87,7 @@ def test_a_second_process_on_a_checkpoint_is_refused(job_file: Path) -> None:
         assert first.stdout is not None
         next(line for line in first.stdout if line.startswith("batch 0:"))
         with running(job_file) as second:
-            _, errors = second.communicate(timeout=60)
+            _, errors = second.communicate(timeout=LONG_S)
         assert second.returncode == 1
         assert f"must be used by one job at a time; got a second while process {first.pid} runs" in errors
         assert "Traceback" not in errors
@@ -102,7 +103,7 @@ def after_two_batches(process: subprocess.Popen[str]) -> psutil.Process:
 def test_a_job_whose_jvm_is_killed_says_so_in_one_line_and_can_go_on(job_file: Path) -> None:
     with running(job_file) as process:
         after_two_batches(process).kill()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LONG_S)
     assert process.returncode == 1
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("Spark's JVM — must run as long as the job; got its end")
