@@ -121,6 +121,8 @@ def _read_records(text: bytes, folder: Path, format: str, schema: EventSchema) -
     assert sorted(offsets) == filled
     assert together.read_rows == len(offsets)
     for row in filled[:MOST_LINES_COMPARED] if len(filled) > 1 else ():
+        if row and not header and records[row].startswith(b"\xef\xbb\xbf"):
+            continue  # at the beginning of a file it is the file's mark, elsewhere it is the record's
         alone = _read(header + records[row], folder, format, schema)
         _same(alone.events, together.events.filter(pc.equal(together.events["@offset"], row)))
         assert alone.bad.num_rows == pc.sum(pc.equal(together.bad["offset"], row), min_count=0).as_py(), row
