@@ -123,7 +123,7 @@ def test_a_duration_is_shown_in_its_largest_whole_unit() -> None:
 
 
 def complete_files(first_key: str) -> list[str]:
-    return [block for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL) if re.match(rf"(#.*\n)*{first_key}:", block)]
+    return [block for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL) if re.match(rf"(#.*\n)*{first_key}:", block) and "\nrules:" in block]
 
 
 @pytest.mark.parametrize("text", complete_files("events"))
