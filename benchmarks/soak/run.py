@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 
 from benchmarks.jobs import ROOT
@@ -52,10 +52,11 @@ def run(settings: Settings) -> tuple[Account, Watched]:
 
 def _watch(settings: Settings, servers: str) -> Watched:
     """Produce and run the job until it has caught up after the last event; then stop it."""
-    with _job(settings) as job:
+    with ExitStack() as stack:
+        job = stack.enter_context(_job(settings))
         with _producer(replace(settings, minutes=FIRST_MINUTES, burst=1), servers) as first:
             _require(first, 0)
-        sampler = Sampler(settings, job.pid, servers)
+        sampler = stack.enter_context(closing(Sampler(settings, job.pid, servers)))
         while not sampler.batches:  # what Spark's start and the first batch cost is no part of the load
             _sample(settings, job, sampler)
         watched = Watched(time.time(), batches=sampler.batches)

@@ -45,6 +45,10 @@ class Sampler:
         self._consumer = KafkaConsumer(bootstrap_servers=servers)
         self.batches: dict[int, tuple[float, float]] = {}
 
+    def close(self) -> None:
+        """Leave the broker alone: the consumer has threads and sockets of its own."""
+        self._consumer.close()
+
     def sample(self) -> Sample:
         """One sample. The job goes on meanwhile, so its parts are some milliseconds apart."""
         self._note_batches()
