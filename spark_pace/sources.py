@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.plan import Plan
+from spark_pace.core.plan import OnBad, Plan
 from spark_pace.errors import SetupError, StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
 from spark_pace.secrets import Secrets
@@ -18,7 +18,7 @@ from spark_pace.spark.durable import read_json, write_json
 from spark_pace.spark.kafka import Topics, read_kafka
 from spark_pace.spark.kafka_check import partitions_of
 from spark_pace.spark.pipeline import Input, read_files
-from spark_pace.spark.source import require_known, require_not_ended
+from spark_pace.spark.source import require_readable
 
 _IDENTITY = "source.json"  # beside the checkpoint: what it reads; written once that is known to be there
 
@@ -89,7 +89,7 @@ class FilesInput:
     path: Path
     checkpoint: Path
     finish: bool
-    on_bad_record: Any
+    on_bad_record: OnBad
 
     @property
     def ends(self) -> tuple[bool, ...]:
@@ -103,8 +103,7 @@ class FilesInput:
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
         read = [offset["entries"] for offset in last_offsets(self.checkpoint)]
-        require_known(self._manifest, *read)
-        require_not_ended(self._manifest, self.path)
+        require_readable(self._manifest, self.path, *read)
         write_json(self.checkpoint / _IDENTITY, self._identity)
         return ()
 

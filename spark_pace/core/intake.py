@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +50,7 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
         return []
     columns = EventColumns(events)
     held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    member = [stream_member(rule, held.__getitem__, events.num_rows) for rule in plan.rules]
+    member = [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
     full = _with_bits(events, [*held, *member])
     for names in plan.keys:
         full = with_column(full, key_column_of(names), key_texts(names, [array(events, name) for name in names]))
@@ -59,14 +58,14 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
     return _slot_frames(plan, full, member, buckets)
 
 
-def stream_member(rule: RulePlan, held: Callable[[int], Bools], rows: int) -> Bools:
-    """Which events belong to the rule's stream (semantics, section 1); `held` says where a predicate holds."""
+def _stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:
+    """Which events belong to the rule's stream (semantics, section 1); `held` says where each predicate holds."""
     member = np.full(rows, rule.takes_all)
     if not rule.takes_all:
         for _, predicate in rule.bits:
-            member |= held(predicate)
+            member |= held[predicate]
     if rule.filter_bit is not None:
-        member &= held(rule.filter_bit)
+        member &= held[rule.filter_bit]
     return member
 
 

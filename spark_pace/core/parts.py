@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from spark_pace.core.durations import show_duration, show_length
 from spark_pace.core.expr import Aggregate, Column, Expr, walk
@@ -45,19 +45,32 @@ def used_attributes(rule: Rule) -> set[str]:
     """The attributes on which the rule's matches depend; a Python operator sees them all."""
     if rule.operator is not None:
         return {field.name for field in rule.schema.fields}
-    used = {node.attribute for expr in _expressions(rule) for node in walk(expr) if isinstance(node, (Column, Aggregate))}
-    return {rule.schema.event_time, *rule.partition_by, *rule.schema.tie_break, *(name for name in used if name is not None)}
+    used = attributes_of([*_predicates(rule), *expressions_over_matches(rule)])
+    return {rule.schema.event_time, *rule.partition_by, *rule.schema.tie_break, *used}
 
 
-def _expressions(rule: Rule) -> list[Expr]:
+def attributes_of(exprs: Iterable[Expr]) -> set[str]:
+    """The attributes that expressions name."""
+    used = {node.attribute for expr in exprs for node in walk(expr) if isinstance(node, (Column, Aggregate))}
+    return {name for name in used if name is not None}
+
+
+def expressions_over_matches(rule: Rule) -> list[Expr]:
+    """The expressions that are computed behind the intake: all but predicates over a single event."""
     exprs = [field.expr for field in rule.emit if field.expr is not None]
-    if rule.filter is not None:
-        exprs.append(rule.filter)
     if rule.pattern is not None:
-        exprs += [component.predicate for component in rule.pattern.components]
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
     if isinstance(rule.span, PredicateSpan):
-        exprs += [rule.span.open, rule.span.close, *rule.span.close_where]
+        exprs += rule.span.close_where
+    return exprs
+
+
+def _predicates(rule: Rule) -> list[Expr]:
+    exprs = [rule.filter] if rule.filter is not None else []
+    if rule.pattern is not None:
+        exprs += [component.predicate for component in rule.pattern.components]
+    if isinstance(rule.span, PredicateSpan):
+        exprs += [rule.span.open, rule.span.close]
     return exprs
 
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spark_pace.core.columns import BITS, KEYS, OFFSET, SOURCE
-from spark_pace.core.expr import Aggregate, Column, Expr, walk
+from spark_pace.core.expr import Expr
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.order import OrderSpec
-from spark_pace.core.parts import fingerprint, rule_parts
+from spark_pace.core.parts import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.core.spans import CLOSE_BIT, OPEN_BIT
 
 TieBreak = Literal["position", "columns"]
+OnBad = Literal["quarantine", "fail"]  # what is bad is kept apart, or stops the job
+OPERATOR_TIMEOUT_US = 600_000_000
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Plan:
     source_column: str | None
     heartbeat: Expr | None
     ties: tuple[str, ...]
-    on_operator_error: Literal["quarantine", "fail"]
+    on_operator_error: OnBad
     operator_timeout_us: int
 
     @property
@@ -133,8 +135,8 @@ def build_plan(
     buckets: int = 1,
     lanes: int = 1,
     lane_rows: int = 4096,
-    on_operator_error: Literal["quarantine", "fail"] = "quarantine",
-    operator_timeout_us: int = 600_000_000,
+    on_operator_error: OnBad = "quarantine",
+    operator_timeout_us: int = OPERATOR_TIMEOUT_US,
     tie_break: TieBreak = "position",
     places: Mapping[str, Place] | None = None,
 ) -> Plan:
@@ -225,13 +227,7 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.operator is not None:
         return tuple(names)
-    exprs: list[Expr] = [field.expr for field in rule.emit if field.expr is not None]
-    if rule.pattern is not None:
-        exprs += [conjunct.expr for conjunct in rule.pattern.where]
-    if isinstance(rule.span, PredicateSpan):
-        exprs += rule.span.close_where
-    used = {node.attribute for expr in exprs for node in walk(expr) if isinstance(node, (Column, Aggregate))}
-    used.update(rule.partition_by, ties)
+    used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)
 
 

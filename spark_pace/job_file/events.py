@@ -6,8 +6,9 @@ from typing import cast
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.rule import EventSchema
-from spark_pace.job_file.spec import OPERATOR_TIMEOUT_US, Events, OnBad
+from spark_pace.job_file.spec import Events
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.expressions import compile_condition

@@ -7,13 +7,11 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.rule import EventSchema, Rule
 
-OnBad = Literal["quarantine", "fail"]
 Format = Literal["json", "csv", "parquet"]
 KafkaFormat = Literal["json", "csv", "columns"]
-
-OPERATOR_TIMEOUT_US = 600_000_000
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from spark_pace.core.parts import rule_parts
 from spark_pace.core.plan import dealt_out
 from spark_pace.core.rule import Rule
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint import last_batch
 from spark_pace.spark.slots import LaidRule, Layout, write_layout
 
 
@@ -79,20 +80,26 @@ def require_same(where: str, stored: Mapping[str, object], given: Mapping[str, o
     Raises:
         StateError: some differ.
     """
-    different = [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
-    if different:
+    if different := _different(stored, given):
         got = ", ".join(f"{name} {given.get(name, 'none')} instead of {stored.get(name, 'none')}" for name in different)
         raise StateError(f"{where} — must be as the checkpoint knows it; got {got}. Restore it, or start a new checkpoint with a sink of its own.")
 
 
 def next_batch(checkpoint: Path) -> int:
-    """The first batch that is not finished."""
-    return max((int(path.name) + 1 for path in (checkpoint / "commits").glob("[0-9]*")), default=0)
+    """The first batch that is not finished.
+
+    Raises:
+        StateError: the one before the last that was finished is not known.
+    """
+    return last_batch(checkpoint / "commits") + 1
+
+
+def _different(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:
+    return [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
 
 
 def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:
-    names = [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
-    return ", ".join(f"a changed {name}: {given.get(name, 'none')}, was {stored.get(name, 'none')}" for name in names)
+    return ", ".join(f"a changed {name}: {given.get(name, 'none')}, was {stored.get(name, 'none')}" for name in _different(stored, given))
 
 
 def _refusal(changed: Mapping[str, str]) -> str:

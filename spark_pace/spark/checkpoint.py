@@ -23,8 +23,8 @@ def require_whole(checkpoint: Path, written: int | None) -> None:
     Raises:
         StateError: something is missing, or it is older or newer than the tables.
     """
-    begun = _last(checkpoint / "offsets")
-    done = _last(checkpoint / "commits")
+    begun = last_batch(checkpoint / "offsets")
+    done = last_batch(checkpoint / "commits")
     if begun - done not in (0, 1):
         raise StateError(f"{checkpoint} — must know the offsets of each batch that was done; got offsets up to batch {begun}, done up to {done}. {RESTORE}")
     if written is not None and not done <= written <= begun:
@@ -34,7 +34,7 @@ def require_whole(checkpoint: Path, written: int | None) -> None:
         raise StateError(f"{checkpoint / 'sequence'} — must hold the numbers that batch {following} goes on from; got no {following}.json. {RESTORE}")
 
 
-def _last(log: Path) -> int:
+def last_batch(log: Path) -> int:
     """The greatest number of a log's files; -1 without any. Spark needs the one before it, too, and removes older ones in any order."""
     numbers = sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
     if len(numbers) > 1 and numbers[-2] != numbers[-1] - 1:
@@ -48,7 +48,7 @@ def last_offsets(checkpoint: Path) -> list[Any]:
     Raises:
         StateError: the file is damaged.
     """
-    last = _last(checkpoint / "offsets")
+    last = last_batch(checkpoint / "offsets")
     if last < 0:
         return []
     path = checkpoint / "offsets" / str(last)

@@ -174,8 +174,9 @@ def next_message(stream: BinaryIO) -> bytes | None:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
-    message = stream.read(int(_LENGTH.unpack(head)[0]))
-    return message if len(message) == _LENGTH.unpack(head)[0] else None
+    length = int(_LENGTH.unpack(head)[0])
+    message = stream.read(length)
+    return message if len(message) == length else None
 
 
 def _live(parent: int, theirs: socket.socket, serve: Callable[[BinaryIO], None]) -> None:

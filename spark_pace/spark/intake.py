@@ -13,7 +13,7 @@ import pyarrow as pa
 from spark_pace.core.frames import encode
 from spark_pace.core.intake import pack
 from spark_pace.core.order import Progress, together
-from spark_pace.core.plan import Plan
+from spark_pace.core.plan import OnBad, Plan
 from spark_pace.core.sift import sift
 from spark_pace.errors import EventError
 from spark_pace.io.files import read_source_file
@@ -24,7 +24,6 @@ from spark_pace.spark.source import FINISH
 FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest
 FRAME_BYTES = 256 << 20  # a column of text cannot hold more than 2 GiB
 
-OnBad = Literal["quarantine", "fail"]
 Batches = Iterator[pa.RecordBatch]
 
 

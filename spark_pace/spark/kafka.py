@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_pace.core.plan import Plan
+from spark_pace.core.plan import OnBad, Plan
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.end import END_SOURCE, EndSource
 from spark_pace.spark.frontier import frontier_of_batch
@@ -46,7 +46,7 @@ class Topics:
     starting_offsets: Literal["earliest", "latest"]
     max_offsets: int | None
     options: dict[str, str]
-    on_bad_record: Literal["quarantine", "fail"]
+    on_bad_record: OnBad
 
     @property
     def client_options(self) -> dict[str, str]:
@@ -98,7 +98,7 @@ class KafkaIntake:
 
     plan: Plan
     format: Literal["json", "csv", "columns"]
-    on_bad_record: Literal["quarantine", "fail"]
+    on_bad_record: OnBad
 
     def stage(self) -> Callable[[Batches], Batches]:
         """The function for `mapInArrow`: records to rows of `SLOT_ROWS`."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from spark_pace.core.plan import Plan
+from spark_pace.core.plan import OnBad, Plan
 from spark_pace.spark.frontier import kept_frontiers, tell_frontiers
 from spark_pace.spark.intake import FilesIntake
 from spark_pace.spark.merger import MergerHost
@@ -33,7 +33,7 @@ class Input:
     format: Literal["json", "csv", "parquet"]
     max_files: int | None
     finish: bool
-    on_bad_record: Literal["quarantine", "fail"]
+    on_bad_record: OnBad
 
 
 def read_files(spark: SparkSession, plan: Plan, source: Input, manifest: Path) -> DataFrame:

@@ -75,32 +75,21 @@ def _name(path: Path, number: int, line: bytes) -> str:
     return name
 
 
-def require_known(path: Path, read: int = 0) -> None:
-    """Refuse a manifest that has lost entries: what they stood for would be read again, or never.
-
-    Args:
-        path: of the manifest.
-        read: how many entries the checkpoint's offsets refer to.
-
-    Raises:
-        StateError: there are fewer.
-    """
-    known = len(Manifest(path).entries)
-    if known < read:
-        raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
-
-
-def require_not_ended(path: Path, root: Path) -> None:
-    """Refuse an input that goes on after it has been declared ended: all its events would be late.
+def require_readable(path: Path, root: Path, read: int = 0) -> None:
+    """Refuse a manifest that has lost entries, for what they stood for would be read again, or never; and one that has ended, for new files would be late.
 
     Args:
         path: of the manifest.
         root: the folder of the files.
+        read: how many entries the checkpoint's offsets refer to.
 
     Raises:
-        StateError: there are files that the manifest does not know, and it says that the input has ended.
+        StateError: there are fewer entries; or files that the manifest does not know, and it says that the input has ended.
     """
     manifest = Manifest(path)
+    known = len(manifest.entries)
+    if known < read:
+        raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
     new = sorted(set(_file_names(root)) - set(manifest.entries))
     if FINISH in manifest.entries and new:
         raise StateError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import in_core, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 ROOM = {"checkpoint": 300, "out": 100}  # KiB: enough for some batches, not for all
 
 # A small file system can be mounted by anybody in a name space of his own, which lives as long as this script.
@@ -38,8 +36,7 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     small = tmp_path / part
     small.mkdir()
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh", str(small), str(ROOM[part]), sys.executable, str(job_file)]
-    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env={**os.environ, "PYTHONPATH": search})
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env=environment())
     assert answer.returncode == 0, answer.stderr
     said = answer.stderr.split("ended with 1\n")
     assert len(said) == 2, answer.stderr

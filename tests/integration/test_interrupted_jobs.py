@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,11 +15,10 @@ import pytest
 from spark_pace.errors import SetupError
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.lock import checkpoint_lock
-from tests.spark.jobs import in_core, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 FILES = 6
 LONG_S = 300  # a start takes ten seconds, on a busy machine a hundred
 
@@ -34,13 +32,12 @@ def job_file(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(job: Path) -> Iterator[subprocess.Popen[str]]:
-    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
         [sys.executable, str(ROOT / "jobs" / "run.py"), str(job)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": search},
+        env=environment(),
     ) as process:
         try:
             yield process

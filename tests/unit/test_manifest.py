@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Manifest, require_not_ended
+from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Manifest, require_readable
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     path = root.parent / "manifest"
-    require_not_ended(path, root)
+    require_readable(path, root)
     reader(root, finish="true").prepareForTriggerAvailableNow()
-    require_not_ended(path, root)
+    require_readable(path, root)
     (root / "late").write_text("")
     with pytest.raises(StateError, match=r"must not go on after its end, .*; got 1 new files, first late\. Start a new checkpoint"):
-        require_not_ended(path, root)
+        require_readable(path, root)

@@ -17,7 +17,8 @@ from typing import Any
 
 import psutil
 
-ROOT = Path(__file__).parents[3]
+from tests.spark.jobs import environment
+
 PATIENCE_S = 300  # for whatever a job does next: many times what it takes on a slow machine
 
 
@@ -102,7 +103,6 @@ def sessions() -> Iterator[Callable[..., RunningJob]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(job: Path, errors: Path, *kill: str) -> RunningJob:
-        search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         with errors.open("w") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.integration.chaos.driver", str(job), *kill],
@@ -110,7 +110,7 @@ def sessions() -> Iterator[Callable[..., RunningJob]]:
                 stderr=stderr,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": search},
+                env=environment(),
             )
         started.append(process)
         return RunningJob(process, errors)

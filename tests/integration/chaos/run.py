@@ -16,11 +16,11 @@ from examples.kafka.broker import Broker
 from spark_pace.job_file import read_job
 from tests.integration.chaos.check import against, differences, tables_of
 from tests.integration.chaos.job import ORDERINGS
-from tests.integration.chaos.processes import ROOT
 from tests.integration.chaos.report import as_text, summary_of, write_report
 from tests.integration.chaos.series import Series, drawn_kills
 from tests.integration.chaos.stream import in_core, make_stream
 from tests.integration.chaos.topic import kill_for, produce, write_topic_job
+from tests.spark.jobs import ROOT
 
 REPORTS = ROOT / "out" / "chaos"
 PARTITIONS = 4
