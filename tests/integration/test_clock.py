@@ -1,0 +1,71 @@
+"""A clock that is set back by an hour, under a running job and before it is started again: no match, number or count changes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job_file import read_job
+from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
+
+pytestmark = pytest.mark.integration
+
+FILES = 6
+HOUR = 3600
+
+
+def test_a_clock_set_back_changes_nothing(tmp_path: Path) -> None:
+    job_file = make_job(tmp_path)
+    write_files(tmp_path, random_events(50), FILES)
+    clock = MovedClock(tmp_path)
+    with clock.started(job_file) as process:
+        wait_for(process, "batch 1:")
+        clock.move(-HOUR)
+        wait_for(process, "batch 3:")
+        process.send_signal(signal.SIGKILL)
+    clock.move(-2 * HOUR)
+    with clock.started(job_file) as process:
+        _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    spec = read_job(job_file)
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    metrics = table(spec, "metrics").sort_by("batch_id")
+    assert metrics["events"].to_pylist() == [34] * 5 + [30]
+    written = metrics["written_at"].to_pylist()
+    assert written[3] < written[1] - timedelta(minutes=50), "the clock was not set back"
+    assert written[5] < written[3] - timedelta(minutes=50), "the clock was not set back"
+
+
+class MovedClock:
+    """A time of day for the processes that are started here, JVM and workers included; it can be set while they run."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is moved yet."""
+        self._moved_by = folder / "moved_by"
+        self._library = folder / "clock.so"
+        self._moved_by.write_bytes(struct.pack("q", 0))
+        assert shutil.which("cc"), "a C compiler — must be on the PATH as cc; got none. Install one: it makes the clock of this test."
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(self._library), str(Path(__file__).with_name("clock.c")), "-ldl"], check=True)
+
+    def move(self, seconds: int) -> None:
+        """Set the clock to so many seconds after the true time."""
+        with self._moved_by.open("r+b") as file:  # in place: the processes share its page
+            file.write(struct.pack("q", seconds))
+
+    def started(self, job_file: Path) -> subprocess.Popen[str]:
+        """The job, whose processes all have this clock."""
+        moved = {"LD_PRELOAD": str(self._library), "CLOCK_MOVED_BY": str(self._moved_by)}
+        command = [sys.executable, str(ROOT / "jobs" / "run.py"), str(job_file)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment() | moved)
+
+
+def wait_for(process: subprocess.Popen[str], beginning: str) -> None:
+    assert process.stdout is not None
+    assert any(line.startswith(beginning) for line in process.stdout), f"no line that begins with {beginning}"
