@@ -23,15 +23,14 @@ from spark_pace.job import Progress, run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark import kafka_check
 from tests.integration.conftest import PASSWORD, USER
-from tests.spark.jobs import RULES, Event, make_job, matches, random_events, table
+from tests.spark.jobs import RULES, Event, make_job, matches, only, random_events, stop_at, table
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
 SASL = {
     "kafka.security.protocol": "SASL_PLAINTEXT",
     "kafka.sasl.mechanism": "PLAIN",
-    "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    f'username="{USER}" password="${{env:KAFKA_PASSWORD}}";',
+    "kafka.sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="${{env:KAFKA_PASSWORD}}";',
 }
 
 
@@ -197,6 +196,32 @@ def test_by_sources_a_partition_that_is_still_empty_is_waited_for(broker: Broker
     second = run_job(spec)
     assert (second.events, second.late) == (100, 0)
     assert matches(spec) == in_core(spec, topic, events)
+
+
+@pytest.mark.parametrize("fails_in", ["the_first_batch", "the_end"])
+def test_rules_change_after_a_batch_that_was_not_finished(
+    broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_in: str
+) -> None:
+    events = random_events(12)
+    records = dealt(events, as_json)
+    first, rest = (records[:90], records[90:]) if fails_in == "the_first_batch" else (records, [])
+    repeats = first[-3:]
+    send(topic, *first, *repeats)
+    order = {"ordering": "sources", "delay": "2 s", "deduplicate_on": ["t", "kind"]}
+    spec = kafka_job(tmp_path, broker.servers, topic, order=order)
+    stop_at(monkeypatch, "matches", batch_id=0 if rest else 1)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(only(spec, "pairs", "keyed", finish=not rest))
+    monkeypatch.undo()
+    send(topic, *rest)
+    run_job(only(spec, "keyed", "sums"))
+    shown = [(row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in matches(spec)]
+    whole = [(row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in in_core(spec, topic, events)]
+    assert [row for row in shown if row[0] == "keyed"] == [row for row in whole if row[0] == "keyed"]
+    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * sum(event["x"] for event in events[90:]) * bool(rest)
+    metrics = table(spec, "metrics")
+    counted = [sum(metrics[name].to_pylist()) for name in ("records", "events", "repeats", "late")]
+    assert counted == [203, 200, 3, 0]
 
 
 def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(

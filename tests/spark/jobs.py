@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 
 from spark_pace.core import local
 from spark_pace.core.plan import build_plan
+from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec, read_job
 
@@ -100,6 +102,23 @@ def job(folder: Path, **options: Any) -> JobSpec:
 
 def failing(spec: JobSpec, **treatment: Any) -> JobSpec:
     return replace(spec, events=replace(spec.events, **treatment))
+
+
+def only(spec: JobSpec, *names: str, **changes: Any) -> JobSpec:
+    """The job with some of its rules."""
+    return replace(spec, rules=tuple(rule for rule in spec.rules if rule.name in names), **changes)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, table_name: str, batch_id: int) -> None:
+    """Let a batch fail where it appends to a table."""
+    append = DeltaTables.append
+
+    def failing(self: DeltaTables, name: str, rows: pa.Table, batch: int) -> None:
+        if (name, batch) == (table_name, batch_id):
+            raise OSError("the disk is full")
+        append(self, name, rows, batch)
+
+    monkeypatch.setattr(DeltaTables, "append", failing)
 
 
 def random_events(seed: int, count: int = 200) -> list[Event]:

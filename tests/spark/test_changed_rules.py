@@ -19,16 +19,11 @@ from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from tests.spark.jobs import RULES, job, matches, random_events, table, write_files
+from tests.spark.jobs import RULES, job, matches, only, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 Row = dict[str, Any]
-
-
-def only(spec: JobSpec, *names: str, **changes: Any) -> JobSpec:
-    """The job with some of its rules."""
-    return replace(spec, rules=tuple(rule for rule in spec.rules if rule.name in names), **changes)
 
 
 def expected(spec: JobSpec, rule: str, first: int, last: int, *, finish: bool, base: int = 0) -> list[Row]:
@@ -115,18 +110,6 @@ def test_an_unfinished_batch_is_finished_before_rules_change(
     assert found(spec, "sums") == expected(spec, "sums", 3, 6, finish=True)
     assert [found(spec, name) for name in stays] == [expected(spec, name, 0, 6, finish=True) for name in stays]
     assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [40] * 6
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, table_name: str, batch_id: int) -> None:
-    """Let a batch fail where it appends to a table."""
-    append = DeltaTables.append
-
-    def failing(self: DeltaTables, name: str, rows: pa.Table, batch: int) -> None:
-        if (name, batch) == (table_name, batch_id):
-            raise OSError("the disk is full")
-        append(self, name, rows, batch)
-
-    monkeypatch.setattr(DeltaTables, "append", failing)
 
 
 def test_the_delay_may_change(tmp_path: Path) -> None:
