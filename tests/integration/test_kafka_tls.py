@@ -16,11 +16,10 @@ from spark_pace.errors import SetupError
 from spark_pace.job import run_job
 from spark_pace.spark import kafka_check
 from tests.integration.certificates import BROKER, CLIENT, KEY_PASSWORD, TRUST_PASSWORD, Certificates
-from tests.integration.chaos.processes import ROOT
 from tests.integration.chaos.series import one_line, without_greeting
 from tests.integration.conftest import PASSWORD
 from tests.integration.test_kafka import SASL, as_json, dealt, in_core, kafka_job
-from tests.spark.jobs import matches, random_events
+from tests.spark.jobs import ROOT, matches, random_events
 
 pytestmark = pytest.mark.integration
 
