@@ -24,6 +24,11 @@ def unpacked(version: int, folder: Path) -> Path:
     return folder / "job.yaml"
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    """All files below a folder but the locks that every start makes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".lock")}
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     spec = replace(read_job(unpacked(2, tmp_path)), finish=True)
@@ -35,8 +40,10 @@ def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path) ->
     assert {row["rule"] for row in early} == {"pairs", "keyed", "sums"}
 
 
-def test_a_checkpoint_of_the_first_format_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_first_format_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:
     job = unpacked(1, tmp_path)
+    before = files_of(tmp_path)
+    assert len(before) > 10
     command = [sys.executable, "-c", "from spark_pace.cli import main; main()", "run", str(job)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert answer.stderr == (
@@ -44,3 +51,4 @@ def test_a_checkpoint_of_the_first_format_is_refused_in_one_line(tmp_path: Path)
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"
     )
     assert (answer.returncode, answer.stdout) == (1, "")
+    assert files_of(tmp_path) == before
