@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MOST_CHARACTERS = 1_000
+_MOST_SHOWN = 10_000  # of a line of a message
 
 
 def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
@@ -24,6 +25,14 @@ def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
     if shown.isprintable():
         return shown
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in shown)
+
+
+def shown(error: Exception) -> str:
+    """The text of an error for a terminal: what stands in it of other people's is made harmless line by line."""
+    text = str(error)
+    if isinstance(error, OSError):
+        text = f"{error.filename or 'the system'} — must be usable; got: {error.strerror or error}. Check the path, its rights and the room on the disk."
+    return "\n".join(one_line(line, _MOST_SHOWN) for line in text.splitlines())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import ConfigError, Problem
+from spark_pace.errors import ConfigError, Problem, SparkPaceError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.job_file import JobSpec
 from spark_pace.secrets import Secrets
@@ -147,15 +147,16 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             spec = _waiting_for(spec, source.check(spark))
             with _stop_on_signal() as stop:
-                _run_queries(spec, spark, source, change, report, stop)
+                _in_words(lambda: _run_queries(spec, spark, source, change, report, stop))
     return stop.signal
 
 
 def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Change, report: Callable[[BatchReport], None], stop: _Stop) -> None:
     cores = spark.sparkContext.defaultParallelism
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
-    require_whole(change.checkpoint, tables.last_batch("metrics"))
-    tables.prepare(table_schemas(_plan(spec, change.after, cores)))
+    schemas = table_schemas(_plan(spec, change.after, cores))
+    require_whole(change.checkpoint, tables.last_batch("metrics"), tables.missing(schemas))
+    tables.prepare(schemas)
     for layout, unfinished in change.layouts():
         plan = _plan(spec, layout, cores)
         for end in (False,) if unfinished else source.ends:
@@ -229,6 +230,15 @@ def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
         operator_timeout_us=spec.events.operator_timeout_us,
         places=layout.places,
     )
+
+
+def _in_words(run: Callable[[], None]) -> None:
+    try:
+        run()
+    except Exception as error:
+        if isinstance(error, SparkPaceError) or is_gone(error):
+            raise
+        raise as_our_error(error) from error
 
 
 def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import click
 
-from spark_pace.errors import ConfigError, RuleError, SparkPaceError, one_line
+from spark_pace.errors import ConfigError, RuleError, SparkPaceError, shown
 from spark_pace.version import __version__
 
-_MOST_CHARACTERS = 10_000  # of a line of a message
 FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
 
 
@@ -85,9 +84,9 @@ def main() -> None:
     try:
         commands(prog_name="spark-pace", standalone_mode=False)
     except (RuleError, ConfigError) as error:
-        _fail(str(error), 2)
+        _fail(shown(error), 2)
     except SparkPaceError as error:
-        _fail(str(error), 1)
+        _fail(shown(error), 1)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -97,11 +96,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _fail(f"{error.filename or 'the system'} — must be usable; got: {error.strerror or error}. Check the path, its rights and the room on the disk.", 1)
+        _fail(shown(error), 1)
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo("\n".join(one_line(line, _MOST_CHARACTERS) for line in message.splitlines()), err=True)
+    click.echo(message, err=True)
     sys.exit(code)
 
 

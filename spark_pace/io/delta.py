@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -128,6 +128,22 @@ class DeltaTables:
             return -1
         done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
         return -1 if done is None else done
+
+    def missing(self, tables: Iterable[str]) -> list[str]:
+        """Those that are not there; none where that is not known."""
+        return [table for table in tables if self._local and not DeltaTable.is_deltatable(self.path(table))]
+
+    def has_batch(self, table: str, batch_id: int) -> bool:
+        """Whether a batch was appended to a table; no where that is not known."""
+        done = self.last_batch(table)
+        return done is not None and done >= batch_id
+
+    def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
+        """Append the rows that the table does not have yet, by these columns: what a batch that runs again finds besides what it has written."""
+        there = {tuple(row.values()) for row in DeltaTable(self.path(table)).to_pyarrow_table(columns=list(key)).to_pylist()}
+        new = [tuple(row.values()) not in there for row in rows.select(key).to_pylist()]
+        if any(new):
+            write_deltalake(self.path(table), rows.filter(pa.array(new)), mode="append", schema_mode="merge")
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, if that was not done before."""

@@ -21,7 +21,7 @@ import pyarrow.parquet
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema
 from spark_pace.errors import EventError, one_line
-from spark_pace.io.lines import MOST_RECORD_BYTES, LineParser, TooLong, chunks, parse_lines
+from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text import CsvParser, JsonParser, header_names
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
@@ -119,7 +119,7 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> I
                 if not more:
                     continue
             elif isinstance(chunk, TooLong):
-                bad.append((first, f"the record — must be at most {MOST_RECORD_BYTES >> 20} MiB; got {chunk.length} bytes, cut here", chunk.raw))
+                bad.append((first, too_long(chunk.length), chunk.raw))
                 first += 1
                 continue
             else:

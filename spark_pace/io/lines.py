@@ -16,7 +16,7 @@ import pyarrow as pa
 
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
-_KEPT_BYTES = 64 << 10  # of a record that is too long
+KEPT_BYTES = 64 << 10  # of a record that is too long
 
 
 class LineParser(Protocol):
@@ -58,6 +58,11 @@ class TooLong:
     length: int
 
 
+def too_long(length: int) -> str:
+    """What is wrong with a record of so many bytes."""
+    return f"the record — must be at most {MOST_RECORD_BYTES >> 20} MiB; got {length} bytes, cut here"
+
+
 def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
     """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends; memory is bounded whatever the stream holds."""
     rest, length = [b""], 0  # a line whose end has not come yet
@@ -70,14 +75,14 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
             continue
         end, newline, after = whole.partition(b"\n")
         if length + len(end) > MOST_RECORD_BYTES:
-            yield TooLong(b"".join([*rest, end])[:_KEPT_BYTES], length + len(end))
+            yield TooLong(b"".join([*rest, end])[:KEPT_BYTES], length + len(end))
             if newline:
                 yield after
         else:
             yield b"".join([*rest, whole])
         rest, length = [tail], len(tail)
     if length > MOST_RECORD_BYTES:
-        yield TooLong(b"".join(rest)[:_KEPT_BYTES], length)
+        yield TooLong(b"".join(rest)[:KEPT_BYTES], length)
     elif length:
         yield b"".join(rest)
 

@@ -17,7 +17,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema, Field
 from spark_pace.errors import one_line
 from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
-from spark_pace.io.lines import CHUNK_BYTES, ParsedLines, parse_lines
+from spark_pace.io.lines import CHUNK_BYTES, KEPT_BYTES, MOST_RECORD_BYTES, ParsedLines, parse_lines, too_long
 from spark_pace.io.text import CsvParser, JsonParser, short, timestamps
 
 _MS_US = 1_000
@@ -81,7 +81,15 @@ class _Values:
         self.values = values
 
     def __getitem__(self, row: int) -> bytes:
-        return self.values[row].as_py() or b""
+        value: bytes = self.values[row].as_py() or b""
+        return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
+
+    def objection(self, row: int) -> str:
+        """Why nothing was read of a value."""
+        length = pc.binary_length(self.values[row]).as_py() or 0
+        if length > MOST_RECORD_BYTES:
+            return too_long(length)
+        return f"the value — must be one event; got {'several lines' if self[row].strip() else 'nothing'}"
 
 
 def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
@@ -90,6 +98,9 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, [])
     parser = JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
+    lengths = pc.fill_null(pc.binary_length(values), 0)
+    if len(values) and pc.max(lengths).as_py() > MOST_RECORD_BYTES:
+        values = pc.if_else(pc.greater(lengths, MOST_RECORD_BYTES), pa.scalar(None, values.type), values)
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
@@ -100,8 +111,7 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
         read[parsed.rows] = True
         read[[row for row, _ in parsed.refused]] = True
         for row in np.flatnonzero(~read).tolist():
-            got = "several lines" if raws[row].strip() else "nothing"
-            bad.append((row, f"the value — must be one event; got {got}", raws[row]))
+            bad.append((row, raws.objection(row), raws[row]))
     return parsed
 
 

@@ -28,6 +28,14 @@ _OWN_OPTIONS = {
     "startingoffsets": "Use starting_offsets.",
     "maxoffsetspertrigger": "Use max_offsets_per_trigger.",
     "includeheaders": "Name the headers in columns.",
+    "kafka.auto.offset.reset": "Use starting_offsets.",
+    "kafka.enable.auto.commit": "The checkpoint keeps what was read.",
+    "kafka.interceptor.classes": "What it changes could not be read a second time.",
+    "kafka.key.deserializer": "Keys are read as bytes.",
+    "kafka.value.deserializer": "Values are read as bytes; format says what is in them.",
+    "endingoffsets": "Use finish: true to end with what is there.",
+    "endingoffsetsbytimestamp": "Use finish: true to end with what is there.",
+    "endingtimestamp": "Use finish: true to end with what is there.",
     "failondataloss": "A record that is gone before it was read must stop the job.",
 }
 

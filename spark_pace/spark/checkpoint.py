@@ -6,6 +6,7 @@ Batch N writes, in this order: Spark's `offsets/N`, its state, `sequence/N+1.jso
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from spark_pace.errors import StateError
 from spark_pace.spark.durable import RESTORE
 
 
-def require_whole(checkpoint: Path, written: int | None) -> None:
+def require_whole(checkpoint: Path, written: int | None, missing: Sequence[str]) -> None:
     """Refuse a checkpoint from which a batch would be done with another input than the first time, or never.
 
     Args:
         checkpoint: its folder.
         written: the last batch in the tables, -1 if there is none; None if that is not known.
+        missing: tables that are not there.
 
     Raises:
         StateError: something is missing, or it is older or newer than the tables.
@@ -29,6 +31,8 @@ def require_whole(checkpoint: Path, written: int | None) -> None:
         raise StateError(f"{checkpoint} — must know the offsets of each batch that was done; got offsets up to batch {begun}, done up to {done}. {RESTORE}")
     if written is not None and not done <= written <= begun:
         raise StateError(f"{checkpoint} — must be as old as its tables; got batch {begun} here, batch {written} there. Bring back what belongs together.")
+    if written is not None and written >= 0 and missing:
+        raise StateError(f"{checkpoint} — must have all its tables; got none named {', '.join(missing)}. {RESTORE}")
     following = done + 1
     if following and not (checkpoint / "sequence" / f"{following}.json").exists():
         raise StateError(f"{checkpoint / 'sequence'} — must hold the numbers that batch {following} goes on from; got no {following}.json. {RESTORE}")

@@ -9,21 +9,39 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.errors import StateError
-from spark_pace.spark.durable import read_json
+from spark_pace.spark.durable import RESTORE, read_json
 
 _FRONTIERS = "spark_pace.frontiers"  # a local property: JSON of {batch id: frontier}
 _BATCH_ID = "streaming.sql.batchId"  # Spark's own
 
 
 def kept_frontiers(sequences: Path) -> dict[int, int]:
-    """The frontiers of the batches that may run next."""
-    return {int(path.stem): read_json(path)["frontier_us"] for path in sequences.glob("[0-9]*.json")}
+    """The frontiers of the batches that may run next.
+
+    Raises:
+        StateError: a file is damaged.
+    """
+    kept = {int(path.stem): read_sequence(path) for path in sequences.glob("[0-9]*.json")}
+    return {batch_id: begin["frontier_us"] for batch_id, begin in kept.items() if begin is not None}
+
+
+def read_sequence(path: Path) -> dict[str, Any] | None:
+    """What a batch begins with: the numbers of the next matches by rule (`out_seq`) and the frontier; None if there is no such file.
+
+    Raises:
+        StateError: the file is damaged.
+    """
+    stored: dict[str, Any] | None = read_json(path)
+    if stored is not None and not (isinstance(stored, dict) and isinstance(stored.get("out_seq"), dict) and isinstance(stored.get("frontier_us"), int)):
+        raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
+    return stored
 
 
 def tell_frontiers(spark: SparkSession, frontiers: Mapping[int, int]) -> None:

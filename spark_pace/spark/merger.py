@@ -27,8 +27,8 @@ from spark_pace.core.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
-from spark_pace.spark.durable import read_json, write_json
-from spark_pace.spark.frontier import tell_frontiers
+from spark_pace.spark.durable import write_json
+from spark_pace.spark.frontier import read_sequence, tell_frontiers
 from spark_pace.spark.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
@@ -132,6 +132,8 @@ class MergerHost:
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"])
         # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        if merged.failed.num_rows and self.tables.has_batch("quarantine", batch_id) and not self.tables.has_batch("matches", batch_id):
+            self.tables.append_missing("quarantine", quarantine, ("kind", "rule", "key", "selection_id", "source", "offset"))
         for name, table in (("late", late), ("quarantine", quarantine), ("matches", merged.matches)):
             if table.num_rows:
                 self.tables.append(name, table, batch_id)
@@ -144,7 +146,7 @@ class MergerHost:
 
         What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
         """
-        before: dict[str, Any] = read_json(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
+        before = read_sequence(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
         numbers: dict[str, int] = before["out_seq"]
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         return numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
@@ -152,7 +154,7 @@ class MergerHost:
     def _begin(self, batch_id: int) -> dict[str, Any]:
         """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""
         path = self.sequences / f"{batch_id}.json"
-        stored: dict[str, Any] | None = read_json(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
+        stored = read_sequence(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
         if stored is None:
             raise StateError(f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint.")
         return stored

@@ -17,7 +17,7 @@ from examples.kafka.broker import Broker
 from spark_pace.core import local
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
-from spark_pace.errors import SetupError, StateError
+from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.files import table_events
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -271,6 +271,14 @@ def test_an_unknown_option_of_the_client_is_named(broker: Broker, topic: str, tm
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, options={"kafka.security.protocol": "NONE"}))
     assert str(raised.value).startswith("source.options — must be options of Kafka's client; got: Invalid value NONE for configuration security.protocol")
+
+
+def test_an_option_that_sparks_source_refuses_is_one_line(broker: Broker, topic: str, tmp_path: Path) -> None:
+    with pytest.raises(SparkPaceError) as raised:
+        run_job(kafka_job(tmp_path, broker.servers, topic, options={"minPartitions": "0"}))
+    assert str(raised.value).startswith("the query — must run; got ")
+    assert "minPartitions" in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_checkpoint_keeps_its_kind_of_source_and_its_topics(broker: Broker, topic: str, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def versions(spec: JobSpec) -> dict[str, int]:
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "layout cut": (lambda c: cut(c / "layout.json"), r"layout\.json — must be as this program wrote it; got damaged text"),
     "numbers cut": (lambda c: cut(c / "sequence" / "3.json"), r"sequence/3\.json — must be as this program wrote it; got damaged text"),
+    "numbers spoilt": (lambda c: (c / "sequence" / "3.json").write_text("{}"), r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}"),
     "numbers missing": (lambda c: (c / "sequence" / "3.json").unlink(), r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json"),
     "manifest spoilt": (lambda c: (c / "manifest.jsonl").write_text("x\ny\nz\n"), r"manifest\.jsonl:1 — must be the name of a file, in quotes; got b'x'"),
     "manifest lost": (lambda c: (c / "manifest.jsonl").unlink(), r"manifest\.jsonl — must know the 3 files that were read; got 0"),
@@ -60,6 +61,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "commit cut": (lambda c: cut(c / "commits" / "2"), r"commits/2 — must be as Spark wrote it; got another content"),
     "older than its tables": (without_the_last_batch, r"must be as old as its tables; got batch 1 here, batch 2 there"),
     "without its tables": (without_tables, r"must be as old as its tables; got batch 2 here, batch -1 there"),
+    "without its matches": (lambda c: shutil.rmtree(c.parent / "out" / "matches"), r"checkpoint — must have all its tables; got none named matches"),
     "state cut": (spoil_state, r"state/0/\d/\d\.changelog — must be as Spark wrote it; got another content"),
     "state missing": (lambda c: shutil.rmtree(c / "state"), r"state — must be as Spark wrote it; got"),
 }

@@ -22,7 +22,7 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
 
 def test_a_stop_while_old_batches_are_removed_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     """Spark removes them in the order in which the file system lists them: 10 before 9."""
-    require_whole(checkpoint(tmp_path, [8, 9, *range(11, 22)], [9, *range(11, 21)], 21), 20)
+    require_whole(checkpoint(tmp_path, [8, 9, *range(11, 22)], [9, *range(11, 21)], 21), 20, [])
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
@@ -30,4 +30,4 @@ def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str) -> No
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
     (whole / log / "7").unlink()
     with pytest.raises(StateError, match=rf"{log} — must have a file for each batch; got none for batch 7\. Restore"):
-        require_whole(whole, 8)
+        require_whole(whole, 8, [])

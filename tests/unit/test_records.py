@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from spark_pace.core.rule import EventSchema, Field
 from spark_pace.io import lines, records
@@ -63,6 +64,17 @@ def test_each_value_is_one_event() -> None:
     assert result.bad["reason"].to_pylist()[:3] == ["the value — must be one event; got nothing"] * 3
     assert result.bad["raw"].to_pylist()[:3] == [b"", b"", b" \n"]
     assert result.read_rows == 8
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_a_value_that_is_too_long_is_cut_and_its_neighbours_are_read(format: str) -> None:
+    good = {"json": json_of(1), "csv": f"{T},1,a".encode()}[format]
+    long = b"x" * (lines.MOST_RECORD_BYTES + 1)
+    result = read([good, long, good], format)
+    assert places(result.events) == [("x/0", 10), ("x/0", 12)]
+    assert places(result.bad) == [("x/1", 11)]
+    assert result.bad["reason"].to_pylist() == [lines.too_long(len(long))]
+    assert result.bad["raw"].to_pylist() == [long[: lines.KEPT_BYTES]]
 
 
 def test_a_value_without_a_possible_time_is_bad() -> None:
