@@ -28,6 +28,7 @@ DEV = [
     "psutil>=6",
     "pytest>=8",
     "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
     "ruff>=0.6",
     "setuptools>=68",
     "types-psutil",

@@ -155,7 +155,7 @@ def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Cha
     cores = spark.sparkContext.defaultParallelism
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
     schemas = table_schemas(_plan(spec, change.after, cores))
-    require_whole(change.checkpoint, tables.last_batch("metrics"), tables.missing(schemas))
+    require_whole(change.checkpoint, tables.last_batch("metrics"), tables.missing(["matches"]))
     tables.prepare(schemas)
     for layout, unfinished in change.layouts():
         plan = _plan(spec, layout, cores)

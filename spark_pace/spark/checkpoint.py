@@ -20,7 +20,7 @@ def require_whole(checkpoint: Path, written: int | None, missing: Sequence[str])
     Args:
         checkpoint: its folder.
         written: the last batch in the tables, -1 if there is none; None if that is not known.
-        missing: tables that are not there.
+        missing: tables that should be there and are not.
 
     Raises:
         StateError: something is missing, or it is older or newer than the tables.
