@@ -70,7 +70,7 @@ def assert_complete(spec: JobSpec) -> None:
     assert metrics["events"].to_pylist() == [34] * 5 + [30]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(job_file: Path, number: signal.Signals, code: int) -> None:
     assert signalled_in_the_middle(job_file, number) == code
     spec = read_job(job_file)
