@@ -86,7 +86,7 @@ class SlotSplitter:
             "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
             "late": late_rows,
             "repeats": advance.repeats,
-            "pending": 0 if self._order.pending is None else self._order.pending.num_rows,
+            "pending": 0 if self._order.pending is None else int(numbers(self._order.pending, HOME).sum()),
             "carry": sum(_rows(state) for state in self._states),
             "open": open_,
             "frontier_us": batch.frontier_us,

@@ -63,6 +63,20 @@ def test_a_snapshot_of_a_new_splitter_is_one_of_no_events(tmp_path: Path) -> Non
     assert SlotSplitter(plan, 0, saved).snapshot() == saved
 
 
+@pytest.mark.parametrize("repeats_dropped", [(), ("type", "user")])
+def test_an_event_that_waits_in_several_slots_is_counted_once(tmp_path: Path, repeats_dropped: tuple[str, ...]) -> None:
+    rules = rules_of(tmp_path, "pair", "other", "third")
+    plan = build_plan(rules, order=OrderSpec(delay_us=60_000_000, deduplicate_on=repeats_dropped), slots=3)
+    states: list[bytes | None] = [None, None, None]
+    for start in (0, 5):
+        splitters = [SlotSplitter(plan, slot, state) for slot, state in enumerate(states)]
+        frames = dict(pack(plan, batch(range(start, start + 5), "a")))
+        assert len(frames) == 3
+        outputs = [splitter.step([frames[slot]], Progress(start + 4)) for slot, splitter in enumerate(splitters)]
+        assert sum(output.stats["pending"] for output in outputs) == start + 5
+        states = [splitter.snapshot() for splitter in splitters]
+
+
 def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     splitter = SlotSplitter(plan, 0)
