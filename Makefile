@@ -48,7 +48,7 @@ demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a
 	$(BIN)/python -m examples.flights.demo_kafka --speed $(or $(SPEED),800000)
 
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),1000000)
