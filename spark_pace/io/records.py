@@ -98,9 +98,8 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, [])
     parser = JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
-    lengths = pc.fill_null(pc.binary_length(values), 0)
-    if len(values) and pc.max(lengths).as_py() > MOST_RECORD_BYTES:
-        values = pc.if_else(pc.greater(lengths, MOST_RECORD_BYTES), pa.scalar(None, values.type), values)
+    if values.nbytes > MOST_RECORD_BYTES:
+        values = pc.if_else(pc.greater(pc.binary_length(values), MOST_RECORD_BYTES), pa.scalar(None, values.type), values)
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
