@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -18,15 +19,15 @@ from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import ConfigError, Problem, SparkPaceError
 from spark_pace.io.delta import DeltaTables
-from spark_pace.job_file import JobSpec
+from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.secrets import Secrets
 from spark_pace.sources import Source, local_path, source_of
 from spark_pace.spark.changes import Change, change_of, require_same
-from spark_pace.spark.checkpoint import require_whole
-from spark_pace.spark.failures import as_our_error
+from spark_pace.spark.checkpoint import remove_leftovers, require_whole
+from spark_pace.spark.failures import as_our_error, is_of_spark
 from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
-from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
+from spark_pace.spark.merger import TABLES, BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
 from spark_pace.spark.slots import Layout, new_layout, read_layout
@@ -133,7 +134,8 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
 def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]) -> signal.Signals | None:
     """Every query of the run, to its end; the signal that stopped it, if one did."""
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
-    source = source_of(spec, checkpoint, secrets)
+    sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
+    source = sources(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
     with checkpoint_lock(checkpoint):
         source.require_same()
@@ -147,18 +149,27 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             spec = _waiting_for(spec, source.check(spark))
             with _stop_on_signal() as stop:
-                _in_words(lambda: _run_queries(spec, spark, source, change, report, stop))
+                _in_words(lambda: _run_queries(spec, spark, sources, change, report, stop))
     return stop.signal
 
 
-def _run_queries(spec: JobSpec, spark: SparkSession, source: Source, change: Change, report: Callable[[BatchReport], None], stop: _Stop) -> None:
+def _run_queries(
+    spec: JobSpec,
+    spark: SparkSession,
+    sources: Callable[[JobSpec], Source],
+    change: Change,
+    report: Callable[[BatchReport], None],
+    stop: _Stop,
+) -> None:
     cores = spark.sparkContext.defaultParallelism
     tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
     schemas = table_schemas(_plan(spec, change.after, cores))
-    require_whole(change.checkpoint, tables.last_batch("metrics"), tables.missing(["matches"]))
+    require_whole(change.checkpoint, tables.written(TABLES), TABLES)
+    remove_leftovers(change.checkpoint)
     tables.prepare(schemas)
-    for layout, unfinished in change.layouts():
-        plan = _plan(spec, layout, cores)
+    for layout, unfinished in change.layouts(planned_settings(spec)):
+        job = as_planned(spec, layout.planned) if unfinished and layout.planned else spec
+        plan, source = _plan(job, layout, cores), sources(job)
         for end in (False,) if unfinished else source.ends:
             rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, cores)
             merger = MergerHost(plan, tables, change.checkpoint / "sequence", report)
@@ -242,19 +253,23 @@ def _in_words(run: Callable[[], None]) -> None:
 
 
 def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
+    """Wait for the end of the query, or end it when a signal says so; what fails before that, or meanwhile, is raised."""
     try:
         while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
             pass
+        if failure := query.exception():
+            raise failure
     except Exception as error:
         if is_gone(error):
             raise
-        if not stop.event.is_set():
-            raise as_our_error(error, merger.failure) from error
+        raise as_our_error(error, merger.failure) from error
     finally:
         try:
             query.stop()
         finally:
             merger.close()
+    if merger.failure is not None and not is_of_spark(merger.failure):
+        raise as_our_error(merger.failure)  # what the stop itself lets fail are calls to Spark
 
 
 @contextmanager

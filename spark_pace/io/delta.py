@@ -11,6 +11,7 @@ from deltalake.schema import PrimitiveType
 
 from spark_pace.core.rule import Rule
 from spark_pace.errors import StateError
+from spark_pace.io.delta_check import OWNER, require_own_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +100,10 @@ class DeltaTables:
             self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(self.path(table), schema)
 
     def _prepare(self, path: str, schema: pa.Schema) -> None:
-        there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
+        properties = PROPERTIES | {OWNER: self._app_id}
+        there = DeltaTable.create(path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False)
+        if there.metadata().configuration.get(OWNER) != self._app_id:  # made by another release, or without a row yet
+            there.alter.set_table_properties({OWNER: self._app_id}, raise_if_not_exists=False)
         wanted = Schema.from_arrow(schema)
         missing = _missing(path, _types(there.schema()), _types(wanted))
         if missing:
@@ -129,9 +133,13 @@ class DeltaTables:
         done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
         return -1 if done is None else done
 
-    def missing(self, tables: Iterable[str]) -> list[str]:
-        """Those that are not there; none where that is not known."""
-        return [table for table in tables if self._local and not DeltaTable.is_deltatable(self.path(table))]
+    def written(self, tables: Iterable[str]) -> dict[str, int] | None:
+        """For each table that is there, the last batch that was appended to it, -1 if none; None where that is not known.
+
+        Raises:
+            StateError: a table is damaged, or is not this checkpoint's.
+        """
+        return require_own_tables(self._root, tables, self._app_id) if self._local else None
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """Whether a batch was appended to a table; no where that is not known."""

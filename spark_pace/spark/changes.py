@@ -1,7 +1,8 @@
-"""What becomes of a checkpoint when a job starts with other rules than before.
+"""What becomes of a checkpoint when a job starts with other rules or settings than before.
 
-Rules may change between two batches only. A batch that was planned but not finished is done again first, by those of
-its rules that stay. Every step leaves the checkpoint whole: stopped in between, the next start goes on from there.
+They may change between two batches only. A batch that was planned but not finished is done again first, by those of its
+rules that stay, with the settings of its plan. Every step leaves the checkpoint whole: stopped in between, the next start
+goes on from there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from spark_pace.core.parts import rule_parts
 from spark_pace.core.plan import dealt_out
@@ -26,20 +28,25 @@ class Change:
         checkpoint: the folder of the checkpoint.
         before: the layout without the rules that go, or that start anew.
         rules: of the job.
-        unfinished: rules change, but a batch has been planned and is not finished.
+        planned: a batch has been planned and is not finished.
+        same_rules: no rule comes, goes or starts anew.
     """
 
     checkpoint: Path
     before: Layout
     rules: tuple[Rule, ...]
-    unfinished: bool
+    planned: bool
+    same_rules: bool
 
-    def layouts(self) -> Iterator[tuple[Layout, bool]]:
-        """The layouts to run by one after another: (layout, only the unfinished batch). Each is kept before it is given."""
-        if self.unfinished:
+    def layouts(self, settings: dict[str, Any]) -> Iterator[tuple[Layout, bool]]:
+        """The layouts to run by one after another: (layout, only the unfinished batch). Each is kept before it is given.
+
+        `settings` are those of the job (`spark_pace.job_file.planned`): later batches are planned with them.
+        """
+        if self.planned and not (self.same_rules and self.before.planned in (None, settings)):
             write_layout(self.checkpoint, self.before)
             yield self.before, True
-        layout = self.after
+        layout = replace(self.after, planned=settings)
         write_layout(self.checkpoint, layout)
         yield layout, False
 
@@ -71,7 +78,7 @@ def change_of(checkpoint: Path, layout: Layout, rules: Sequence[Rule], reset: Co
     if changed:
         raise StateError(_refusal(changed))
     same = set(begun) == set(kept) == set(parts)
-    return Change(checkpoint, replace(layout, rules=kept), tuple(rules), planned and not same)
+    return Change(checkpoint, replace(layout, rules=kept), tuple(rules), planned, same)
 
 
 def require_same(where: str, stored: Mapping[str, object], given: Mapping[str, object]) -> None:

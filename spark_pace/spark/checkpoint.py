@@ -6,36 +6,70 @@ Batch N writes, in this order: Spark's `offsets/N`, its state, `sequence/N+1.jso
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
-from spark_pace.spark.durable import RESTORE
+from spark_pace.spark.durable import RESTORE, digest
+from spark_pace.spark.frontier import read_sequence
 
 
-def require_whole(checkpoint: Path, written: int | None, missing: Sequence[str]) -> None:
+def require_whole(checkpoint: Path, written: Mapping[str, int] | None, tables: Collection[str]) -> None:
     """Refuse a checkpoint from which a batch would be done with another input than the first time, or never.
 
     Args:
         checkpoint: its folder.
-        written: the last batch in the tables, -1 if there is none; None if that is not known.
-        missing: tables that should be there and are not.
+        written: the last batch in each table that is there, -1 if it has none; None if that is not known.
+        tables: the names of all tables.
 
     Raises:
-        StateError: something is missing, or it is older or newer than the tables.
+        StateError: something is missing or damaged, or it is older or newer than the tables.
     """
     begun = last_batch(checkpoint / "offsets")
     done = last_batch(checkpoint / "commits")
     if begun - done not in (0, 1):
         raise StateError(f"{checkpoint} — must know the offsets of each batch that was done; got offsets up to batch {begun}, done up to {done}. {RESTORE}")
-    if written is not None and not done <= written <= begun:
-        raise StateError(f"{checkpoint} — must be as old as its tables; got batch {begun} here, batch {written} there. Bring back what belongs together.")
-    if written is not None and written >= 0 and missing:
-        raise StateError(f"{checkpoint} — must have all its tables; got none named {', '.join(missing)}. {RESTORE}")
+    if written is not None:
+        _require_tables(checkpoint, written, tables, begun, done)
     following = done + 1
-    if following and not (checkpoint / "sequence" / f"{following}.json").exists():
+    if not following:
+        return
+    begin = read_sequence(checkpoint / "sequence" / f"{following}.json")
+    if begin is None:
         raise StateError(f"{checkpoint / 'sequence'} — must hold the numbers that batch {following} goes on from; got no {following}.json. {RESTORE}")
+    if begin.get("offsets") not in (None, offsets_digest(checkpoint, done)):
+        raise StateError(f"{checkpoint / 'offsets' / str(done)} — must be as Spark wrote it; got another content. {RESTORE}")
+    if written is None:
+        return
+    for name, batch in begin.get("tables", {}).items():
+        if written[name] != batch and not begun == written[name] > done:
+            raise StateError(
+                f"{checkpoint} — must be as old as its tables; got batch {batch} as the last of {name} here, batch {written[name]} there. "
+                "Bring back what belongs together."
+            )
+
+
+def _require_tables(checkpoint: Path, written: Mapping[str, int], tables: Collection[str], begun: int, done: int) -> None:
+    there = written.get("metrics", -1)
+    if not done <= there <= begun:
+        raise StateError(f"{checkpoint} — must be as old as its tables; got batch {begun} here, batch {there} there. Bring back what belongs together.")
+    missing = [name for name in tables if name not in written]
+    if missing and (done >= 0 or there >= 0):
+        raise StateError(f"{checkpoint} — must have all its tables; got none named {', '.join(missing)}. {RESTORE}")
+
+
+def remove_leftovers(checkpoint: Path) -> None:
+    """Remove what a first start left that ended while it wrote the first offsets: Spark would not begin beside it."""
+    offsets = checkpoint / "offsets"
+    if last_batch(offsets) < 0:
+        for leftover in offsets.glob(".*"):
+            leftover.unlink()
+
+
+def offsets_digest(checkpoint: Path, batch_id: int) -> str:
+    """Tells whether what Spark wrote of a batch's input has changed."""
+    return digest((checkpoint / "offsets" / str(batch_id)).read_bytes())
 
 
 def last_batch(log: Path) -> int:

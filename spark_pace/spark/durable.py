@@ -1,23 +1,29 @@
-"""Small JSON files that are either there whole or not at all, whenever the process or the machine stops."""
+"""Small JSON files that are either there whole or not at all, whenever the process or the machine stops.
+
+Each holds an object with a checksum of the rest, for a changed digit leaves a number that nobody would doubt.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
 
 RESTORE = "Restore the whole checkpoint together with its tables, or start a new one with a sink of its own."
+_CHECKSUM = "checksum"
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write by temporary file, sync and rename; the folder is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(value, file)
+        json.dump({**value, _CHECKSUM: _checksum(value)}, file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
@@ -28,8 +34,8 @@ def write_json(path: Path, value: Any) -> None:
         os.close(folder)
 
 
-def read_json(path: Path) -> Any:
-    """The value, or None if there is no such file.
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The value, or None if there is no such file. Files from before there were checksums are read without.
 
     Raises:
         StateError: the file is damaged.
@@ -37,6 +43,26 @@ def read_json(path: Path) -> Any:
     if not path.exists():
         return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise StateError(f"{path} — must be as this program wrote it; got damaged text ({error}). {RESTORE}") from error
+        raise damaged(path, f"damaged text ({error})") from error
+    if not isinstance(stored, dict):
+        raise damaged(path, f"damaged text ({str(stored)[:100]})")
+    kept = stored.pop(_CHECKSUM, None)
+    if kept is not None and kept != _checksum(stored):
+        raise damaged(path, "another content than its checksum is of")
+    return stored
+
+
+def damaged(path: Path, got: str) -> StateError:
+    """The error for a file of the checkpoint that this program did not leave like this."""
+    return StateError(f"{path} — must be as this program wrote it; got {got}. {RESTORE}")
+
+
+def digest(content: bytes, before: str = "0") -> str:
+    """A checksum of bytes, and of all that stood before them, as eight hexadecimal digits."""
+    return f"{zlib.crc32(content, int(before, 16)):08x}"
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    return digest(json.dumps(value, sort_keys=True).encode())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_pace import errors
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError
 from spark_pace.spark.durable import RESTORE
@@ -13,7 +16,7 @@ _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
-_STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY")
+_STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)  # the Kafka connector's words
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
@@ -36,6 +39,11 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
     return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped.")
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Whether a call to Spark has failed, and not a step of this program."""
+    return isinstance(error, (Py4JError, PySparkException))
 
 
 def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:

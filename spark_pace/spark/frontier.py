@@ -20,6 +20,7 @@ from spark_pace.spark.durable import RESTORE, read_json
 
 _FRONTIERS = "spark_pace.frontiers"  # a local property: JSON of {batch id: frontier}
 _BATCH_ID = "streaming.sql.batchId"  # Spark's own
+_NUMBERS = {"out_seq", "frontier_us"}
 
 
 def kept_frontiers(sequences: Path) -> dict[int, int]:
@@ -33,13 +34,20 @@ def kept_frontiers(sequences: Path) -> dict[int, int]:
 
 
 def read_sequence(path: Path) -> dict[str, Any] | None:
-    """What a batch begins with: the numbers of the next matches by rule (`out_seq`) and the frontier; None if there is no such file.
+    """What a batch begins with; None if there is no such file.
+
+    `out_seq` has the number of the next match of each rule, `frontier_us` the frontier. `tables` names for each table the
+    last batch that was appended to it, and `offsets` is the digest of what Spark wrote of the input of the batch before;
+    checkpoints of version 2 have neither.
 
     Raises:
         StateError: the file is damaged.
     """
-    stored: dict[str, Any] | None = read_json(path)
-    if stored is not None and not (isinstance(stored, dict) and isinstance(stored.get("out_seq"), dict) and isinstance(stored.get("frontier_us"), int)):
+    stored = read_json(path)
+    if stored is None:
+        return None
+    whole = set(stored) in (_NUMBERS, _NUMBERS | {"tables", "offsets"})
+    if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
         raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
     return stored
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,10 +27,12 @@ from spark_pace.core.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.spark.checkpoint import offsets_digest
 from spark_pace.spark.durable import write_json
 from spark_pace.spark.frontier import read_sequence, tell_frontiers
 from spark_pace.spark.rows import BAD, LATE, RESULT, STATS
 
+TABLES = ("matches", "late", "quarantine", "metrics")  # each batch appends to the last of them
 _KEPT_SEQUENCES = 20
 _READ = ("records", "events", "late", "bad_records", "heartbeats")
 
@@ -87,7 +89,7 @@ class BatchReport:
 
 def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
     """The columns of a job's tables."""
-    return {"matches": matches_schema(plan), "late": LATE_SCHEMA, "quarantine": QUARANTINE_SCHEMA, "metrics": METRICS_SCHEMA}
+    return dict(zip(TABLES, (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA), strict=True))
 
 
 @dataclass
@@ -125,21 +127,41 @@ class MergerHost:
         merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
         numbers = self._numbers_written(batch_id, begin["out_seq"]) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
-        write_json(self.sequences / f"{batch_id + 1}.json", {"out_seq": numbers, "frontier_us": frontier_us})
+        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
+        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        tables = {"late": _joined(_bodies(rows, LATE), LATE_SCHEMA), "quarantine": quarantine, "matches": merged.matches}
+        following = {
+            "out_seq": numbers,
+            "frontier_us": frontier_us,
+            "tables": self._last_appended(batch_id, begin.get("tables", {}), [name for name, table in tables.items() if table.num_rows]),
+            "offsets": offsets_digest(self.sequences.parent, batch_id),
+        }
+        write_json(self.sequences / f"{batch_id + 1}.json", following)
         tell_frontiers(session, {batch_id + 1: frontier_us})
         (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
-        late = _joined(_bodies(rows, LATE), LATE_SCHEMA)
-        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"])
-        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
         if merged.failed.num_rows and self.tables.has_batch("quarantine", batch_id) and not self.tables.has_batch("matches", batch_id):
             self.tables.append_missing("quarantine", quarantine, ("kind", "rule", "key", "selection_id", "source", "offset"))
-        for name, table in (("late", late), ("quarantine", quarantine), ("matches", merged.matches)):
+        for name, table in tables.items():
             if table.num_rows:
                 self.tables.append(name, table, batch_id)
         self.tables.append("metrics", _metrics(report), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _last_appended(self, batch_id: int, before: Mapping[str, int], grown: Collection[str]) -> dict[str, int]:
+        """For each table the last batch that is appended to it, once this one is written.
+
+        An earlier try of the batch may have appended to a table for which it has no rows now.
+        """
+        last = {"metrics": batch_id}
+        for name in TABLES[:-1]:
+            if name in grown or self.tables.has_batch(name, batch_id):
+                last[name] = batch_id
+            else:
+                done = before.get(name, self.tables.last_batch(name))
+                last[name] = -1 if done is None else done
+        return last
 
     def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
         """The next numbers by the matches that an earlier try of this batch has written; None if it has not.

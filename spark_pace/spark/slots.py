@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan import Place
 from spark_pace.errors import StateError
-from spark_pace.spark.durable import RESTORE, read_json, write_json
+from spark_pace.spark.durable import damaged, read_json, write_json
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
+READ_VERSIONS = (2, LAYOUT_VERSION)  # version 2 has no `planned`, and no checksums in any file
 LAYOUT_FILE = "layout.json"
 
 
@@ -35,6 +37,8 @@ class Layout:
         app_id: names the Delta transactions of this checkpoint; a new checkpoint needs a new one, or Delta skips its writes.
         events: what the state rests on of the job's settings for events, by their names.
         rules: by their names.
+        planned: the settings that batches are planned with (see `spark_pace.job_file.planned`); None where a checkpoint
+            of version 2 does not say.
     """
 
     slots: int
@@ -43,6 +47,7 @@ class Layout:
     app_id: str
     events: dict[str, str]
     rules: dict[str, LaidRule] = field(default_factory=dict)
+    planned: dict[str, Any] | None = None
 
     @property
     def places(self) -> dict[str, Place]:
@@ -76,22 +81,33 @@ def read_layout(checkpoint: Path) -> Layout | None:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
     path = checkpoint / LAYOUT_FILE
+    stored = read_json(path)
+    if stored is None and any((checkpoint / "offsets").glob("[0-9]*")):
+        raise StateError(f"{path} — must be there where batches are; got no file. Restore the whole checkpoint.")
+    if stored is None:
+        return None
+    version = stored.pop("version", None)
+    if version not in READ_VERSIONS:
+        raise StateError(
+            f"{path} — must have format version {' or '.join(map(str, READ_VERSIONS))}; got {version}. "
+            "Go on with the release that made it, or start a new checkpoint with a sink of its own."
+        )
     try:
-        stored = read_json(path)
-        if stored is None and any((checkpoint / "offsets").glob("[0-9]*")):
-            raise StateError(f"{path} — must be there where batches are; got no file. Restore the whole checkpoint.")
-        if stored is None:
-            return None
-        version = stored.pop("version", None)
-        if version != LAYOUT_VERSION:
-            raise StateError(
-                f"{path} — must have format version {LAYOUT_VERSION}; got {version}. "
-                "Go on with the release that made it, or start a new checkpoint with a sink of its own."
-            )
-        rules = {name: LaidRule(rule["parts"], Place(tuple(rule["place"]["slots"]), rule["place"]["since"])) for name, rule in stored["rules"].items()}
-        return Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})
+        return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StateError(f"{path} — must be as this program wrote it; got damaged text ({error}). {RESTORE}") from error
+        raise damaged(path, f"damaged text ({error})") from error
+
+
+def _layout(stored: dict[str, Any]) -> Layout:
+    rules = {name: LaidRule(rule["parts"], Place(tuple(rule["place"]["slots"]), rule["place"]["since"])) for name, rule in stored["rules"].items()}
+    layout = Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})
+    if len(layout.keys) != layout.slots:
+        raise ValueError(f"{len(layout.keys)} keys of {layout.slots} slots")
+    for name, rule in rules.items():
+        slots = rule.place.slots
+        if len(slots) not in (1, layout.buckets) or not set(slots) <= set(range(layout.slots)):
+            raise ValueError(f"slots {slots} of rule {name}")
+    return layout
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:

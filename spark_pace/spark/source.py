@@ -1,16 +1,21 @@
 """A streaming source of file paths: in name order, with a marker for the end of a bounded input.
 
 Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and cannot
-say that the input has ended. This one writes what it has seen into a *manifest* (one JSON line per file, append-only,
+say that the input has ended. This one writes what it has seen into a *manifest* (a line of JSON per file, append-only,
 synced to disk before an offset may refer to it); an offset is a number of manifest lines, so a batch that runs
 again has the same files. A file is read once: write it under a name that starts with a dot, then rename it.
+
+A line is ``["name", "checksum"]``: the checksum is of this name and all before it. Checkpoints of format version 2 have
+lines of the name alone, which the checksums of later lines then cover.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +25,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from spark_pace.errors import StateError
-from spark_pace.spark.durable import RESTORE
+from spark_pace.spark.durable import RESTORE, digest
 
 SOURCE_NAME = "spark_pace_files"
 FINISH = ""  # no file has this name
+_SETTLED_NS = 2_000_000_000  # a folder that changed less than this before it was listed may have changed since, unseen
+_LISTED_ANYWAY_S = 60  # some mounted stores do not keep the time at which a folder changed
 
 
 class Manifest:
@@ -32,16 +39,21 @@ class Manifest:
     def __init__(self, path: Path) -> None:
         """Open the manifest at `path`; a line that a crash cut short is dropped (no offset can refer to it)."""
         self._path = path
-        text = path.read_bytes() if path.exists() else b""
-        whole = text[: text.rfind(b"\n") + 1]
-        if whole != text:
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
             os.truncate(path, len(whole))
-        self.entries = [_name(path, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+        self.entries: list[str] = []
+        self._checksum = "0"
+        for number, line in enumerate(whole.splitlines(), 1):
+            name, self._checksum = _entry(path, number, line, self._checksum)
+            self.entries.append(name)
         self._known = set(self.entries)
+        self._listing = Listing()
 
     def scan(self, root: Path) -> None:
         """Add the files below `root` that are not in it yet, in name order."""
-        self._append(sorted(name for name in _file_names(root) if name not in self._known))
+        self._append(sorted(set(self._listing.changed(root)) - self._known))
 
     def finish(self) -> None:
         """Mark the end of the input, unless the last entry does."""
@@ -57,22 +69,88 @@ class Manifest:
     def _append(self, names: list[str]) -> None:
         if not names:
             return
+        checksum, lines = self._checksum, []
+        for name in names:
+            checksum = digest(_bytes(name), checksum)
+            lines.append(json.dumps([name, checksum]) + "\n")
         with open(self._path, "ab") as file:
-            file.write("".join(json.dumps(name) + "\n" for name in names).encode())
+            file.write("".join(lines).encode())
             file.flush()
             os.fsync(file.fileno())
         self.entries += names
         self._known.update(names)
+        self._checksum = checksum
 
 
-def _name(path: Path, number: int, line: bytes) -> str:
+def _entry(path: Path, number: int, line: bytes, before: str) -> tuple[str, str]:
+    """The name in a line, and the checksum of all names up to it."""
     try:
-        name = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
-        name = None
+        entry = None
+    name, kept = entry if isinstance(entry, list) and len(entry) == 2 else (entry, None)
     if not isinstance(name, str):
-        raise StateError(f"{path}:{number} — must be the name of a file, in quotes; got {line[:40]!r}. {RESTORE}")
-    return name
+        got = repr(line[:40])
+        raise StateError(f"{path}:{number} — must be the name of a file, in quotes, with a checksum; got {got}. {RESTORE}")
+    checksum = digest(_bytes(name), before)
+    if kept not in (None, checksum):
+        raise StateError(f"{path}:{number} — must have the checksum of the names up to it; got other names. {RESTORE}")
+    return name, checksum
+
+
+def _bytes(name: str) -> bytes:
+    return f"{name}\n".encode("utf-8", "surrogatepass")
+
+
+class Listing:
+    """The names of files below a folder, without those of folders in which nothing can have changed."""
+
+    def __init__(self) -> None:
+        """Nothing is listed yet."""
+        self._listed: dict[str, tuple[int, list[str]]] = {}  # folder: when it had changed, the folders in it
+        self._all_listed_s = -float("inf")
+
+    def changed(self, root: Path) -> Iterator[str]:
+        """All names relative to `root` at first, then those in folders that have changed; every minute all again."""
+        if time.monotonic() - self._all_listed_s >= _LISTED_ANYWAY_S:
+            self._listed.clear()
+            self._all_listed_s = time.monotonic()
+        if root.is_file():
+            yield root.name
+            return
+        folders = [""]
+        while folders:
+            below = folders.pop()
+            changed_ns, inside = self._listed.get(below, (-1, []))
+            now_ns = time.time_ns()
+            if (latest_ns := _changed_ns(root / below)) != changed_ns:
+                inside, names = _listed(root, below)
+                yield from names
+                settled = latest_ns < now_ns - _SETTLED_NS
+                self._listed[below] = (latest_ns if settled else -1, inside)
+            folders += inside
+
+
+def _changed_ns(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0  # it is gone, or not for us to read: it has no files
+
+
+def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
+    """Folders and files in a folder, relative to `root`; those that start with a dot or underscore are hidden."""
+    folders: list[str] = []
+    names: list[str] = []
+    with suppress(OSError), os.scandir(root / below) as entries:
+        for entry in entries:
+            if entry.name[0] in "._":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(f"{below}{entry.name}/")
+            elif not entry.is_dir():  # a link to a folder is not followed
+                names.append(below + entry.name)
+    return folders, names
 
 
 def require_readable(path: Path, root: Path, read: int = 0) -> None:
@@ -90,21 +168,11 @@ def require_readable(path: Path, root: Path, read: int = 0) -> None:
     known = len(manifest.entries)
     if known < read:
         raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
-    new = sorted(set(_file_names(root)) - set(manifest.entries))
-    if FINISH in manifest.entries and new:
+    if FINISH in manifest.entries and (new := sorted(set(Listing().changed(root)) - set(manifest.entries))):
         raise StateError(
             f"{root} — must not go on after its end, which an earlier run with finish: true has marked; got {len(new)} new files, first {new[0]}. "
             "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
         )
-
-
-def _file_names(root: Path) -> Iterator[str]:
-    """The files below `root` (or `root` itself) relative to it; names that start with a dot or underscore are hidden."""
-    if root.is_file():
-        yield root.name
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name[0] not in "._"]
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in files if name[0] not in "._")
 
 
 class FilesSource(DataSource):

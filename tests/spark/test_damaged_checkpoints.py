@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
-from spark_pace.job_file import JobSpec
+from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import in_core, job, matches, random_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -42,6 +42,24 @@ def spoil_state(checkpoint: Path) -> None:
         cut(path)
 
 
+def lose(pattern: str) -> Callable[[Path], None]:
+    """Remove the last of some files of the tables."""
+    return lambda checkpoint: max((checkpoint.parent / "out").glob(pattern), key=lambda path: (path.stat().st_mtime_ns, path.name)).unlink()
+
+
+def change(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """Change a digit of a file, which no checksum of the file system guards."""
+
+    def changed(checkpoint: Path) -> None:
+        path = checkpoint / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+    return changed
+
+
 def versions(spec: JobSpec) -> dict[str, int]:
     """Of the tables: each append makes a new one, and an empty table has version 0."""
     paths = [f"{spec.sink_path}/{name}" for name in ("matches", "late", "quarantine", "metrics")]
@@ -53,7 +71,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "numbers cut": (lambda c: cut(c / "sequence" / "3.json"), r"sequence/3\.json — must be as this program wrote it; got damaged text"),
     "numbers spoilt": (lambda c: (c / "sequence" / "3.json").write_text("{}"), r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}"),
     "numbers missing": (lambda c: (c / "sequence" / "3.json").unlink(), r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json"),
-    "manifest spoilt": (lambda c: (c / "manifest.jsonl").write_text("x\ny\nz\n"), r"manifest\.jsonl:1 — must be the name of a file, in quotes; got b'x'"),
+    "manifest spoilt": (lambda c: (c / "manifest.jsonl").write_text("x\ny\n"), r"manifest\.jsonl:1 — must be the name of a file, in quotes, with a checksum"),
     "manifest lost": (lambda c: (c / "manifest.jsonl").unlink(), r"manifest\.jsonl — must know the 3 files that were read; got 0"),
     "last offsets missing": (lambda c: (c / "offsets" / "2").unlink(), r"must know the offsets of each batch .* got offsets up to batch 1, done up to 2"),
     "other offsets missing": (lambda c: (c / "offsets" / "1").unlink(), r"offsets — must have a file for each batch; got none for batch 1"),
@@ -62,20 +80,37 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "older than its tables": (without_the_last_batch, r"must be as old as its tables; got batch 1 here, batch 2 there"),
     "without its tables": (without_tables, r"must be as old as its tables; got batch 2 here, batch -1 there"),
     "without its matches": (lambda c: shutil.rmtree(c.parent / "out" / "matches"), r"checkpoint — must have all its tables; got none named matches"),
+    "without its late events": (lambda c: shutil.rmtree(c.parent / "out" / "late"), r"must have all its tables; got none named late"),
+    "a table's last entry lost": (lose("matches/_delta_log/*.json"), r"got batch 2 as the last of matches here, batch 1 there"),
+    "a table's file lost": (lose("matches/*.parquet"), r"out/matches — must have all its files as they were written; got none or another part-"),
+    "checkpoint gone": (shutil.rmtree, r"out/matches — must be written by this checkpoint alone; got rows that another one has written"),
+    "numbers changed": (change("sequence/3.json", '"out_seq": {"keyed": ', '"out_seq": {"keyed": 1'), r"sequence/3\.json — .* got another content than its"),
+    "manifest changed": (change("manifest.jsonl", "001.json", "007.json"), r"manifest\.jsonl:2 — must have the checksum of the names up to it"),
+    "layout changed": (change("layout.json", '"buckets": 2', '"buckets": 3'), r"layout\.json — must be as this program wrote it; got another content"),
+    "source changed": (change("source.json", "files", "filez"), r"source\.json — must be as this program wrote it; got another content"),
+    "offsets changed": (change("offsets/2", '"entries": 3', '"entries": 2'), r"offsets/2 — must be as Spark wrote it; got another content"),
     "state cut": (spoil_state, r"state/0/\d/\d\.changelog — must be as Spark wrote it; got another content"),
     "state missing": (lambda c: shutil.rmtree(c / "state"), r"state — must be as Spark wrote it; got"),
 }
 
 
-@pytest.fixture
-def half_done(tmp_path: Path) -> JobSpec:
-    """A job with three batches done and one to do."""
-    spec = job(tmp_path, finish=False)
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a job with three batches done and one to do."""
+    folder = tmp_path_factory.mktemp("job")
+    spec = job(folder, finish=False)
     events = random_events(30)
-    write_files(tmp_path, events[:150], 3)
+    write_files(folder, events[:150], 3)
     run_job(spec)
-    write_files(tmp_path, events[150:], 1, first=3)
-    return spec
+    write_files(folder, events[150:], 1, first=3)
+    return folder
+
+
+@pytest.fixture
+def half_done(first_run: Path, tmp_path: Path) -> JobSpec:
+    """The job in a copy of that folder."""
+    shutil.copytree(first_run, tmp_path, dirs_exist_ok=True)
+    return read_job(tmp_path / "job.yaml")
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -92,3 +127,14 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(half_done: JobSpec, name: s
 def test_a_checkpoint_that_is_whole_goes_on(half_done: JobSpec) -> None:
     run_job(replace(half_done, finish=True))
     assert matches(half_done) == in_core(half_done).matches.to_pylist() != []
+
+
+def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(tmp_path: Path) -> None:
+    """As a kill or a full disk leaves it: Spark's temporary file, and no offset."""
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(30), 2)
+    offsets = Path(spec.checkpoint_path) / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp").write_text('v1\n{"batchWater')
+    run_job(spec)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []

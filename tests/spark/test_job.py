@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import EventError, OperatorError, SetupError, StateError
-from spark_pace.io.delta import create_views
+from spark_pace.io.delta import DeltaTables, create_views
 from spark_pace.job import Progress, run_job
 from spark_pace.spark.lock import checkpoint_lock
 from tests.spark.jobs import failing, in_core, job, matches, random_events, table, write_files
@@ -154,6 +156,22 @@ def test_a_bad_record_stops_the_job_if_told_to(tmp_path: Path) -> None:
     message = "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. Correct the record, or set on_bad_record to quarantine."
     with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
         run_job(spec)
+
+
+def test_what_fails_beside_a_signal_to_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(15), 4)
+
+    def signalled(self: DeltaTables, name: str, rows: object, batch_id: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "metrics")
+
+    monkeypatch.setattr(DeltaTables, "append", signalled)
+    with pytest.raises(SetupError, match=r"^the disk — must have room for the tables"):
+        run_job(spec)
+    monkeypatch.undo()
+    run_job(spec)
+    assert matches(spec) == in_core(spec).matches.to_pylist()
 
 
 def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.slots import READ_VERSIONS
 from tests.checkpoints import FILES, FIXTURES, write_input
 from tests.spark.jobs import in_core, matches, table
 
@@ -29,9 +30,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".lock")}
 
 
+@pytest.mark.parametrize("version", READ_VERSIONS)
 @pytest.mark.usefixtures("spark")
-def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
-    spec = replace(read_job(unpacked(2, tmp_path)), finish=True)
+def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path, version: int) -> None:
+    spec = replace(read_job(unpacked(version, tmp_path)), finish=True)
     early = matches(spec)
     write_input(tmp_path, FILES // 2, FILES)
     assert run_job(spec).batches == FILES - FILES // 2
@@ -47,7 +49,7 @@ def test_a_checkpoint_of_the_first_format_is_refused_in_one_line_and_left_as_it_
     command = [sys.executable, "-c", "from spark_pace.cli import main; main()", "run", str(job)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert answer.stderr == (
-        f"{tmp_path}/checkpoint/layout.json — must have format version 2; got 1. "
+        f"{tmp_path}/checkpoint/layout.json — must have format version 2 or 3; got 1. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"
     )
     assert (answer.returncode, answer.stdout) == (1, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,19 +123,21 @@ class Checkpoint:
 
     path: Path
     ran: list[tuple[list[str], bool]] = field(default_factory=list)
+    planned: list[dict[str, Any] | None] = field(default_factory=list)
 
     def batch(self, number: int, *, finished: bool = True) -> None:
         for folder in ("offsets", "commits") if finished else ("offsets",):
             (self.path / folder).mkdir(exist_ok=True)
             (self.path / folder / str(number)).touch()
 
-    def start(self, rules: list[Rule], *reset: str, stops_after: int = 2) -> None:
-        """Go over to these rules; an unfinished batch is finished on the way, or the process dies before or after that."""
+    def start(self, rules: list[Rule], *reset: str, stops_after: int = 2, delay_us: int = 0) -> None:
+        """Go over to these rules and settings; an unfinished batch is finished on the way, or the process dies before or after that."""
         change = change_of(self.path, read_layout(self.path) or EMPTY, rules, reset)
-        for steps, (layout, unfinished) in enumerate(change.layouts()):
+        for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
             if steps == stops_after:
                 return
             self.ran.append((sorted(layout.rules), unfinished))
+            self.planned.append(layout.planned)
             assert read_layout(self.path) == layout
             if unfinished:
                 self.batch(next_batch(self.path))
@@ -194,7 +197,7 @@ def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path,
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
     change = change_of(checkpoint.path, read_layout(checkpoint.path) or EMPTY, [two, three], ())
-    next(change.layouts())
+    next(change.layouts({}))
     checkpoint.batch(0)
     checkpoint.start([two, three])
     assert checkpoint.ran[1:] == [(["three", "two"], False)]
@@ -208,6 +211,25 @@ def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: C
     checkpoint.start(rules[::-1])
     assert checkpoint.ran[1:] == [(["one", "two"], False)]
     assert checkpoint.since() == {"one": 0, "two": 0}
+
+
+def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    rules = [pair(tmp_path, "one")]
+    checkpoint.start(rules, delay_us=8)
+    checkpoint.batch(0, finished=False)
+    checkpoint.start(rules, delay_us=20, stops_after=0)
+    checkpoint.start(rules, delay_us=30)
+    assert checkpoint.ran[1:] == [(["one"], True), (["one"], False)]
+    assert checkpoint.planned[1:] == [{"delay_us": 8}, {"delay_us": 30}]
+
+
+def test_between_two_batches_settings_change_at_once(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    rules = [pair(tmp_path, "one")]
+    checkpoint.start(rules, delay_us=8)
+    checkpoint.batch(0)
+    checkpoint.start(rules, delay_us=20)
+    assert checkpoint.ran[1:] == [(["one"], False)]
+    assert checkpoint.planned[1:] == [{"delay_us": 20}]
 
 
 def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint: Checkpoint) -> None:
@@ -225,7 +247,19 @@ def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Checkpoint)
         checkpoint.start([replace(pair(tmp_path), filter=None)])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 2}', '{"version": 2, "rules": {"a": {}}}'])
+def laid_out(keys: list[int], slots: list[int]) -> str:
+    place = {"slots": slots, "since": 0}
+    rules = {"a": {"parts": {}, "place": place}}
+    return json.dumps({"version": 3, "slots": 2, "buckets": 2, "keys": keys, "app_id": "a", "events": {}, "rules": rules})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", '{"version": 2}', '{"version": 2, "rules": {"a": {}}}', '{"version": 2, "rules": []}'),
+        *(laid_out(keys, slots) for keys, slots in (([0], [0]), ([0, 1], [2]), ([0, 1], [0, 1, 0]), ([0, 1], []))),
+    ],
+)
 def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "layout.json").write_text(text)
     with pytest.raises(StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"):
@@ -235,8 +269,17 @@ def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     write_layout(tmp_path, EMPTY)
     stored = json.loads((tmp_path / "layout.json").read_text())
-    (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 3}))
-    with pytest.raises(StateError, match=r"must have format version 2; got 3\. Go on with the release that made it"):
+    del stored["checksum"]
+    (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 4}))
+    with pytest.raises(StateError, match=r"must have format version 2 or 3; got 4\. Go on with the release that made it"):
+        read_layout(tmp_path)
+
+
+def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
+    write_layout(tmp_path, replace(EMPTY, planned={"delay_us": 8_000_000}))
+    path = tmp_path / "layout.json"
+    path.write_text(path.read_text().replace("8000000", "9000000"))
+    with pytest.raises(StateError, match=r"layout\.json — must be as this program wrote it; got another content than its checksum is of\. Restore"):
         read_layout(tmp_path)
 
 

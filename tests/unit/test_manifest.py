@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Manifest, require_readable
+from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Listing, Manifest, require_readable
 
 
 @pytest.fixture
@@ -38,7 +39,48 @@ def test_a_line_that_a_crash_cut_short_is_dropped(root: Path) -> None:
     path.write_text('"a"\n"b')
     manifest = Manifest(path)
     manifest.scan(root)
-    assert path.read_text() == '"a"\n"b"\n"sub/c"\n'
+    assert Manifest(path).entries == ["a", "b", "sub/c"]
+    assert path.read_text().startswith('"a"\n["b", ')
+
+
+@pytest.mark.parametrize("line", range(5))
+def test_a_manifest_with_one_other_digit_is_refused(root: Path, line: int) -> None:
+    for number in range(3):
+        (root / f"2024-{number}").write_text("")
+    reader(root).prepareForTriggerAvailableNow()
+    path = root.parent / "manifest"
+    lines = path.read_text().splitlines()
+    for place, letter in enumerate(lines[line]):
+        other = "1" if letter == "0" else "0"
+        path.write_text("\n".join([*lines[:line], lines[line][:place] + other + lines[line][place + 1 :], *lines[line + 1 :], ""]))
+        with pytest.raises(StateError, match=r"manifest:\d — must (have the checksum of the names up to it|be the name of a file, in quotes)"):
+            Manifest(path)
+    for kept in (lines[:1] + lines[2:], lines[1:], [lines[1], lines[0], *lines[2:]]):
+        path.write_text("\n".join([*kept, ""]))
+        with pytest.raises(StateError, match=r"must have the checksum of the names up to it; got other names\. Restore"):
+            Manifest(path)
+
+
+def test_lines_without_a_checksum_are_covered_by_the_next_one_that_has_one(root: Path) -> None:
+    path = root.parent / "manifest"
+    path.write_text('"a"\n"b"\n')
+    Manifest(path).scan(root)
+    assert Manifest(path).entries == ["a", "b", "sub/c"]
+    path.write_text(path.read_text().replace('"b"', '"c"'))
+    with pytest.raises(StateError, match=r"manifest:3 — must have the checksum of the names up to it"):
+        Manifest(path)
+
+
+def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:
+    listing = Listing()
+    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
+    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]  # it changed just now: perhaps once more, unseen
+    for folder in (root, root / "sub"):
+        os.utime(folder, ns=(0, 10**18))
+    listing = Listing()
+    assert [sorted(listing.changed(root)) for _ in range(2)] == [["a", "b", "sub/c"], []]
+    (root / "sub" / "d").write_text("")
+    assert sorted(listing.changed(root)) == ["sub/c", "sub/d"]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, [4]), (3, [4]), (2, [2, 4]), (1, [1, 2, 4])])

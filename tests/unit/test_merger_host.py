@@ -45,6 +45,9 @@ def plan(tmp_path: Path) -> Plan:
 def host(plan: Plan, tmp_path: Path) -> MergerHost:
     tables = DeltaTables(cast(Any, None), str(tmp_path / "out"), "app")
     tables.prepare(table_schemas(plan))
+    (tmp_path / "offsets").mkdir()
+    for number in range(2):
+        (tmp_path / "offsets" / str(number)).write_text("v1")
     return MergerHost(plan, tables, tmp_path / "sequence", lambda report: None)
 
 

@@ -1,0 +1,148 @@
+"""Jobs that go on with other settings: a batch that was not finished is done again as it was planned, the next ones as the job says now."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.core import local
+from spark_pace.core.plan import Plan, build_plan
+from spark_pace.core.splitter import SlotSplitter
+from spark_pace.errors import SparkPaceError
+from spark_pace.io.files import read_events
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec, read_job
+from tests.spark.jobs import JOB, RULES, Event, matches, table
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+PAIRS = RULES[: RULES.index("  - name: sums")]
+SOURCES = "ordering: sources, source_column: k, deduplicate_on: [k, kind, x]"
+# what is there when batch 3 is planned, and with what the job goes on: settings for events, schema and format
+CASES = {
+    "shorter delay": (("delay: 30 s", "x BIGINT", "json"), ("delay: 4 s", "x BIGINT", "json")),
+    "all of sources": (
+        (f"delay: 8 s, {SOURCES}, idle_after: 60 s, heartbeat: kind = 'c' and x > 1", "x BIGINT", "json"),
+        (f"delay: 20 s, {SOURCES}, idle_after: 30 s, heartbeat: kind = 'b' and x < 1, expected_sources: [u, v, w]", "x BIGINT", "json"),
+    ),
+    "records": (("delay: 5 s", "x BIGINT, y BIGINT", "json"), ("delay: 5 s", "x BIGINT, y STRING", "csv")),
+}
+FILES = 6
+
+
+def write_job(folder: Path, events: str, attributes: str, form: str) -> JobSpec:
+    (folder / "rules.yaml").write_text(PAIRS.replace("x BIGINT", attributes))
+    text = JOB.format(events=events, finish="false", slots=2, buckets=2)
+    (folder / "job.yaml").write_text(text.replace("format: json", f"format: {form}"))
+    return read_job(folder / "job.yaml")
+
+
+def uneven_events() -> list[Event]:
+    """Up to 40 seconds out of order, from three sources of which one falls silent; some records are none where y is a number."""
+    chance = random.Random(5)
+    seconds = sorted(range(240), key=lambda second: second + chance.random() * 40)
+    return [
+        {
+            "t": f"2024-01-01T00:{second // 60:02d}:{second % 60:02d}",
+            "k": chance.choice("uvw" if second < 90 or second > 150 else "uv"),
+            "kind": chance.choice("abc"),
+            "x": chance.randrange(9),
+            "y": "many" if chance.random() < 0.2 else second,
+        }
+        for second in seconds
+    ]
+
+
+def feed(folder: Path, numbers: Sequence[int], form: str) -> None:
+    """Some of the six files."""
+    (folder / "in").mkdir(exist_ok=True)
+    events = uneven_events()
+    for number in numbers:
+        part = events[40 * number : 40 * (number + 1)]
+        lines = [json.dumps(event) for event in part]
+        if form == "csv":
+            lines = [",".join(part[0]), *(",".join(map(str, event.values())) for event in part)]
+        (folder / "in" / f"{number:03d}.txt").write_text("\n".join(lines))
+
+
+def plan_of(spec: JobSpec) -> Plan:
+    return build_plan(spec.rules, order=spec.events.order, source_column=spec.events.source_column, heartbeat=spec.events.heartbeat)
+
+
+def in_core(folder: Path, before: JobSpec, after: JobSpec) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Matches and late events where four files are read with the old settings and two with the new ones."""
+    run = local.LocalRun(plan_of(before))
+    steps = []
+    for number in range(FILES):
+        spec = before if number < 4 else after
+        if number == 4:
+            states = [splitter.snapshot() for splitter in run.splitters]
+            numbers, run = run.next_out_seq, local.LocalRun(plan_of(after))
+            run.splitters = [SlotSplitter(run.plan, slot, state) for slot, state in enumerate(states)]
+            run.next_out_seq = numbers
+        name = f"{number:03d}.txt"
+        steps.append(run.step(read_events(str(folder / "in" / name), spec.files.format, spec.events.schema, name).events))
+    steps.append(run.step(None, finish=True))
+    found, late = (pa.concat_tables([getattr(step, name) for step in steps]) for name in ("matches", "late"))
+    return found.sort_by([("rule", "ascending"), ("out_seq", "ascending")]).to_pylist(), by_place(late)
+
+
+def by_place(late: pa.Table) -> list[dict[str, object]]:
+    return late.sort_by([("source", "ascending"), ("offset", "ascending")]).to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A job whose batch 3 was written but not committed; `early` has its tables from before."""
+    folder = tmp_path_factory.mktemp("job")
+    spec = write_job(folder, *CASES[request.param][0])
+    feed(folder, range(3), spec.files.format)
+    run_job(spec)
+    shutil.copytree(folder / "out", folder / "early")
+    feed(folder, [3], spec.files.format)
+    run_job(spec)
+    for left in ("3", ".3.crc"):
+        (folder / "checkpoint" / "commits" / left).unlink()
+    return request.param, folder
+
+
+@pytest.mark.parametrize(("written", "restarted"), [(True, True), (False, False)])
+def test_an_unfinished_batch_is_done_again_as_it_was_planned(unfinished: tuple[str, Path], tmp_path: Path, written: bool, restarted: bool) -> None:
+    case, kept = unfinished
+    folder = tmp_path / "job"
+    shutil.copytree(kept, folder)
+    if not written:
+        shutil.rmtree(folder / "out")
+        (folder / "early").rename(folder / "out")
+        (folder / "checkpoint" / "sequence" / "4.json").unlink()
+    before = write_job(folder, *CASES[case][0])
+    after = write_job(folder, *CASES[case][1])
+    if restarted:
+        run_job(after)
+    feed(folder, [4, 5], after.files.format)
+    (folder / "job.yaml").write_text((folder / "job.yaml").read_text().replace("finish: false", "finish: true"))
+    run_job(read_job(folder / "job.yaml"))
+    expected, late = in_core(folder, before, after)
+    assert matches(after) == expected
+    assert by_place(table(after, "late")) == late
+    assert table(after, "metrics").sort_by("batch_id")["records"].to_pylist() == [40] * FILES
+    assert len(expected) > 50
+
+
+def test_what_is_read_may_not_fail_the_batch_that_was_planned_before(unfinished: tuple[str, Path], tmp_path: Path) -> None:
+    """Whether a bad record stops the job is no part of the plan: so a job that stops at one can be told to go on."""
+    case, kept = unfinished
+    shutil.copytree(kept, tmp_path / "job")
+    events, attributes, form = CASES[case][0]
+    strict = write_job(tmp_path / "job", f"{events}, on_bad_record: fail", attributes, form)
+    if case == "records":
+        with pytest.raises(SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"):
+            run_job(strict)
+        strict = write_job(tmp_path / "job", events, attributes, form)
+    assert run_job(strict).batches == 1

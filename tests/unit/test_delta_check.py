@@ -1,0 +1,98 @@
+"""Tables that have lost something, or that another checkpoint writes: refused before a query starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from spark_pace.errors import StateError
+from spark_pace.io.delta import PROPERTIES, DeltaTables
+
+SCHEMA = pa.schema([("n", pa.int64())])
+NAMES = ("matches", "late")
+
+
+def tables(folder: Path, app_id: str = "ours") -> DeltaTables:
+    return DeltaTables(cast(Any, None), str(folder), app_id)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three batches of matches, of late events one."""
+    ours = tables(tmp_path)
+    ours.prepare(dict.fromkeys(NAMES, SCHEMA))
+    for batch in range(3):
+        ours.append("matches", pa.table({"n": [batch]}, SCHEMA), batch)
+    ours.append("late", pa.table({"n": [7]}, SCHEMA), 1)
+    return tmp_path
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+
+def test_the_last_batch_of_each_table_that_is_there_is_known(folder: Path) -> None:
+    assert tables(folder).written([*NAMES, "metrics"]) == {"matches": 2, "late": 1}
+    newest(folder / "matches", "_delta_log/*.json").unlink()
+    assert tables(folder).written(NAMES) == {"matches": 1, "late": 1}
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a file gone": (
+        lambda f: newest(f / "late", "*.parquet").unlink(),
+        r"late — must have all its files as they were written; got none or another part-\S+\. Restore",
+    ),
+    "a file cut short": (
+        lambda f: newest(f / "matches", "*.parquet").write_bytes(b"PAR1"),
+        r"matches — must have all its files as they were written; got none or another part-\S+\. Restore",
+    ),
+    "a log entry gone": (
+        lambda f: sorted((f / "matches").glob("_delta_log/*.json"))[2].unlink(),
+        r"matches — must be a Delta table that can be read; got: .*gap.*\. Restore it together with the checkpoint",
+    ),
+    "a log entry spoilt": (
+        lambda f: newest(f / "matches", "_delta_log/*.json").write_text("{"),
+        r"matches — must be a Delta table that can be read; got: .*\. Restore it together with the checkpoint",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_table_that_has_lost_something_is_refused(folder: Path, name: str) -> None:
+    damage, message = DAMAGES[name]
+    damage(folder)
+    with pytest.raises(StateError, match=message) as caught:
+        tables(folder).written(NAMES)
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_of_another_checkpoint_are_refused(folder: Path) -> None:
+    with pytest.raises(StateError, match=r"matches — must be written by this checkpoint alone; got rows that another one has written\. Go on with that"):
+        tables(folder, "others").written(NAMES)
+
+
+def test_tables_without_rows_are_taken_over_and_their_first_owner_is_refused_then(tmp_path: Path) -> None:
+    first, second = tables(tmp_path, "first"), tables(tmp_path, "second")
+    first.prepare({"matches": SCHEMA})
+    assert second.written(["matches"]) == {"matches": -1}
+    second.prepare({"matches": SCHEMA})
+    first.append("matches", pa.table({"n": [1]}, SCHEMA), 0)  # both write at the same time
+    second.append("matches", pa.table({"n": [1]}, SCHEMA), 0)
+    with pytest.raises(StateError, match="must be written by this checkpoint alone"):
+        first.written(["matches"])
+
+
+def test_tables_of_a_release_that_named_no_owner_are_taken_over(tmp_path: Path) -> None:
+    """Those that the checkpoint has written, and no others."""
+    DeltaTable.create(tmp_path / "matches", SCHEMA, configuration=PROPERTIES)
+    tables(tmp_path).append("matches", pa.table({"n": [1]}, SCHEMA), 0)
+    with pytest.raises(StateError, match="must be written by this checkpoint alone"):
+        tables(tmp_path, "others").written(["matches"])
+    assert tables(tmp_path).written(["matches"]) == {"matches": 0}
+    tables(tmp_path).prepare({"matches": SCHEMA})
+    assert tables(tmp_path).written(["matches"]) == {"matches": 0}

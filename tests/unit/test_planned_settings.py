@@ -1,0 +1,80 @@
+"""The settings of a batch's plan: all that a result rests on, and exactly as they were."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from spark_pace.core.expr.stored import from_stored, to_stored
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.rule import EventSchema
+from spark_pace.job_file import Events, FilesSource, JobSpec, KafkaSource, as_planned, planned_settings, read_job
+from tests.expression_cases import compiled, texts
+
+RULES = """
+rules:
+  - {name: pairs, pattern: {sequence: [{a: x > 0}, {b: x > 1}]}, within: 1 min}
+"""
+EVENTS = (
+    'schema: "t TIMESTAMP, k STRING, x BIGINT", event_time: t, delay: 8 s, ordering: sources, source_column: k, idle_after: 1 min, '
+    "expected_sources: [north], heartbeat: k = 'beat' and x > 1.5, tie_break: [x]"
+)
+OTHER_EVENTS = (
+    'schema: "t TIMESTAMP, k STRING, x BIGINT, y DOUBLE", event_time: t, delay: 20 s, ordering: sources, source_column: k, '
+    "expected_sources: [south], tie_break: [k]"
+)
+KAFKA = "kind: kafka, servers: here:9092, topics: [events], format: json"
+JOB = """
+name: job
+source: {SOURCE}
+events: {EVENTS}
+rules: [rules.yaml]
+sink: {kind: delta, path: out}
+checkpoint: checkpoint
+"""
+SOURCES = {
+    "files": ("kind: files, format: json, path: in", "kind: files, format: csv, path: in"),
+    "kafka": (f"{KAFKA}, columns: {{k: key}}", f"{KAFKA}, columns: {{k: headers.k}}"),
+}
+
+
+def read(folder: Path, source: str, events: str) -> JobSpec:
+    (folder / "rules.yaml").write_text(RULES)
+    (folder / "job.yaml").write_text(JOB.replace("SOURCE", source).replace("EVENTS", events))
+    return read_job(folder / "job.yaml")
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_job_with_the_settings_of_a_plan_is_the_job_that_planned(tmp_path: Path, kind: str) -> None:
+    planned = read(tmp_path, SOURCES[kind][0], EVENTS)
+    now = read(tmp_path, SOURCES[kind][1], OTHER_EVENTS)
+    kept = json.loads(json.dumps(planned_settings(planned)))
+    assert as_planned(now, kept) == planned
+    assert planned_settings(planned) == kept != planned_settings(now)
+
+
+def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None:
+    """A new setting must be put into one of these: a batch's result rests on it, or it does not."""
+    of_the_plan = {"fields", "tie_break", "delay_us", "idle_after_us", "expected_sources", "heartbeat", "format", "columns"}
+    fixed_by_the_checkpoint = {"event_time", "time_unit", "by_source", "deduplicate_on", "source_column", "slots", "buckets", "topics"}
+    of_rules_and_places = {"rules", "sink_path", "checkpoint_path", "path", "servers"}
+    of_the_offsets = {"max_files_per_trigger", "max_offsets_per_trigger", "starting_offsets", "trigger_us", "finish"}
+    of_the_work = {"name", "lanes", "spark", "options", "operators", "on_bad_record", "on_operator_error", "operator_timeout_us"}
+    parts = {"source", "events", "schema", "order"}
+    said = {field.name for kind in (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource) for field in fields(kind)}
+    assert said == of_the_plan | fixed_by_the_checkpoint | of_rules_and_places | of_the_offsets | of_the_work | parts
+
+
+@pytest.mark.parametrize("text", texts())
+def test_an_expression_is_kept_exactly(text: str) -> None:
+    expr = compiled(text)
+    assert from_stored(json.loads(json.dumps(to_stored(expr)))) == expr
+
+
+def test_a_change_that_no_result_rests_on_is_no_other_plan(tmp_path: Path) -> None:
+    spec = read(tmp_path, SOURCES["files"][0], EVENTS)
+    others = replace(spec, name="other", lanes=7, finish=True, events=replace(spec.events, on_bad_record="fail", operator_timeout_us=1))
+    assert planned_settings(others) == planned_settings(spec)
