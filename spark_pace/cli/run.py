@@ -56,7 +56,7 @@ class Board:
             self.matches[rule] += count
         state = Table.grid(padding=(0, 3))
         state.add_row(Text(one_line(self.name), style="bold"), f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
-        state.add_row("", f"watermark {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
+        state.add_row("", f"frontier {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
         state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
         if progress.slowest_source is not None:
             slowest = escape(one_line(progress.slowest_source))
@@ -71,7 +71,7 @@ def line(progress: Progress) -> str:
     """A batch in one line, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in progress.matches.items()) or "none"
     return (
-        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; watermark {frontier(progress)}, lag {lag(progress)}; {waiting(progress)}"
+        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; frontier {frontier(progress)}, lag {lag(progress)}; {waiting(progress)}"
         f"late {progress.late:,}; carry {progress.carry:,}; matches: {found}"
     )
 
@@ -105,7 +105,7 @@ def frontier(progress: Progress) -> str:
 
 
 def lag(progress: Progress) -> str:
-    """How far the watermark is behind the newest event, in event time."""
+    """How far the frontier is behind the newest event, in event time."""
     if progress.frontier_us is None or progress.max_time_us is None:
         return "none"
     return str(timedelta(seconds=max(0, progress.max_time_us - progress.frontier_us) // 1_000_000))

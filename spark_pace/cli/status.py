@@ -54,7 +54,7 @@ def standing(metrics: pa.Table) -> list[str]:
         f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {last['written_at']:%Y-%m-%d %H:%M:%S} UTC",
         f"{sums['records']:,} records in {sums['seconds']:.1f} s: {sums['events']:,} events, {sums['late']:,} late, {sums['bad_records']:,} bad, "
         f"{sums['heartbeats']:,} heartbeats, {sums['repeats']:,} repeats; {sums['quarantined']:,} quarantined",
-        f"watermark: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, {last['open']:,} selections open",
+        f"frontier: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, {last['open']:,} selections open",
     ]
     if last["slowest_source"] is not None:
         lines.append(f"slowest source: {one_line(last['slowest_source'])}; {last['idle_sources']:,} idle")

@@ -34,13 +34,13 @@ def progress(**changes: object) -> Progress:
 
 def test_a_batch_is_one_line_in_a_log():
     assert line(progress()) == (
-        "batch 7: 3,000 events, 1,500/s; watermark 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; matches: knock_on 4"
+        "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; matches: knock_on 4"
     )
 
 
-def test_the_line_says_where_there_is_no_watermark():
-    assert "watermark none yet, lag none" in line(progress(frontier_us=None))
-    assert "watermark end" in line(progress(finished=True))
+def test_the_line_says_where_there_is_no_frontier():
+    assert "frontier none yet, lag none" in line(progress(frontier_us=None))
+    assert "frontier end" in line(progress(finished=True))
     assert line(progress(matches={})).endswith("matches: none")
 
 
@@ -65,7 +65,7 @@ def test_the_live_table_sums_up_batches():
     console = Console(width=140, file=text_file)
     console.print(board.after(progress(batch_id=8)))
     shown = " ".join(text_file.getvalue().split())
-    for text in ("flights batch 8 6,000 events 1,500 events/s", "watermark 2013-01-02 00:00:00", "lag 1:30:00", "carry 58 events", "knock_on │ 8 │ 4"):
+    for text in ("flights batch 8 6,000 events 1,500 events/s", "frontier 2013-01-02 00:00:00", "lag 1:30:00", "carry 58 events", "knock_on │ 8 │ 4"):
         assert text in shown
 
 
@@ -102,7 +102,7 @@ def test_status_reads_the_tables(tmp_path: Path):
     assert answer.stdout.splitlines()[:4] == [
         "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
-        "watermark: 2013-01-02 00:00:00+00:00; 3 events wait, carry 5 events, 0 selections open",
+        "frontier: 2013-01-02 00:00:00+00:00; 3 events wait, carry 5 events, 0 selections open",
         r"slowest source: north\x1b/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
