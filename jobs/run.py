@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from spark_pace.cli.run import closing_line, line
 from spark_pace.errors import ConfigError, RuleError, SparkPaceError, shown
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-
-
-def show(progress: Progress) -> None:
-    """One line per batch."""
-    found = ", ".join(f"{rule} {count}" for rule, count in progress.matches.items()) or "none"
-    print(f"batch {progress.batch_id}: {progress.events} events, {progress.late} late, matches: {found}", flush=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -23,11 +18,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--reset-rule", action="append", default=[], metavar="NAME", help="drop what the checkpoint keeps for this rule: it begins anew")
     given = parser.parse_args(arguments)
     try:
-        summary = run_job(read_job(given.job), on_progress=show, reset_rules=given.reset_rule)
+        summary = run_job(read_job(given.job), on_progress=lambda progress: print(line(progress), flush=True), reset_rules=given.reset_rule)
     except (SparkPaceError, OSError) as error:
         print(shown(error), file=sys.stderr)
         return 2 if isinstance(error, (RuleError, ConfigError)) else 1
-    print(f"{summary.events} events, {summary.late} late, {summary.quarantined} quarantined, {sum(summary.matches.values())} matches", flush=True)
+    print(closing_line(summary), flush=True)
     return 128 + summary.stopped_by if summary.stopped_by else 0
 
 

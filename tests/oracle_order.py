@@ -52,7 +52,9 @@ def read(
         reading.frontiers.append(frontier)
         reading.idle.append(set(standing) - set(awake))
         holding = [source for source, time in awake.items() if frontier is not None and time - spec.delay_us <= frontier]
-        reading.slowest.append(sorted(holding, key=lambda source: (awake[source], source)))
+        silent = set(standing) - set(map(source_of, heard))
+        slowest = sorted(holding, key=lambda source: (awake[source], source))
+        reading.slowest.append([source + " (never heard of)" * (source in silent) for source in slowest])
     for event in in_stream_order(rule, on_time):
         repeated = any(same(event, kept, spec) and event.time - kept.time <= spec.delay_us for kept in reading.kept)
         (reading.repeats if spec.deduplicate_on and repeated else reading.kept).append(event)

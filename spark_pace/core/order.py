@@ -96,16 +96,18 @@ def _sorted(events: pa.Table, names: tuple[str, ...]) -> Ints:
 class Standing:
     """The greatest event time of each source: of those that hold the frontier, and of those left out as idle.
 
-    A source that is expected and was not heard of yet stands at the least event time seen.
+    A source that is expected and was never heard of stands at the least event time seen.
     """
 
     waited_for: dict[str, int]
     idle: dict[str, int]
+    unheard: frozenset[str] = frozenset()
 
     def holding(self, reached_us: int, most: int) -> list[str]:
-        """The names of sources that have come no further than `reached_us`, the slowest first."""
+        """The names of sources that have come no further than `reached_us`, the slowest first; it is said of those that were never heard of."""
         behind = [source for source, at in self.waited_for.items() if at <= reached_us]
-        return sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
+        slowest = sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
+        return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,8 @@ class Order:
         times = dict.fromkeys(spec.expected_sources, self.first_us) | self.sources
         fastest_us = max(times.values(), default=0)
         idle = {source: at for source, at in times.items() if spec.idle_after_us is not None and fastest_us - at > spec.idle_after_us}
-        return Standing({source: at for source, at in times.items() if source not in idle}, idle)
+        unheard = frozenset(spec.expected_sources) - self.sources.keys()
+        return Standing({source: at for source, at in times.items() if source not in idle}, idle, unheard)
 
     def _release(self, events: pa.Table, ties: tuple[str, ...]) -> pa.Table | None:
         ready = numbers(events, TIME) < self.frontier_us

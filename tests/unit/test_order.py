@@ -141,6 +141,16 @@ def test_the_sources_that_hold_the_stream_are_named_slowest_first() -> None:
     assert order.standing(spec).holding(order.frontier_us + spec.delay_us, 2) == ["e", "b"]
 
 
+def test_of_an_expected_source_that_never_came_that_is_said() -> None:
+    spec = by_source(expected_sources=("a", "b"))
+    order = Order()
+    order.advance([], at(a=100), spec, TIES)
+    order.advance([], at(a=200), spec, TIES)
+    assert order.standing(spec).holding(order.frontier_us + spec.delay_us, 5) == ["b (never heard of)"]
+    order.advance([], at(b=150), spec, TIES)
+    assert order.standing(spec).holding(order.frontier_us + spec.delay_us, 5) == ["b"]
+
+
 @pytest.mark.parametrize(
     ("codes", "when", "delay", "kept"),
     [
