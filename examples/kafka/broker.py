@@ -252,7 +252,7 @@ def _last_line(text: str) -> str:
 
 
 def main() -> int:
-    """``start [--port N]`` or ``stop``; starting what runs already is no error."""
+    """``start [--port N]`` or ``stop``; starting what runs already on that port is no error."""
     parser = argparse.ArgumentParser(description="A Kafka broker on this machine.")
     parser.add_argument("command", choices=("start", "stop"))
     parser.add_argument("--port", type=int, default=9092)
@@ -266,7 +266,12 @@ def main() -> int:
         else:
             if not running:
                 broker.start()
-            print(f"Kafka answers at {_address(broker)} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop")
+            elif (other := _address(broker)) != broker.servers:
+                raise SetupError(
+                    f"port {arguments.port} — must be that of the broker that runs; got one at {other} (process {running}). "
+                    "Use that one, or stop it first: make kafka-stop"
+                )
+            print(f"Kafka answers at {broker.servers} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop")
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
