@@ -23,7 +23,15 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
-"""  # Spark's own default warns of every start
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""  # Spark's own default warns of every start; the gateway's level would become that of all, and Spark would say so
+# Java warns of a module that Spark asks for at every start (MLlib would use it): an option that changes nothing takes its place.
+# Spark's scripts read this as bash; `set +a` keeps the function out of the environment of what they start.
+_ENVIRONMENT = """
+set +a
+exec() { builtin exec "${@/#--add-modules=jdk.incubator.vector/-Xshare:auto}"; }
+"""
 _SILENT = (  # a job's failure is told in our words, not by traces
     "kafka.clients.NetworkClient",
     "kafka.common.security",
@@ -47,6 +55,7 @@ def without_archive() -> None:
     configuration = Path(home, "conf")
     configuration.mkdir()
     (configuration / "log4j2.properties").write_text(_LOGGING + _silenced(), encoding="ascii")
+    (configuration / "spark-env.sh").write_text(_ENVIRONMENT, encoding="ascii")
     os.environ[_VARIABLE] = home
 
 
