@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from spark_pace.core.rule import EventSchema
 from spark_pace.job_file import KafkaSource, read_job
@@ -65,7 +65,11 @@ def timetable(folder: Path, schema: EventSchema) -> Timetable:
 
 
 def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
-    """Send each event when its time comes; says every few seconds how far it is."""
+    """Send each event when its time comes; says every few seconds how far it is.
+
+    A producer that was stopped goes on where the topic ends.
+    """
+    what = _missing(what, servers, topic)
     began, told = time.monotonic(), 0.0
     pause = threading.Event()
     # nothing twice and nothing overtaken, whatever is sent again; small batches would keep the processor busy
@@ -84,6 +88,15 @@ def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
                 print(f"producer: {at:%Y-%m-%d %H:%M}, {sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s", flush=True)
             if not behind:
                 pause.wait(_STEP_SECONDS)
+
+
+def _missing(what: Timetable, servers: str, topic: str) -> Timetable:
+    """What the topic does not hold yet."""
+    with KafkaConsumer(bootstrap_servers=servers) as consumer:
+        ends = consumer.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)])
+    held = np.array([ends[TopicPartition(topic, number)] for number in range(PARTITIONS)])
+    rows = np.flatnonzero(what.offsets >= held[what.partitions])
+    return Timetable([what.values[row] for row in rows.tolist()], what.times_us[rows], what.partitions[rows], what.offsets[rows])
 
 
 def main() -> int:
