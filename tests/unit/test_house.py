@@ -77,8 +77,8 @@ def test_every_direct_dependency_is_pinned_and_has_its_reason():
 def test_docker_compose_uses_the_pinned_versions():
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     services = compose["services"]
-    assert set(services) == {"kafka", "spark-master", "spark-worker", "job"}
-    for name in ("spark-master", "spark-worker", "job"):
+    assert set(services) == {"kafka", "spark-master", "spark-worker", "data", "producer", "job"}
+    for name in sorted(set(services) - {"kafka"}):
         image = re.search(r"FROM apache/spark:([\d.]+)-scala([\d.]+)-java(\d+)", services[name]["build"]["dockerfile_inline"])
         assert image is not None
         assert image[1] == pins()["pyspark"]
@@ -90,6 +90,12 @@ def test_docker_compose_runs_files_that_exist():
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     named = re.findall(r"\b(?:jobs|conf)/[\w/.-]+", compose["services"]["job"]["command"])
     assert len(named) == 3
+    image = compose["x-spark"]["build"]["dockerfile_inline"]
+    copied = re.findall(r"^COPY (\S+)", image, re.MULTILINE)
+    assert copied == ["requirements.txt", "spark_pace"]
+    modules = re.findall(r"python3 -m ([\w.]+)", image + "".join(service.get("command", "") for service in compose["services"].values()))
+    assert sorted(modules) == ["examples.flights.prepare", "examples.flights.producer", "spark_pace.spark.jars"]
+    named += [*copied, *(f"{module.replace('.', '/')}.py" for module in modules)]
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 

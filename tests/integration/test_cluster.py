@@ -1,0 +1,83 @@
+"""Spark's own cluster manager with two workers: the command that the documents name, and what `docker compose up` runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from spark_pace.job_file import read_job
+from tests.integration.containers import ROOT, SERVICES, Containers
+from tests.spark.jobs import RULES, in_core, make_job, matches, random_events, write_files
+
+pytestmark = pytest.mark.integration
+
+OPERATOR = """
+def total(span):
+    values = span.events["x"].to_pylist()
+    yield {"total": sum(values), "events_in_span": len(values)}
+"""
+LONG_S = 500
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+    """A master and two workers of one core each."""
+    containers = Containers(tmp_path_factory.mktemp("cluster"))
+    containers.up("spark-master", "spark-worker", "spark-worker")
+    yield containers
+    containers.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until that holds, `LONG_S` at the most."""
+    pause = threading.Event()
+    for _ in range(LONG_S):
+        if holds():
+            return
+        pause.wait(1)
+
+
+def documented_command() -> str:
+    found = re.findall(r"^spark-submit .*?(?<!\\)$", (ROOT / "docs" / "operations.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    return str(found[0])
+
+
+def test_the_documented_command_runs_a_job_on_all_workers(cluster: Containers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = make_job(tmp_path, rules=RULES.replace("tests.spark.jobs", "my_operators"))
+    job.write_text(job.read_text().replace("tests.spark.jobs", "my_operators"))
+    (tmp_path / "my_operators.py").write_text(OPERATOR)
+    write_files(tmp_path, random_events(50), 2)
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed" / "spark_pace").symlink_to(ROOT / "spark_pace")  # as by `make setup`, and nothing else of the checkout
+    given = {"MASTER": "spark-master", "OPERATORS.py": f"{tmp_path}/my_operators.py", "JOB": str(job)}
+    command = shlex.split(re.sub("|".join(given), lambda name: given[name[0]], documented_command().replace("\\\n", " ")))
+    code = cluster.start("submitted", command, {"PYTHONPATH": str(tmp_path / "installed")}).wait(LONG_S)
+    assert code == 0, cluster.log("submitted")
+    assert re.search(r"^finished: 200 events in .*, 0 late, 0 quarantined;", cluster.log("submitted"), re.MULTILINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = read_job(job)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_docker_compose_up_brings_matches(cluster: Containers) -> None:
+    job = cluster.up(*(name for name in SERVICES if not name.startswith("spark-")))["job"]
+    out = cluster.folder / "out" / "flights_cluster"
+
+    def found() -> set[str]:
+        try:
+            return set(DeltaTable(str(out / "matches")).to_pyarrow_table(columns=["rule"])["rule"].to_pylist())
+        except TableNotFoundError:
+            return set()
+
+    rules = {"three_airports_late", "knock_on", "slow_hour"}
+    until(lambda: found() == rules or job.poll() is not None)
+    assert found() == rules, cluster.log("job")
+    assert set(DeltaTable(str(out / "metrics")).to_pyarrow_table(columns=["late"])["late"].to_pylist()) == {0}
