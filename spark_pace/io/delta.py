@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.schema import PrimitiveType
 
@@ -147,11 +148,17 @@ class DeltaTables:
         return done is not None and done >= batch_id
 
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
-        """Append the rows that the table does not have yet, by these columns: what a batch that runs again finds besides what it has written."""
-        there = {tuple(row.values()) for row in DeltaTable(self.path(table)).to_pyarrow_table(columns=list(key)).to_pylist()}
-        new = [tuple(row.values()) not in there for row in rows.select(key).to_pylist()]
-        if any(new):
-            write_deltalake(self.path(table), rows.filter(pa.array(new)), mode="append", schema_mode="merge")
+        """Append those of some rows (at least one) that the table does not have yet, by these columns.
+
+        They are what a batch that runs again finds besides what it has written.
+        """
+        same = [f'(there."{name}" IS NOT DISTINCT FROM new."{name}")' for name in key]
+        for name in key:  # only files that may hold these rows are read
+            if pa.types.is_integer(rows.schema.field(name).type) and not rows[name].null_count:
+                least, most = pc.min_max(rows[name]).values()
+                same.append(f'there."{name}" BETWEEN {least} AND {most}')
+        merge = DeltaTable(self.path(table)).merge(rows, " AND ".join(same), source_alias="new", target_alias="there")
+        merge.when_not_matched_insert_all().execute()
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, if that was not done before."""

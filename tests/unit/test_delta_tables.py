@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from spark_pace.errors import StateError
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 BATCHES = 130
@@ -88,3 +89,31 @@ def test_a_column_of_another_type_or_spelling_is_refused(tmp_path: Path, column:
     with pytest.raises(StateError, match=message):
         job.prepare({"matches": pa.schema([column])})
     assert DeltaTable(tmp_path / "matches").version() == 0
+
+
+def test_what_a_batch_finds_besides_what_it_wrote_is_added_once(tmp_path: Path) -> None:
+    """Of the table's files only those are read that may hold the rows: the first has gone."""
+    job = DeltaTables(cast(Any, None), str(tmp_path), "app")
+    job.prepare({"quarantine": pa.schema([*QUARANTINE_SCHEMA, ("of_later", pa.int64())])})
+    for batch in range(3):
+        job.append("quarantine", quarantined(10 * batch, 10 * batch + 5), batch)
+    path = tmp_path / "quarantine"
+    files = pa.table(DeltaTable(path).get_add_actions(flatten=True)).sort_by("min.offset")["path"].to_pylist()
+    (path / files[0]).unlink()
+    for again in (quarantined(20, 25), quarantined(20, 27), quarantined(20, 27)):
+        job.append_missing("quarantine", again, ("kind", "rule", "key", "selection_id", "source", "offset"))
+    assert job.last_batch("quarantine") == 2
+    left = [file for file in DeltaTable(path).file_uris() if Path(file).exists()]
+    found = [pq.read_table(file, partitioning=None).select(QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA) for file in left]
+    assert pa.concat_tables(found).sort_by("offset").to_pylist() == pa.concat_tables([quarantined(10, 15), quarantined(20, 27)]).to_pylist()
+
+
+def quarantined(first: int, end: int) -> pa.Table:
+    """A record or a selection at each offset; of a record rule, key and number are null."""
+    selection = {"kind": "selection", "rule": "it's", "key": None, "source": "t/1"}
+    record = {"kind": "record", "source": "t/0"}
+    rows = [
+        {**(selection | {"selection_id": offset} if offset % 3 else record), "reason": "r", "offset": offset, "raw": b"\xff%d" % offset}
+        for offset in range(first, end)
+    ]
+    return pa.Table.from_pylist(rows, QUARANTINE_SCHEMA)
