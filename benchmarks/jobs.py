@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.job import Summary, run_job
 from spark_pace.job_file import Events, FilesSource, JobSpec
 from spark_pace.replay import replay_files
@@ -52,7 +52,7 @@ def run_anew(spec: JobSpec) -> tuple[JobSpec, Summary]:
 
 def matches(spec: JobSpec) -> pa.Table:
     """What the job wrote, in output order."""
-    return pa.table(DeltaTable(f"{spec.sink_path}/matches").to_pyarrow_table()).sort_by(ORDER)
+    return read_table(spec.sink_path, "matches").sort_by(ORDER)
 
 
 def require_equal(spec: JobSpec) -> int:

@@ -1,6 +1,6 @@
 """Complex event processing on Spark: rules in YAML, selections matched in parallel, one ordered output.
 
-The three functions here are the Python API; each imports what it needs when it is called,
+The four functions here are the Python API; each imports what it needs when it is called,
 so ``import spark_pace`` costs next to nothing and starts no JVM.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spark_pace.core.local import LocalResult
     from spark_pace.core.rule import EventSchema, Rule
 
-__all__ = ["__version__", "detect", "load_rules", "replay"]
+__all__ = ["__version__", "detect", "load_rules", "read_table", "replay"]
 
 
 def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
@@ -39,6 +39,13 @@ def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     from spark_pace.replay import replay_table
 
     return replay_table(rules, table)
+
+
+def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table that a job has written, `matches`, `late`, `quarantine` or `metrics`, without Spark; see `spark_pace.io.query.read_table`."""
+    from spark_pace.io import query
+
+    return query.read_table(out, name, columns)
 
 
 def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from benchmarks.jobs import ORDER
 from benchmarks.soak.settings import TOPIC, Settings
+from spark_pace import read_table
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.local import run
 from spark_pace.core.order import OrderSpec
@@ -42,7 +42,7 @@ def check(settings: Settings) -> Account:
     reads = [_read(settings, partition) for partition in range(settings.partitions)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
-    late, quarantine, metrics = (_table(settings, name) for name in ("late", "quarantine", "metrics"))
+    late, quarantine, metrics = (read_table(settings.tables, name) for name in ("late", "quarantine", "metrics"))
     sums = {name: pc.sum(metrics[name]).as_py() or 0 for name in ("records", "events", "late", "bad_records")}
     produced = events.num_rows + bad.num_rows
     on_time = _without(events, late)
@@ -53,7 +53,7 @@ def check(settings: Settings) -> Account:
         *_unequal("positions of quarantined records", _positions(quarantine), _positions(bad)),
         *_unequal("events at the positions of the late ones", events.num_rows - on_time.num_rows, late.num_rows),
     ]
-    matches = _table(settings, "matches").sort_by(ORDER)
+    matches = read_table(settings.tables, "matches").sort_by(ORDER)
     differences += _other_matches(settings, on_time, matches)
     return Account(produced, sums["events"], sums["late"], sums["bad_records"], matches.num_rows, differences)
 
@@ -61,10 +61,6 @@ def check(settings: Settings) -> Account:
 def _read(settings: Settings, partition: int) -> EventsRead:
     schema = read_job(settings.job_file).events.schema
     return read_events(str(settings.ledger(partition)), "json", schema, f"{TOPIC}/{partition}")
-
-
-def _table(settings: Settings, name: str) -> pa.Table:
-    return pa.table(DeltaTable(str(settings.tables / name)).to_pyarrow_table())
 
 
 def _positions(rows: pa.Table) -> list[tuple[str, int]]:

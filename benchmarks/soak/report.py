@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -22,6 +21,7 @@ from benchmarks.soak.sampler import Watched
 from benchmarks.soak.series import Series, all_series
 from benchmarks.soak.settings import Settings
 from benchmarks.soak.trend import WARM_UP, Tolerance, Trend, grows, trend_of
+from spark_pace import read_table
 
 Result = dict[str, Any]
 SHOWN_RECORDS = 5
@@ -88,7 +88,7 @@ def _latency_by_rule(settings: Settings, begins: float, ends: float) -> dict[str
 
 
 def _quarantined(settings: Settings) -> list[dict[str, str]]:
-    rows = DeltaTable(str(settings.tables / "quarantine")).to_pyarrow_table(columns=["source", "offset", "reason", "raw"])
+    rows = read_table(settings.tables, "quarantine", ["source", "offset", "reason", "raw"])
     return [
         {"position": f"{row['source']}, {row['offset']}", "reason": row["reason"], "record": row["raw"].decode("utf-8", "backslashreplace")}
         for row in rows.slice(0, SHOWN_RECORDS).to_pylist()

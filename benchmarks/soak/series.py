@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 from benchmarks.soak.job import HEAP_FILE
 from benchmarks.soak.latency import latencies, over_time
 from benchmarks.soak.sampler import TABLES, Sample, Watched
 from benchmarks.soak.settings import Settings
+from spark_pace import read_table
 
 MB = 1 << 20
 LATENCY_SECONDS = 10.0  # the stretches of the latency's percentiles
@@ -63,7 +61,7 @@ def _series(plot: str, name: str, unit: str, seconds: Sequence[float], values: S
 
 
 def _of_metrics(settings: Settings, began: float) -> list[Series]:
-    metrics = pa.table(DeltaTable(str(settings.tables / "metrics")).to_pyarrow_table()).sort_by("batch_id").to_pylist()
+    metrics = read_table(settings.tables, "metrics").sort_by("batch_id").to_pylist()
     running = [row for row in metrics if row["written_at"].timestamp() - began <= settings.seconds]
     seconds = [row["written_at"].timestamp() - began for row in running]
     apart = [after - before for before, after in pairwise(seconds)]

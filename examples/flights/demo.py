@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -23,19 +22,24 @@ from spark_pace.core.local import run
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.delta import create_views, quoted
+from spark_pace.io.query import Tables, read_table
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.replay import read_all
-from spark_pace.spark.session import build_session
 
 RESULTS = """
-    SELECT rule, count(*) AS matches, date_format(min(matched_at), 'yyyy-MM-dd HH:mm') AS first, date_format(max(matched_at), 'yyyy-MM-dd HH:mm') AS last
-    FROM {matches} GROUP BY rule ORDER BY rule
+    SELECT rule, count(*) AS matches, to_char(min(matched_at), '%Y-%m-%d %H:%M') AS first, to_char(max(matched_at), '%Y-%m-%d %H:%M') AS last
+    FROM matches GROUP BY rule ORDER BY rule
 """
 EXAMPLES = {  # a line about the worst case of each rule
-    "three_airports_late": "SELECT concat(started, ' to ', ended, ', up to ', INT(worst), ' min late') FROM three_airports_late ORDER BY worst DESC",
-    "knock_on": "SELECT concat(tailnum, ' in ', INT(minutes_in), ', out ', INT(minutes_out), ' min late') FROM knock_on ORDER BY minutes_out DESC",
-    "slow_hour": "SELECT concat(origin, ' ', opened_at, ', median ', INT(median_delay), ' min') FROM slow_hour ORDER BY median_delay DESC",
+    "three_airports_late": """
+        SELECT to_char(started, '%Y-%m-%d %H:%M') || to_char(ended, ' to %H:%M') || ', up to ' || worst::int || ' min late'
+        FROM three_airports_late ORDER BY worst DESC
+    """,
+    "knock_on": "SELECT tailnum || ' in ' || minutes_in::int || ', out ' || minutes_out::int || ' min late' FROM knock_on ORDER BY minutes_out DESC",
+    "slow_hour": """
+        SELECT origin || to_char(opened_at, ' %Y-%m-%d %H:%M') || ', median ' || median_delay::int || ' min'
+        FROM slow_hour ORDER BY median_delay DESC
+    """,
 }
 
 
@@ -47,17 +51,12 @@ def main(job: Path) -> int:
     if not Path(spec.files.path).exists():
         console.print(f"{write_events(Path(spec.files.path)):,} events written to {spec.files.path}")
     shutil.rmtree(spec.sink_path, ignore_errors=True)  # the demo's own output: each time from the start
-    spark = build_session(spec.name, spec.spark)
-    try:
-        summary = run_shown(spec)
-        if summary.stopped_by:
-            return 128 + summary.stopped_by
-        create_views(spark, spec.rules, spec.sink_path)
-        console.print(results(spark, spec))
-        found = spark.sql(f"SELECT * FROM {table(spec, 'matches')}").toArrow()
-        late = spark.sql(f"SELECT source, offset FROM {table(spec, 'late')}").toArrow()
-    finally:
-        spark.stop()
+    summary = run_shown(spec)
+    if summary.stopped_by:
+        return 128 + summary.stopped_by
+    console.print(results(spec))
+    found = read_table(spec.sink_path, "matches")
+    late = read_table(spec.sink_path, "late", ["source", "offset"])
     difference = compare(found, replayed(spec, late))
     console.print(f"{summary.events:,} events, {summary.late:,} late, {found.num_rows:,} matches; job {summary.seconds:.1f} s", end=", ")
     console.print(f"everything {time.monotonic() - began:.1f} s")
@@ -65,16 +64,13 @@ def main(job: Path) -> int:
     return 1 if difference else 0
 
 
-def table(spec: JobSpec, name: str) -> str:
-    """A Delta table as SQL names it."""
-    return f"delta.{quoted(f'{spec.sink_path}/{name}')}"
-
-
-def results(spark: SparkSession, spec: JobSpec) -> Table:
+def results(spec: JobSpec) -> Table:
     """What the table `matches` says, rule by rule."""
     shown = Table("rule", "matches", "first", "last", "for example", title=f"SELECT … FROM {spec.sink_path}/matches")
-    for row in spark.sql(RESULTS.format(matches=table(spec, "matches"))).collect():
-        example = spark.sql(f"{EXAMPLES[row['rule']]} LIMIT 1").collect()[0][0] if row["rule"] in EXAMPLES else ""
+    tables = Tables(spec.sink_path)
+    tables.add_rules(" ".join(EXAMPLES))
+    for row in tables.query(RESULTS).read_all().to_pylist():
+        example = tables.query(f"{EXAMPLES[row['rule']]} LIMIT 1").read_all()[0][0].as_py() if row["rule"] in EXAMPLES else ""
         shown.add_row(row["rule"], f"{row['matches']:,}", row["first"], row["last"], example)
     return shown
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
-from examples.flights.demo import compare, results, table
+from examples.flights.demo import compare, results
 from examples.flights.events import write_events
 from examples.flights.producer import PARTITIONS, YEAR_IN_40_SECONDS, timetable
 from examples.kafka.broker import FOLDER, Broker
@@ -30,7 +30,7 @@ from spark_pace.core.local import run
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.delta import create_views
+from spark_pace.io.query import read_table
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import JobSpec, KafkaSource, read_job
 from spark_pace.spark.session import build_session
@@ -75,9 +75,8 @@ def _run(spec: JobSpec, topic: str, speed: float) -> int:
         if producer.returncode:
             return 130 if followed.stopped_by else 1
         ended = run_shown(replace(spec, trigger_us="available_now", finish=True))
-        create_views(spark, spec.rules, spec.sink_path)
-        Console(highlight=False, width=None if sys.stdout.isatty() else 140).print(results(spark, spec))
-        found = spark.sql(f"SELECT * FROM {table(spec, 'matches')}").toArrow()
+        Console(highlight=False, width=None if sys.stdout.isatty() else 140).print(results(spec))
+        found = read_table(spec.sink_path, "matches")
     finally:
         spark.stop()
     difference = compare(found, _replayed(spec, topic))

@@ -79,6 +79,17 @@ def status(out: Path) -> None:
     status_command(out)
 
 
+@commands.command()
+@click.argument("out", type=FILES)
+@click.argument("query")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="The first rows as a table; all as CSV or JSON lines.")
+def sql(out: Path, query: str, form: str) -> None:
+    """Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, and a view of each rule's matches under its name."""
+    from spark_pace.cli.sql import sql_command
+
+    sql_command(out, query, form)
+
+
 def main() -> None:
     """The console script."""
     try:

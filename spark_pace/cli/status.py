@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from rich.console import Console
 from rich.table import Table
 
-from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.errors import one_line
+from spark_pace.io.query import Tables, read_table
 
 _SUMMED = ("seconds", "records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined")
 _SHOWN = ["batch_id", "written_at", *_SUMMED, "pending", "carry", "open", "frontier", "idle_sources", "slowest_source", "finished"]
@@ -27,20 +26,7 @@ def status_command(out: Path) -> None:
         console = Console(highlight=False, width=WIDTH)
     for text in standing(metrics):
         console.print(text, markup=False)
-    console.print(found(read_table(out, "matches", ["rule", "opened_at", "matched_at"])))
-
-
-def read_table(out: Path, name: str, columns: list[str]) -> pa.Table:
-    """Columns of one of the job's tables.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    try:
-        return pa.table(DeltaTable(str(out / name)).to_pyarrow_dataset().to_table(columns=columns))
-    except TableNotFoundError as error:
-        problem = Problem(str(out), "must be the `sink: path:` of a job that has run", f"no Delta table {name} there", "Name the folder with the tables.")
-        raise ConfigError((problem,)) from error
+    console.print(found(Tables(out, ["matches"])))
 
 
 def standing(metrics: pa.Table) -> list[str]:
@@ -61,12 +47,10 @@ def standing(metrics: pa.Table) -> list[str]:
     return lines
 
 
-def found(matches: pa.Table) -> Table:
-    """The matches of each rule, counted."""
+def found(tables: Tables) -> Table:
+    """The matches of each rule, counted where they are read: a table may have more than there is memory for."""
     shown = Table("rule", "matches", "first", "last")
-    counts = matches.group_by("rule").aggregate([("matched_at", "count"), ("matched_at", "min"), ("matched_at", "max")]).sort_by("rule")
-    for row in counts.to_pylist():
-        shown.add_row(
-            row["rule"], f"{row['matched_at_count']:,}", f"{row['matched_at_min']:%Y-%m-%d %H:%M:%S}", f"{row['matched_at_max']:%Y-%m-%d %H:%M:%S}"
-        )
+    rules = tables.query("SELECT rule, count(*), min(matched_at), max(matched_at) FROM matches GROUP BY rule ORDER BY rule").read_all()
+    for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
+        shown.add_row(rule, f"{matches:,}", f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}")
     return shown

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.core import local
 from spark_pace.core.plan import build_plan
 from spark_pace.io.delta import DeltaTables
@@ -150,7 +150,7 @@ def in_core(spec: JobSpec) -> local.LocalResult:
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:
-    return pa.table(DeltaTable(f"{spec.sink_path}/{name}").to_pyarrow_table())
+    return read_table(spec.sink_path, name)
 
 
 def matches(spec: JobSpec) -> list[dict[str, Any]]:

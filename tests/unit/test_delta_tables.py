@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.errors import StateError
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 
@@ -38,7 +39,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def numbers(path: Path) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table()["number"].to_pylist())
+    return sorted(read_table(path.parent, path.name)["number"].to_pylist())
 
 
 def test_a_batch_done_again_changes_nothing_after_files_were_joined(written: Path) -> None:
@@ -70,7 +71,7 @@ def test_new_columns_are_added_and_those_of_others_stay(tmp_path: Path) -> None:
     job.append("matches", pa.table({"number": [2], "total": [0.5], "list": [[{"x": 1}]]}, wider), 1)
     job.prepare({"matches": SCHEMA})
     job.append("matches", rows(2), 2)
-    found = DeltaTable(tmp_path / "matches").to_pyarrow_table().sort_by("number").to_pylist()
+    found = read_table(tmp_path, "matches").sort_by("number").to_pylist()
     assert found[2] == {"number": 2, "text": None, "total": 0.5, "list": [{"x": 1}]}
     assert [(row["number"], row["text"], row["total"]) for row in found if row["number"] != 2] == [
         (number, text, None) for number, text in ((0, "a"), (1, "b"), (4, "a"), (5, "b"))

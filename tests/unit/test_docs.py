@@ -1,6 +1,7 @@
 """What the documents show is what happens: snippets run, tables equal the golden cases, named files exist."""
 
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 from spark_pace.job_file import events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
 from tests.golden_cases import golden_cases, parse_events, parse_matches
+from tests.written import write_tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -66,8 +68,24 @@ def test_the_snippets_of_the_readme_run(tmp_path: Path):
     assert commands == 2
 
 
+def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
+    """They are those that a job with the README's rules writes of its events."""
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    write_tables(tmp_path / "out" / "cards", tmp_path / "rules.yaml", tmp_path / "events.json")
+    shown = [fence for fence in fences(ROOT / "docs" / "operations.md") if fence.language in ("console", "python")]
+    for fence in shown:
+        if fence.language == "python":
+            subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
+        else:
+            command, _, output = fence.text.partition("\n")
+            assert run(command.removeprefix("$ "), tmp_path) == output
+    assert [fence.language for fence in shown] == ["console", "console", "python"]
+
+
 def run(command: str, directory: Path) -> str:
-    program, *arguments = command.split()
+    program, *arguments = shlex.split(command)
     return subprocess.run([Path(sys.executable).parent / program, *arguments], cwd=directory, capture_output=True, text=True, check=True).stdout
 
 

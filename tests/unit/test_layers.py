@@ -23,6 +23,7 @@ ALLOWED = {
     "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.delta_check": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io.delta_check", "pyarrow", "deltalake"},
+    "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.spark": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"} | PACKAGES_OF_SPARK,
     "spark_pace.spark.kafka_check": {"spark_pace.errors", "spark_pace.spark", "py4j", "pyspark"},
     "spark_pace.spark.detect": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.spark", "spark_pace.rules", "numpy", "pyarrow", "pyspark"},
@@ -31,7 +32,7 @@ ALLOWED = {
     "spark_pace.sources": {"spark_pace.errors", "spark_pace.core", "spark_pace.job_file", "spark_pace.secrets", "spark_pace.spark", "pyspark"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.replay": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},
-    "spark_pace.cli": {"spark_pace", "click", "rich", "pyarrow", "deltalake"},
+    "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
 }
 # the core has no clock, no log and no chance in it
 FORBIDDEN_IN_CORE = {"logging", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid"}

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.core.intake import pack
 from spark_pace.core.operator import operate
 from spark_pace.core.order import OrderSpec, Progress
@@ -78,7 +78,7 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
 
 
 def stored(tmp_path: Path, name: str, *columns: str) -> list[tuple[int, ...]]:
-    found = DeltaTable(tmp_path / "out" / name).to_pyarrow_table().select(list(columns)).to_pylist()
+    found = read_table(tmp_path / "out", name, columns).to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.core.local import LocalResult
 from tests.integration.chaos.stream import BAD, BEAT, LATE, REPEAT, Stream
 
@@ -23,7 +23,7 @@ Tables = dict[str, pa.Table]
 
 def tables_of(sink: str) -> Tables:
     """A job's tables, each in an order of its own."""
-    found = {name: pa.table(DeltaTable(f"{sink}/{name}").to_pyarrow_table()) for name in ORDERS}
+    found = {name: read_table(sink, name) for name in ORDERS}
     return {name: table.sort_by([(column, "ascending") for column in ORDERS[name]]) for name, table in found.items()}
 
 

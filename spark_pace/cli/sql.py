@@ -1,0 +1,82 @@
+"""`spark-pace sql`: the answer to a query over a job's tables, as a table, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Callable
+from json.encoder import encode_basestring_ascii
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from spark_pace.cli.values import as_cells, as_json
+from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.io.query import Tables
+
+SHOWN_ROWS = 40
+WIDTH = 10_000  # where the output is no terminal: no line is folded
+# The engine takes one statement at a time, and one that begins like this only reads. It would also take COPY, which writes files.
+_READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
+
+
+def sql_command(out: Path, sql: str, form: str) -> None:
+    """The whole command; see `spark_pace.cli.main.sql`."""
+    if not _READS.match(sql):
+        got = one_line(" ".join(sql.split()[:1])) or "nothing"
+        raise ConfigError((Problem("SQL", "must be a query that begins with SELECT, WITH or VALUES", got, "The tables are only read."),))
+    tables = Tables(out)
+    tables.add_rules(sql)
+    WRITERS[form](tables.query(sql))
+
+
+def _show(answer: pa.RecordBatchReader) -> None:
+    """The first rows as a table; what events hold is neither markup nor for the terminal to act on."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    shown = Table(*(Column(Text(one_line(name))) for name in answer.schema.names))
+    for batch in answer:
+        room = SHOWN_ROWS - shown.row_count
+        for row in zip(*map(as_cells, batch.slice(0, room).columns), strict=True):
+            shown.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
+        if batch.num_rows > room:
+            console.print(shown)
+            console.print("and more rows: --format csv or --format json has them all")
+            return
+    console.print(shown)
+
+
+def _write_csv(answer: pa.RecordBatchReader) -> None:
+    """A header, then one line a row; nested values as JSON."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(answer.schema.names)
+    for batch in answer:
+        writer.writerows(zip(*map(as_cells, batch.columns), strict=True))
+        _print(text)
+    _print(text)
+
+
+def _print(text: io.StringIO) -> None:
+    """Print what has been gathered; on a terminal, what it would act on is an escape."""
+    lines = text.getvalue()
+    text.seek(0)
+    text.truncate()
+    if sys.stdout.isatty():
+        lines = "\n".join(one_line(line, len(line)) for line in lines.split("\n"))
+    sys.stdout.write(lines)
+
+
+def _write_json(answer: pa.RecordBatchReader) -> None:
+    """One JSON object a row, in ASCII: a terminal finds nothing to act on."""
+    for batch in answer:
+        sys.stdout.writelines(line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist())
+
+
+WRITERS: dict[str, Callable[[pa.RecordBatchReader], None]] = {"table": _show, "csv": _write_csv, "json": _write_json}

@@ -1,0 +1,119 @@
+"""A job's tables read without Spark: by SQL, in the engine (DataFusion) that delta-rs brings.
+
+delta-rs's other way, a dataset of pyarrow's, is not used: many a script that has read a table by it is aborted when it ends
+(`terminate called without an active exception`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from spark_pace.errors import ConfigError, Problem, StateError
+
+TABLES = ("matches", "late", "quarantine", "metrics")
+
+
+class Tables:
+    """Tables of a job for SQL, each as it is now. Names in SQL are case-sensitive, as in rules.
+
+    Attributes:
+        schemas: the columns of each table.
+        rules: those whose views may be asked for, after `add_rules`.
+    """
+
+    def __init__(self, out: str | Path, names: Sequence[str] = TABLES) -> None:
+        """Open the tables `names` in the folder `out`.
+
+        Raises:
+            ConfigError: one is not there.
+            StateError: the log of one is damaged.
+        """
+        self.schemas: dict[str, pa.Schema] = {}
+        self.rules: list[str] = []
+        self._engine = QueryBuilder()
+        self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
+        for name in names:
+            try:
+                table = DeltaTable(f"{out}/{name}")
+            except TableNotFoundError as error:
+                must, got = "must be the `sink: path:` of a job that has run", f"no Delta table {name} there"
+                raise ConfigError((Problem(str(out), must, got, "Name the folder with the tables."),)) from error
+            except DeltaError as error:
+                got = str(error).splitlines()[0]
+                raise StateError(f"{out}/{name} — must be a Delta table with a whole log; got: {got}. Restore the table.") from error
+            self.schemas[name] = pa.schema(table.schema().to_arrow())
+            self._engine.register(name, table)
+
+    def add_rules(self, sql: str) -> None:
+        """Add a view of its matches for each rule that `sql` names, with the columns that are not null in all of them.
+
+        The tables alone say which rules there are and what they emit: a rule without matches has no view.
+        """
+        self.rules = self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()["rule"].to_pylist()
+        for rule in self.rules:
+            if rule not in self.schemas and re.search(rf"\b{re.escape(rule)}\b", sql):
+                self._add_rule(rule)
+
+    def _add_rule(self, rule: str) -> None:
+        rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
+        names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
+        counts = self.query(f"SELECT {', '.join(f'count({quoted(name)}) AS {quoted(name)}' for name in names)} {rows}").read_all()
+        columns = [*(name for name in names if counts[name][0].as_py()), "events"]
+        self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
+
+    def query(self, sql: str) -> pa.RecordBatchReader:
+        """The answer to one statement; texts in it may be of Arrow's type string_view.
+
+        Raises:
+            ConfigError: the statement is wrong.
+            StateError: when the answer is read, if a table has lost a file, or a value cannot be computed.
+        """
+        try:
+            answer = pa.RecordBatchReader.from_stream(self._engine.execute(sql))
+        except DeltaError as error:
+            got = " ".join(str(error).split()).replace("datafusion.public.", "").rstrip(".")
+            rules = f"; as views the rules that have matches: {', '.join(self.rules)}" if self.rules else ""
+            do = f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
+            raise ConfigError((Problem("SQL", "must be a query that the tables can answer", got, do),)) from error
+        return pa.RecordBatchReader.from_batches(answer.schema, _read(answer))
+
+
+def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from answer
+    except pa.ArrowException as error:
+        got = str(error).splitlines()[0].rstrip(".")
+        raise StateError(f"the query — must come to its end; got: {got}. Change the query, or restore the table.") from error
+
+
+def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """One of a job's tables, without Spark and without a JVM.
+
+    Args:
+        out: the folder of the job's tables, its `sink: path:`.
+        name: `matches`, `late`, `quarantine` or `metrics`.
+        columns: those to read, in this order; by default all.
+
+    Returns:
+        The rows that the table has now, in no particular order. Times are timestamps in microseconds, UTC.
+
+    Raises:
+        ConfigError: the table or a column is not there.
+        StateError: the table is damaged.
+    """
+    tables = Tables(out, [name])
+    schema = tables.schemas[name]
+    names = schema.names if columns is None else list(columns)
+    rows = tables.query(f"SELECT {', '.join(map(quoted, names))} FROM {quoted(name)}").read_all()
+    return rows.cast(pa.schema([schema.field(column) for column in names]))
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in this SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,252 @@
+"""Tables that a job has written, read without Spark: `read_table`, `spark-pace sql`, `spark-pace status`."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_pace import read_table
+from spark_pace.cli.sql import sql_command
+from spark_pace.errors import ConfigError, StateError
+from spark_pace.io.delta import METRICS_SCHEMA
+from tests.written import write_tables
+
+SPARK_PACE = Path(sys.executable).parent / "spark-pace"
+RUNS = 10
+UTC = timezone.utc
+
+RULES = """
+events: {schema: "t TIMESTAMP, k STRING, kind STRING, x DOUBLE", event_time: t}
+rules:
+  - name: Rising
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    within: 10 s
+    emit: {rise: b.x - a.x, maxTime: b.t, first_key: a.k}
+  - name: keyed
+    partition_by: [k]
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    within: 10 s
+    emit: {big: b.x > 3}
+  - name: never
+    pattern: {sequence: [{a: "kind = 'none'"}]}
+    within: 10 s
+    emit: {nothing: a.x}
+"""
+EVENTS = r"""{"t": "2024-01-01T00:00:00Z", "k": "é\u001b[2J", "kind": "a", "x": 1}
+{"t": "2024-01-01T00:00:02.5Z", "k": "é\u001b[2J", "kind": "b", "x": 5}
+"""
+BAD = {"kind": "record", "reason": "no \x1b[2J JSON", "source": "[red]", "offset": 7, "raw": b'\xff{"\x1b[2J'}
+BATCH = {"batch_id": 0, "matches_by_rule": [("Rising", 1), ("keyed", 1)], "finished": True, "seconds": 0.5, "state_bytes": 3}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
+    (folder / "events.json").write_text(EVENTS, encoding="utf-8")
+    write_tables(folder / "out", folder / "rules.yaml", folder / "events.json", quarantine=[BAD], metrics=[BATCH])
+    return folder / "out"
+
+
+def sql(out: Path, query: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPARK_PACE, "sql", out, query, *options], capture_output=True, text=True, check=False)
+
+
+def rows(out: Path, query: str) -> list[dict[str, object]]:
+    answer = sql(out, query, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+def test_a_script_that_reads_tables_ends_well_each_time(out: Path) -> None:
+    script = (
+        "import sys, spark_pace\n"
+        "matches = spark_pace.read_table(sys.argv[1], 'matches', ['rule', 'out_seq'])\n"
+        "print(len(matches.to_pylist()), spark_pace.read_table(sys.argv[1], 'metrics').num_rows)\n"
+    )
+    ends = [subprocess.run([sys.executable, "-c", script, out], capture_output=True, text=True, check=False) for _ in range(RUNS)]
+    assert [(end.returncode, end.stdout, end.stderr) for end in ends] == [(0, "2 1\n", "")] * RUNS
+
+
+def test_a_table_is_read_with_the_types_it_was_written_with(out: Path) -> None:
+    matches = read_table(out, "matches").sort_by("rule")
+    assert matches.schema.field("rule").type == pa.string()
+    assert matches.schema.field("matched_at").type == pa.timestamp("us", "UTC")
+    assert matches["rise"].to_pylist() == [4.0, None]
+    assert [event["component"] for event in matches["events"][0].as_py()] == ["a", "b"]
+    assert read_table(out, "quarantine")["raw"].to_pylist() == [BAD["raw"]]
+    assert read_table(str(out), "metrics")["matches_by_rule"].to_pylist() == [BATCH["matches_by_rule"]]
+
+
+def test_columns_are_read_in_the_order_they_are_named(out: Path) -> None:
+    found = read_table(out, "matches", ["out_seq", "maxTime"])
+    assert found.column_names == ["out_seq", "maxTime"]
+    assert datetime(2024, 1, 1, 0, 0, 2, 500_000, UTC) in found["maxTime"].to_pylist()
+
+
+def test_a_table_or_a_column_that_is_not_there_is_named(out: Path) -> None:
+    with pytest.raises(ConfigError, match=r"out — must be the `sink: path:` of a job that has run; got no Delta table matched there"):
+        read_table(out, "matched")
+    with pytest.raises(ConfigError, match=r"got Schema error: No field named maxtime\. .*The tables are matches\. Names are case-sensitive\.$"):
+        read_table(out, "matches", ["maxtime"])
+
+
+def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
+    fixed = {"out_seq": 0, "selection_id": 0, "seq": 1, "opened_at": "2024-01-01T00:00:00Z", "matched_at": "2024-01-01T00:00:02.500000Z"}
+    place = {"source": "events.json"}
+    events = [
+        {"component": "a", "seq": 0, "event_time": fixed["opened_at"], **place, "offset": 0},
+        {"component": "b", "seq": 1, "event_time": fixed["matched_at"], **place, "offset": 1},
+    ]
+    emitted = {"rise": 4.0, "maxTime": fixed["matched_at"], "first_key": "é\x1b[2J"}
+    assert rows(out, "SELECT * FROM Rising") == [{**fixed, **emitted, "events": events}]
+    assert list(rows(out, "\nselect * from keyed;")[0]) == ["key", *fixed, "big", "k", "events"]
+    assert rows(out, "WITH both AS (SELECT maxTime AS t FROM Rising UNION ALL SELECT matched_at FROM keyed) SELECT count(*) AS n FROM both") == [{"n": 2}]
+
+
+def test_values_of_every_type_are_text(out: Path) -> None:
+    assert rows(out, "SELECT raw, \"offset\" FROM quarantine") == [{"raw": '\\xff{"\x1b[2J', "offset": 7}]
+    assert rows(out, "SELECT matches_by_rule AS m, frontier FROM metrics") == [{"m": {"Rising": 1, "keyed": 1}, "frontier": None}]
+    query = (
+        "SELECT 1.5 / 0 AS inf, matched_at - opened_at AS took, DATE '2024-02-29' AS day, CAST(1.50 AS DECIMAL(5, 2)) AS exact, [1, NULL] AS list,"
+        " opened_at AT TIME ZONE 'Asia/Tokyo' AS there, true AS yes, upper(first_key) AS text, arrow_cast('x', 'Dictionary(Int32, Utf8)') AS code FROM Rising"
+    )
+    assert rows(out, query) == [
+        {
+            "inf": "inf", "took": "0:00:02.500000", "day": "2024-02-29", "exact": 1.5, "list": [1, None], "there": "2024-01-01T00:00:00Z", "yes": True,
+            "text": "É\x1b[2J", "code": "x",
+        }
+    ]  # fmt: skip
+
+
+def test_an_answer_is_a_table_csv_or_json_lines(out: Path) -> None:
+    query = "SELECT rule, key, big, events[1] AS first FROM matches ORDER BY rule"
+    lines = list(csv.reader(io.StringIO(sql(out, query, "--format", "csv").stdout)))
+    first = '{"component": "a", "seq": 0, "event_time": "2024-01-01T00:00:00Z", "source": "events.json", "offset": 0}'
+    key = '{"k":"é\\u001b[2J"}'
+    assert lines == [["rule", "key", "big", "first"], ["Rising", "", "", first], ["keyed", key, "True", first]]
+    assert [list(row) for row in rows(out, query)] == [["rule", "key", "big", "first"]] * 2
+    shown = sql(out, query).stdout.splitlines()
+    assert [cell.strip() for cell in shown[4].split("│")[1:-1]] == ["keyed", key.replace("\\u001b", "\\u001b"), "True", first]
+    assert len(shown) == 6
+
+
+def test_a_table_shows_the_first_rows_and_says_that_there_are_more(out: Path) -> None:
+    numbers = "SELECT value FROM generate_series(1, {})"
+    assert len(sql(out, numbers.format(40)).stdout.splitlines()) == 44
+    shown = sql(out, numbers.format(41)).stdout.splitlines()
+    assert (len(shown), shown[-1]) == (45, "and more rows: --format csv or --format json has them all")
+    assert len(sql(out, numbers.format(20_000), "--format", "csv").stdout.splitlines()) == 20_001
+    assert "offset" in sql(out, 'SELECT "offset" FROM late').stdout
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_what_events_hold_is_no_order_to_the_terminal(out: Path, form: str) -> None:
+    terminal, ours = pty.openpty()
+    query = 'SELECT raw, source, reason, k AS "\x1b[2J" FROM quarantine CROSS JOIN keyed'
+    answer = subprocess.Popen([SPARK_PACE, "sql", out, query, "--format", form], stdout=ours)
+    os.close(ours)
+    shown = b""
+    try:
+        while part := os.read(terminal, 10_000):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    assert answer.wait() == 0
+    assert b"\x1b[2J" not in shown and b"[red]" in shown
+    assert (b"\\u001b[2J" if form == "json" else b"\\x1b") in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT nothing FROM never", "got Error during planning: table 'never' not found. The tables are"),
+        ("SELECT * FROM rising", "as views the rules that have matches: Rising, keyed. Names are case-sensitive.\n"),
+        ("SELECT nope FROM keyed", "got Schema error: No field named nope. Valid fields are keyed.key, keyed.out_seq"),
+        ("SELECT (", "got SQL error: "),
+        ("SELECT 1; COPY keyed TO 'x.csv'", "only supports a single SQL statement"),
+        ("SELEC 1", "must be a query that begins with SELECT, WITH or VALUES; got SELEC. The tables are only read.\n"),
+        ("", "got nothing. The tables are only read.\n"),
+    ],
+)
+def test_a_query_that_is_wrong_is_one_line(out: Path, query: str, message: str) -> None:
+    answer = sql(out, query)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("SQL — must be a query that ")
+    assert message in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO late SELECT * FROM late",
+        "WITH x AS (SELECT 1) INSERT INTO late SELECT * FROM late",
+        "COPY matches TO '{}/copy.csv'",
+        "\n-- SELECT\nCOPY matches TO '{}/copy.csv'",
+        "\n-- \rSELECT\nCOPY matches TO '{}/copy.csv'",
+        "/* /* */ SELECT */ COPY matches TO '{}/copy.csv'",
+        "EXPLAIN ANALYZE COPY matches TO '{}/copy.csv'",
+        "(COPY matches TO '{}/copy.csv')",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}/copy.csv'",
+        "DELETE FROM late",
+        "UPDATE late SET source = ''",
+        "DROP TABLE late",
+        "SET datafusion.execution.batch_size = 1",
+    ],
+)
+def test_sql_writes_nothing(out: Path, tmp_path: Path, statement: str) -> None:
+    versions = [DeltaTable(out / name).version() for name in ("matches", "late")]
+    with pytest.raises(ConfigError, match=r"^SQL — must be a query that .*\.$"):
+        sql_command(out, statement.format(tmp_path), "table")
+    assert list(tmp_path.iterdir()) == []
+    assert [DeltaTable(out / name).version() for name in ("matches", "late")] == versions
+
+
+def test_a_query_that_fails_on_its_way_is_one_line(out: Path) -> None:
+    answer = sql(out, "SELECT out_seq / 0 FROM matches")
+    message = "the query — must come to its end; got: External error: Arrow error: Divide by zero error. Change the query, or restore the table.\n"
+    assert (answer.returncode, answer.stderr) == (1, message)
+
+
+def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
+    answer = sql(tmp_path, "SELECT 1")
+    message = f"{tmp_path} — must be the `sink: path:` of a job that has run; got no Delta table matches there. Name the folder with the tables.\n"
+    assert (answer.returncode, answer.stderr) == (2, message)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
+    (tmp_path / "metrics" / "_delta_log" / "00000000000000000000.json").write_text("{nonsense", encoding="utf-8")
+    with pytest.raises(StateError, match=r"metrics — must be a Delta table with a whole log; got: .*\. Restore the table\.$"):
+        read_table(tmp_path, "metrics")
+
+
+def test_status_counts_matches_without_keeping_them(tmp_path: Path) -> None:
+    """Four million matches would be 200 MB."""
+    peaks = [_peak_of_status(tmp_path / str(count), count) for count in (2, 4_000_000)]
+    assert peaks[1] - peaks[0] < 80_000
+
+
+def _peak_of_status(out: Path, count: int) -> int:
+    times = pa.array(np.arange(count) * 1_000, pa.timestamp("us", "UTC"))
+    write_deltalake(out / "matches", pa.table({"rule": ["short", "of_a_longer_name"] * (count // 2), "opened_at": times, "matched_at": times}))
+    write_deltalake(out / "metrics", METRICS_SCHEMA.empty_table())
+    code = (
+        "import sys; from pathlib import Path; from spark_pace.cli.status import status_command\n"
+        "status_command(Path(sys.argv[1])); print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code, out], capture_output=True, text=True, check=True).stdout
+    assert f"│ short            │ {count // 2:,} " in shown
+    return int(shown.splitlines()[-1])
