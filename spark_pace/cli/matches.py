@@ -3,50 +3,65 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_pace.cli.values import TEXT, as_cells, as_json, json_objects
 from spark_pace.core.rule import Rule
 from spark_pace.errors import one_line
 
 IDENTITY = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at")
 SHOWN_ROWS = 40
 WIDTH = 160  # where the output is no terminal
+_ROWS_AT_ONCE = 1_000
 
 
-def objects(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[dict[str, Any]]:
-    """Each match as the object that a JSON line holds; `fields` are those that its rule emits."""
-    emitted = {rule.name: tuple(field.name for field in rule.emit) for rule in rules}
-    for batch in matches.to_batches(max_chunksize=10_000):
-        for row in batch.to_pylist():
-            fields = {name: _plain(row[name]) for name in emitted[row["rule"]]}
-            events = [{name: _plain(value) for name, value in event.items()} for event in row["events"]]
-            yield {name: _plain(row[name]) for name in IDENTITY} | {"fields": fields, "events": events}
+def json_lines(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[str]:
+    """Each match as one JSON object; `fields` are those that its rule emits."""
+    for batch in matches.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        members = {name: as_json(batch[name]) for name in IDENTITY}
+        members |= {"fields": _fields(batch, rules), "events": as_json(batch["events"])}
+        yield from json_objects(members, batch.num_rows).to_pylist()
+
+
+def _fields(batch: pa.RecordBatch, rules: Sequence[Rule]) -> pa.Array:
+    """What the rule of each match emits, as JSON objects."""
+    texts, places = [pa.array([], TEXT)], [np.array([], np.int64)]
+    for rule in rules:
+        place = np.flatnonzero(pc.equal(batch["rule"], rule.name))
+        own = batch.take(pa.array(place))
+        texts.append(json_objects({field.name: as_json(own[field.name]) for field in rule.emit}, len(place)))
+        places.append(place)
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def write_json(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:
     """One JSON object a line, in output order."""
     with out.open("w", encoding="utf-8") as file:
-        for match in objects(matches, rules):
-            file.write(json.dumps(match, ensure_ascii=False) + "\n")
+        file.writelines(line + "\n" for line in json_lines(matches, rules))
 
 
 def write_csv(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:
     """A header and one line a match; the fields of all rules side by side, the events as JSON text."""
     import csv
 
-    names = list(dict.fromkeys(field.name for rule in rules for field in rule.emit))
+    emitted: dict[str, list[str]] = {}
+    for rule in rules:
+        for field in rule.emit:
+            emitted.setdefault(field.name, []).append(rule.name)
     with out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*IDENTITY, *names, "events"])
-        for match in objects(matches, rules):
-            values = [match["fields"].get(name) for name in names]
-            writer.writerow([*(match[name] for name in IDENTITY), *values, json.dumps(match["events"])])
+        writer.writerow([*IDENTITY, *emitted, "events"])
+        for batch in matches.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            columns = [batch[name] for name in IDENTITY]
+            columns += [pc.if_else(pc.is_in(batch["rule"], pa.array(names)), batch[name], None) for name, names in emitted.items()]
+            events = as_json(batch["events"], encode_basestring_ascii)
+            writer.writerows(zip(*map(as_cells, columns), as_cells(events), strict=True))
 
 
 WRITERS: dict[str, Callable[[pa.Table, Sequence[Rule], Path], None]] = {".json": write_json, ".jsonl": write_json, ".csv": write_csv}
@@ -62,7 +77,7 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     table = Table("rule", "out_seq", "key", "selection", "matched at", "fields", "events")
-    for match in objects(matches.slice(0, SHOWN_ROWS), rules):
+    for match in map(json.loads, json_lines(matches.slice(0, SHOWN_ROWS), rules)):
         fields = " ".join(f"{name}={value}" for name, value in match["fields"].items())
         events = " ".join(f"{event['component']}#{event['seq']}" for event in match["events"])
         key = "" if match["key"] is None else match["key"]
@@ -71,14 +86,3 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:
         console.print(f"and {matches.num_rows - SHOWN_ROWS:,} more: -o FILE.json has them all")
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: times as ISO text in UTC, what is not finite as text."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat() + "Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
