@@ -19,6 +19,7 @@ from spark_pace.core.plan import Plan, build_plan
 from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import ConfigError, Problem, SparkPaceError
 from spark_pace.io.delta import DeltaTables
+from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.secrets import Secrets
 from spark_pace.sources import Source, local_path, source_of
@@ -27,7 +28,7 @@ from spark_pace.spark.checkpoint import remove_leftovers, require_whole
 from spark_pace.spark.failures import as_our_error, is_of_spark
 from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
-from spark_pace.spark.merger import TABLES, BatchReport, MergerHost, table_schemas
+from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
 from spark_pace.spark.slots import Layout, new_layout, read_layout

@@ -27,12 +27,12 @@ from spark_pace.core.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint import offsets_digest
 from spark_pace.spark.durable import write_json
 from spark_pace.spark.frontier import read_sequence, tell_frontiers
 from spark_pace.spark.rows import BAD, LATE, RESULT, STATS
 
-TABLES = ("matches", "late", "quarantine", "metrics")  # each batch appends to the last of them
 _KEPT_SEQUENCES = 20
 _READ = ("records", "events", "late", "bad_records", "heartbeats")
 
@@ -155,7 +155,7 @@ class MergerHost:
         An earlier try of the batch may have appended to a table for which it has no rows now.
         """
         last = {"metrics": batch_id}
-        for name in TABLES[:-1]:
+        for name in set(TABLES) - set(last):
             if name in grown or self.tables.has_batch(name, batch_id):
                 last[name] = batch_id
             else:

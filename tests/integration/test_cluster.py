@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
+from spark_pace import read_table
+from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
 from tests.integration.containers import ROOT, SERVICES, Containers
 from tests.spark.jobs import RULES, in_core, make_job, matches, random_events, write_files
@@ -73,11 +73,11 @@ def test_docker_compose_up_brings_matches(cluster: Containers) -> None:
 
     def found() -> set[str]:
         try:
-            return set(DeltaTable(str(out / "matches")).to_pyarrow_table(columns=["rule"])["rule"].to_pylist())
-        except TableNotFoundError:
+            return set(read_table(out, "matches", ["rule"])["rule"].to_pylist())
+        except ConfigError:  # the table is not there yet
             return set()
 
     rules = {"three_airports_late", "knock_on", "slow_hour"}
     until(lambda: found() == rules or job.poll() is not None)
     assert found() == rules, cluster.log("job")
-    assert set(DeltaTable(str(out / "metrics")).to_pyarrow_table(columns=["late"])["late"].to_pylist()) == {0}
+    assert set(read_table(out, "metrics", ["late"])["late"].to_pylist()) == {0}

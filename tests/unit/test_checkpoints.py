@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from spark_pace.errors import StateError
+from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint import offsets_digest, require_whole
 from spark_pace.spark.durable import write_json
 from spark_pace.spark.frontier import read_sequence
-from spark_pace.spark.merger import TABLES
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Path:
