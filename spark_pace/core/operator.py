@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.candidates import PIECE_ROWS, expand
 from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
@@ -26,15 +27,18 @@ from spark_pace.core.release import (
     uncertain_before,
 )
 from spark_pace.core.rule import CountSpan, GridSpan, Rule
-from spark_pace.core.selection_view import CallOperator, Spans, call_here, emit_schema
+from spark_pace.core.selection_view import CallOperator, Spans, call_here
 from spark_pace.core.stream import Horizon, Stream
-from spark_pace.errors import OperatorError
+from spark_pace.core.texts import shortened
+from spark_pace.core.yielded import emit_schema
+from spark_pace.errors import OperatorError, one_line
 
 FAILED_SCHEMA = pa.schema([
     ("rule", pa.string()), ("key", pa.string()), ("selection_id", pa.int64()), ("reason", pa.string()),
     ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
 ])  # fmt: skip
 MOST_SHOWN = 1000  # events of a failed selection
+MOST_SHOWN_BYTES = 1 << 20  # of the lines that show them
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Result:
         resolved_us: the time at which the last of the lane's selections is resolved.
         matches: see `match_table`.
         failed: selections that a Python operator failed on: rule, key, selection_id, reason, position of the first
-            event, and as lines of JSON the events, `MOST_SHOWN` at the most.
+            event, and as lines of JSON the events, `MOST_SHOWN` of at most `MOST_SHOWN_BYTES`.
     """
 
     header: LaneHeader
@@ -213,18 +217,32 @@ def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) 
     span, first = spans[place], int(spans.start[place])
     if plan.on_operator_error == "fail":
         raise OperatorError(
-            f"rule {span.rule} key {span.key} selection {span.selection_id} — its operator must return; "
-            f"got {reason.strip().splitlines()[-1]}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
+            f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — its operator must return; "
+            f"got {one_line(reason.strip().splitlines()[-1])}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
         )
-    shown = json_rows(span.events.slice(0, MOST_SHOWN))
-    if len(shown) < span.events.num_rows:
-        reason += f"\nraw holds the first {len(shown):,} of {span.events.num_rows:,} events"
+    raw, events = _shown(span.events)
+    if events < span.events.num_rows:
+        reason += f"\nraw holds the first {events:,} of {span.events.num_rows:,} events"
     return {
         "rule": span.rule,
-        "key": span.key,
+        "key": span.key and shortened(span.key),
         "selection_id": span.selection_id,
         "reason": reason,
         "source": stream.attribute(SOURCE)[first].as_py(),
         "offset": stream.attribute(OFFSET)[first].as_py(),
-        "raw": "\n".join(shown).encode(),
+        "raw": raw,
     }
+
+
+def _shown(events: pa.Table) -> tuple[bytes, int]:
+    """The first events as lines of JSON, and how many they are: whole ones, `MOST_SHOWN` of `MOST_SHOWN_BYTES` at the most."""
+    events = events.slice(0, MOST_SHOWN)
+    texts = np.zeros(events.num_rows, np.int64)
+    for column in events.columns:
+        if pa.types.is_string(column.type):
+            texts += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    short = int(np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right"))  # a line is no shorter than its texts
+    lines = [line.encode() for line in json_rows(events.slice(0, short))]
+    ends = np.cumsum([len(line) + 1 for line in lines])
+    shown = int(np.searchsorted(ends, MOST_SHOWN_BYTES, side="right"))
+    return b"\n".join(lines[:shown]), shown

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeAlias
@@ -12,9 +11,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import Rule
-from spark_pace.errors import OperatorError
+from spark_pace.core.texts import traceback_text
+from spark_pace.core.yielded import Rows, as_table, emit_schema
+from spark_pace.errors import OperatorError, one_line
 
 ATTEMPTS = 2
 
@@ -87,8 +87,8 @@ class Spans:
         return Span(self.events.slice(first, rows), self.rule.name, int(self.ids[place]), key, bool(self.closed[place]))
 
 
-Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 Operator = Callable[[Span], Rows]
+Raised: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 Answer: TypeAlias = pa.Table | str  # the rows of a selection, or why there are none
 
 
@@ -111,6 +111,11 @@ class Answers:
 CallOperator = Callable[[Spans], Iterator[Answers]]
 
 
+def _said(error: Exception) -> str:
+    """What a module's own exception says, in one line."""
+    return one_line(traceback_text(error).strip().splitlines()[-1])
+
+
 @cache
 def load_operator(name: str) -> Operator:
     """The callable that ``module:function`` names.
@@ -123,7 +128,7 @@ def load_operator(name: str) -> Operator:
         operator = getattr(importlib.import_module(module), function)
     except Exception as error:  # a module may raise anything when it is imported
         raise OperatorError(
-            f"operator {name} — must be importable where the operators run; got {error}. "
+            f"operator {name} — must be importable where the operators run; got {_said(error)}. "
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
         ) from error
     home = str(getattr(operator, "__module__", ""))
@@ -135,27 +140,29 @@ def load_operator(name: str) -> Operator:
     return operator  # type: ignore[no-any-return]
 
 
-def emit_schema(rule: Rule) -> pa.Schema:
-    """The fields that the rule declares, as its operator yields them."""
-    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in rule.emit])
-
-
 def call_here(spans: Spans) -> Iterator[Answers]:
     """The answers of the rule's operator, called in this process."""
     for place in range(len(spans)):
         yield gathered(spans.rule, [call_operator(spans.rule, spans[place])])
 
 
-def call_operator(rule: Rule, span: Span, attempts: int = ATTEMPTS) -> Answer:
-    """The rows the rule's operator yields for a selection, or the last traceback where every attempt failed."""
+def call_operator(rule: Rule, span: Span, attempts: int = ATTEMPTS, caught: Raised = (Exception, SystemExit)) -> Answer:
+    """The rows the rule's operator yields for a selection, or the last traceback where every attempt failed.
+
+    Args:
+        rule: the rule.
+        span: the selection.
+        attempts: how often it is called at the most.
+        caught: what it raises of these belongs to the selection.
+    """
     assert rule.operator is not None
     operator = load_operator(rule.operator)
     reason = ""
     for _ in range(attempts):
         try:
-            return _as_table(operator(span), emit_schema(rule))
-        except (Exception, SystemExit):  # whatever a user's function raises belongs to the selection
-            reason = traceback.format_exc().encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
+            return as_table(operator(span), rule)
+        except caught as error:
+            reason = traceback_text(error)
     return reason
 
 
@@ -164,14 +171,3 @@ def gathered(rule: Rule, answers: Sequence[Answer]) -> Answers:
     tables = [emit_schema(rule).empty_table(), *(answer for answer in answers if not isinstance(answer, str))]
     counts = tuple(0 if isinstance(answer, str) else answer.num_rows for answer in answers)
     return Answers(pa.concat_tables(tables), counts, {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)})
-
-
-def _as_table(rows: Rows, schema: pa.Schema) -> pa.Table:
-    """The declared fields of the rows; one that is not yielded is null, one that is not declared is left out."""
-    if not isinstance(rows, pa.Table):
-        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-    columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

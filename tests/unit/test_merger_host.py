@@ -16,9 +16,10 @@ from spark_pace.core.intake import pack
 from spark_pace.core.operator import operate
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan import Plan, build_plan
-from spark_pace.core.selection_view import Answers, Spans, emit_schema, gathered
+from spark_pace.core.selection_view import Answers, Spans, gathered
 from spark_pace.core.sift import sift
 from spark_pace.core.splitter import SlotSplitter
+from spark_pace.core.yielded import emit_schema
 from spark_pace.io.delta import DeltaTables
 from spark_pace.rules import load_rules
 from spark_pace.spark.merger import MergerHost, table_schemas

@@ -1,0 +1,23 @@
+"""Texts of other people's that come into a table: whole where they are short, else their head and their tail."""
+
+from __future__ import annotations
+
+import traceback
+
+MOST_CHARACTERS = 10_000  # of a reason or a key in the table of quarantined things
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text as valid Unicode; of one that is longer than `most` the first and the last half of that, and how much is left out."""
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out here …\n{text[-half:]}"
+    return text.encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback of any exception, `shortened`."""
+    try:
+        return shortened("".join(traceback.format_exception(error)))
+    except Exception as why:  # Python calls the exception's own code for that
+        return f"{type.__repr__(type(error))}: its text cannot be shown ({type.__repr__(type(why))})"

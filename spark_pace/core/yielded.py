@@ -1,0 +1,92 @@
+"""What a Python operator returns as a table of the types that `emit` declares: taken as Python means it, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import ARROW_TYPES, TypeName
+from spark_pace.core.rule import Rule
+
+MOST_TEXT_BYTES = 16 << 20  # of one value, as of a record: readers of Parquet refuse a page of one that is much longer
+MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: the results of many have to cross together
+_FIRST_US, _LAST_US = (int(np.datetime64(time, "us").astype(np.int64)) for time in (datetime.min, datetime.max))
+
+Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
+
+_TAKEN = {  # what a column may hold for each declared type; it must then lose nothing when it is cast
+    "BOOLEAN": (pa.types.is_boolean,),
+    "BIGINT": (pa.types.is_integer,),
+    "DOUBLE": (pa.types.is_floating, pa.types.is_integer),
+    "STRING": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "TIMESTAMP": (pa.types.is_timestamp, pa.types.is_date),
+    "DATE": (pa.types.is_date,),
+}
+
+
+def emit_schema(rule: Rule) -> pa.Schema:
+    """The fields that the rule declares, as its operator yields them."""
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in rule.emit])
+
+
+def as_table(rows: Rows, rule: Rule) -> pa.Table:
+    """The declared fields of the rows; one that is not yielded is null, one that is not declared is left out.
+
+    Raises:
+        TypeError: a value is not of its field's type.
+        ValueError: a value or all of them are too large.
+        Exception: whatever the rows raise, or Arrow where it cannot hold a value.
+    """
+    if isinstance(rows, pa.Table):
+        rows.validate(full=True)  # what Arrow takes on trust from buffers ends the readers of the table
+        count = rows.num_rows
+        columns = {field.name: rows[field.name] for field in rule.emit if field.name in rows.column_names}
+    else:
+        listed = [dict(row) for row in rows]
+        count = len(listed)
+        columns = {field.name: _column(field.name, [row.get(field.name) for row in listed]) for field in rule.emit}
+    schema = emit_schema(rule)
+    given = [
+        _declared(field.name, columns[field.name], field.type) if field.name in columns else pa.nulls(count, ARROW_TYPES[field.type])
+        for field in rule.emit
+    ]
+    table = pa.table(given, schema=schema)
+    if table.nbytes > MOST_ROWS_BYTES:
+        raise ValueError(f"the rows of a selection must be at most {MOST_ROWS_BYTES >> 20} MiB; got {table.nbytes >> 20} MiB")
+    return table
+
+
+def _column(name: str, values: list[Any]) -> pa.Array:
+    """The values in the one type that Python's types say."""
+    try:
+        column = pa.array(values)
+    except OverflowError:
+        raise TypeError(f"emit {name} — must be within 64 bits; got a greater integer") from None
+    if pa.types.is_date(column.type) and any(isinstance(value, datetime) for value in values):
+        raise TypeError(f"emit {name} — must be dates or times; got both")  # Arrow would cut the times
+    if pa.types.is_timestamp(column.type) and any(getattr(value, "nanosecond", 0) for value in values):
+        raise TypeError(f"emit {name} — must be whole microseconds; got nanoseconds")  # of pandas, which Arrow would cut
+    return column
+
+
+def _declared(name: str, column: pa.Array | pa.ChunkedArray, declared: TypeName) -> pa.Array | pa.ChunkedArray:
+    """The column in its field's type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_null(column.type) and not any(taken(column.type) for taken in _TAKEN[declared]):
+        raise TypeError(f"emit {name} — must be {declared}; got {column.type}")
+    column = column.cast(ARROW_TYPES[declared])
+    if declared == "STRING":
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > MOST_TEXT_BYTES:
+            raise ValueError(f"emit {name} — must be texts of at most {MOST_TEXT_BYTES >> 20} MiB; got one of {longest:,} bytes")
+    if declared in ("TIMESTAMP", "DATE"):
+        ends = pc.min_max(column.cast(pa.timestamp("us")).cast(pa.int64()))
+        if ends["min"].is_valid and not _FIRST_US <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_US:
+            raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
+    return column
