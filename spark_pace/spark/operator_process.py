@@ -3,26 +3,61 @@
 There is one for each of Spark's Python workers, forked when the first lane comes and used until it ends, so that an
 operator can keep what it has loaded. A lane crosses whole; answers come back in pieces while later selections are
 worked on. When the process ends, what it has not yet given back is asked for again of a new one.
+
+Which selection is to blame may be in doubt then: one may leave threads, limits or handlers behind that hit another,
+or spoil the connection unseen. So what could have done it is asked for one by one; and only a failure in a process
+that has worked on nothing else is a selection's own.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.selection_view import ATTEMPTS, Answer, Answers, Spans, call_operator, gathered, load_operator
 from spark_pace.errors import OperatorError
-from spark_pace.spark.child import Child, Ended, Step, next_message, send_message
+from spark_pace.spark.child import Child, Ended, Link
 
 _LOADING = -1  # the step before the first selection: large libraries may come with a small operator
 _LOADING_US = 600_000_000
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
+_MOST_ALONE = 20  # failing selections of a lane that get a new process each: with more, it is the operator that fails, and time counts
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to do with the spans that were sent before: work on those from `first` to before `last`.
+
+    Attributes:
+        path: where Python finds modules.
+        first: a place.
+        last: a place.
+        attempts: how often one may be tried yet.
+        fresh: whether the process has worked on nothing before.
+        alone: whether one that raises elsewhere than at the beginning of a process is left to another process.
+        timeout_us: how long the operator may work on one.
+    """
+
+    path: list[str]
+    first: int
+    last: int
+    attempts: int
+    fresh: bool
+    alone: bool
+    timeout_us: int
+
+    def attempts_here(self, place: int) -> int:
+        """How often this process tries a selection."""
+        return 1 if self.alone and not (self.fresh and place == self.first) else self.attempts
 
 
 class OperatorProcess:
@@ -46,44 +81,61 @@ class OperatorProcess:
     def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
         """The answers to all spans, in order.
 
-        An operator that takes longer than `timeout_us`, or ends the process, has failed once; after `ATTEMPTS` its
-        selection is failed with that as the reason.
+        An operator that raises, takes longer than `timeout_us`, or ends the process, has failed once; after `ATTEMPTS`
+        its selection is failed with the last of these as the reason.
 
         Raises:
             OperatorError: the operator cannot be imported.
         """
         lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
         ends: Counter[int] = Counter()
-        given_up: dict[int, str] = {}
-        done = 0
+        done, reason = 0, ""
+        told: Child | None = None  # who has the lane
         try:
             while done < len(spans):
-                self.start()
-                assert self._child is not None
+                if ends[done] >= ATTEMPTS:
+                    done += 1
+                    yield gathered(spans.rule, [reason])
+                    continue
+                child = self._child_for(ends[done])
+                fresh, child.fresh = child.fresh, False
+                last = done + 1 if done <= max(ends, default=_LOADING) else len(spans)
+                request = _Request(sys.path, done, last, ATTEMPTS - ends[done], fresh, len(ends) < _MOST_ALONE, timeout_us)
                 try:
-                    for answers in _asked(self._child, lane, done, len(spans), (ends, given_up, timeout_us)):
+                    for answers in _asked(child, None if told is child else lane, request):
                         done += len(answers.counts)
                         yield answers
+                    told = child
                 except Ended as ended:
-                    place, self._child = self._child.step.number, None
-                    ends[place] += 1
-                    if ends[place] >= ATTEMPTS:
-                        given_up[place] = str(ended)
-                    if _LOADING in given_up:
-                        raise _not_loaded(spans, str(ended)) from None
+                    self._child = None
+                    if child.step.number != _LOADING or fresh:  # else what was done before has spoilt the process
+                        ends[child.step.number] += 1
+                        reason = str(ended)
+                    if ends[_LOADING] >= ATTEMPTS:
+                        raise _not_loaded(spans, reason) from None
         finally:
             if done < len(spans):  # what is still on its way belongs to nobody
                 self.stop()
 
+    def _child_for(self, ends: int) -> Child:
+        """A process for a selection at which processes have ended so often: then one of its own."""
+        if ends:
+            self.stop()
+        self.start()
+        assert self._child is not None
+        return self._child
 
-def _asked(child: Child, lane: bytes, first: int, last: int, terms: tuple[Mapping[int, int], Mapping[int, str], int]) -> Iterator[Answers]:
-    """The answers to the spans from `first` to before `last`."""
-    child.step.begin(_LOADING, _LOADING_US)
-    child.send(pickle.dumps((sys.path, first, *terms)))
-    child.send(lane)
-    while first < last:
+
+def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answers]:
+    """The answers to a request. Only in a new process can there be nobody else who takes it off the socket, so only there it may take long."""
+    child.step.begin(_LOADING, _LOADING_US if request.fresh else request.timeout_us)
+    if lane is not None:
+        child.send(lane)
+    child.send(pickle.dumps(request))
+    done = request.first
+    while done < request.last:
         counts, failed, rows = _opened(child.receive())
-        first += len(counts)
+        done += len(counts)
         yield Answers(decode(rows), counts, failed)
 
 
@@ -98,31 +150,45 @@ def _not_loaded(spans: Spans, reason: str) -> OperatorError:
     return OperatorError(f"operator {spans.rule.operator} — must be importable where the operators run; got: {reason}. Mend what its module does on import.")
 
 
-def _serve(stream: BinaryIO, step: Step) -> None:
-    """What the child does: answer for lanes until there are no more."""
-    while (head := next_message(stream)) is not None and (lane := next_message(stream)) is not None:
-        path, first, *terms = pickle.loads(head)
-        sys.path[:] = path  # files for Python may have come since the fork
-        spans: Spans = pickle.loads(lane)
-        assert spans.rule.operator is not None
+def _serve(link: Link) -> None:
+    """What the child does: answer requests about lanes until there are no more."""
+    spans: Spans | None = None
+    while (message := link.receive()) is not None:
+        asked: Spans | _Request = pickle.loads(message)
+        if isinstance(asked, Spans):
+            spans = asked
+            continue
+        assert spans is not None and spans.rule.operator is not None
+        link.step.begin(_LOADING, _LOADING_US)
+        sys.path[:] = asked.path  # files for Python may have come since the fork
         try:
             load_operator(spans.rule.operator)
         except OperatorError as error:
-            send_message(stream, pickle.dumps(OperatorError(str(error))))
+            link.send(pickle.dumps(OperatorError(str(error))))
             continue
-        _answer(stream, step, spans, first, *terms)
+        _answer(link, spans, asked)
 
 
-def _answer(stream: BinaryIO, step: Step, spans: Spans, first: int, ends: Mapping[int, int], given_up: Mapping[int, str], timeout_us: int) -> None:
+def _answer(link: Link, spans: Spans, request: _Request) -> None:
     waiting: list[Answer] = []
     size, since = 0, time.monotonic()
-    for place in range(first, len(spans)):
-        step.begin(place, timeout_us)
-        answer = given_up[place] if place in given_up else call_operator(spans.rule, spans[place], ATTEMPTS - ends[place])
+    for place in range(request.first, request.last):
+        link.step.begin(place, request.timeout_us)
+        attempts = request.attempts_here(place)
+        answer = call_operator(spans.rule, spans[place], attempts, BaseException)
+        link.check()
+        if isinstance(answer, str) and attempts < request.attempts:
+            _hand_on(link, spans, waiting)
+            os._exit(1)
         waiting.append(answer)
         size += len(answer) if isinstance(answer, str) else answer.nbytes
-        if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == len(spans) - 1:
-            answers = gathered(spans.rule, waiting)
-            sys.stdout.flush()
-            send_message(stream, pickle.dumps((answers.counts, answers.failed, encode(answers.rows.combine_chunks()))))
+        if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == request.last - 1:
+            _hand_on(link, spans, waiting)
             waiting, size, since = [], 0, time.monotonic()
+
+
+def _hand_on(link: Link, spans: Spans, waiting: list[Answer]) -> None:
+    with suppress(Exception):  # an operator may have closed it
+        sys.stdout.flush()
+    answers = gathered(spans.rule, waiting)
+    link.send(pickle.dumps((answers.counts, answers.failed, encode(answers.rows.combine_chunks()))))

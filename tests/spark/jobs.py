@@ -9,6 +9,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,27 @@ def deadly(span: Any) -> Iterator[dict[str, Any]]:
         ways.get(value, lambda: None)()
     print("a good selection")
     yield from total(span)
+
+
+def hostile(span: Any) -> Iterator[dict[str, Any]]:
+    """The same, but attacks its own process on others, or says far too much; forks and returns in both on a 7."""
+    ways = {
+        7: os.fork,
+        1001: lambda: os.closerange(0, 64),
+        1002: write_everywhere,
+        1003: lambda: (os.fork(), os.closerange(0, 64), threading.Event().wait(10)),
+        1004: lambda: (_ for _ in ()).throw(ValueError("x" * 100_000_000)),
+    }
+    values = span.events["x"].to_pylist()
+    for value in values:
+        ways.get(value, lambda: None)()
+    yield from [{"total": 1.5}] if 1005 in values else total(span)
+
+
+def write_everywhere() -> None:
+    for number in range(3, 64):
+        with suppress(OSError):
+            os.write(number, b"\xff" * 1000)
 
 
 def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES, events: str = "delay: 2 s") -> Path:
