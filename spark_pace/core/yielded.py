@@ -75,13 +75,15 @@ def _column(name: str, values: list[Any]) -> pa.Array:
 
 
 def _declared(name: str, column: pa.Array | pa.ChunkedArray, declared: TypeName) -> pa.Array | pa.ChunkedArray:
-    """The column in its field's type."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not pa.types.is_null(column.type) and not any(taken(column.type) for taken in _TAKEN[declared]):
-        raise TypeError(f"emit {name} — must be {declared}; got {column.type}")
-    column = column.cast(ARROW_TYPES[declared])
-    if declared == "STRING":
+    """The column in its field's type. Columns are short as a rule, so what need not be called is not."""
+    target = ARROW_TYPES[declared]
+    if column.type != target:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not pa.types.is_null(column.type) and not any(taken(column.type) for taken in _TAKEN[declared]):
+            raise TypeError(f"emit {name} — must be {declared}; got {column.type}")
+        column = column.cast(target)
+    if declared == "STRING" and column.nbytes > MOST_TEXT_BYTES:
         longest = pc.max(pc.binary_length(column)).as_py() or 0
         if longest > MOST_TEXT_BYTES:
             raise ValueError(f"emit {name} — must be texts of at most {MOST_TEXT_BYTES >> 20} MiB; got one of {longest:,} bytes")
