@@ -68,6 +68,12 @@ def test_edge_cases_have_the_values_of_the_reference(text: str, expected: list[o
     assert [str(value) if value != value else value for value in values] == [str(value) if value != value else value for value in expected]
 
 
+def test_what_lies_just_below_a_half_is_rounded_down() -> None:
+    values = [0.49999999999999994, -0.49999999999999994, -0.3, 0.5, -0.5, 2251799813685248.5, 4503599627370497.0, -1e300, None]
+    rounded = evaluate(compiled("round(x)"), TableColumns(pa.table({"x": values}))).to_pylist()
+    assert str(rounded) == str([0.0, 0.0, 0.0, 1.0, -1.0, 2251799813685249.0, 4503599627370497.0, -1e300, None])
+
+
 @pytest.mark.parametrize("text", texts())
 def test_a_value_has_the_declared_type_for_no_rows_too(text: str) -> None:
     expr = compiled(text)

@@ -112,7 +112,10 @@ def _ceil(values: list[Any]) -> Any:
 
 
 def _round(values: list[Any]) -> Any:
-    return pc.round(values[0], round_mode="half_towards_infinity")
+    """Half away from zero, zero without a sign. `pc.round` adds 0.5 first, which makes 1.0 of 0.49999999999999994."""
+    whole = pc.trunc(values[0])
+    away = pc.greater_equal(pc.abs(pc.subtract(values[0], whole)), 0.5)
+    return pc.add(pc.if_else(away, pc.add(whole, pc.sign(values[0])), whole), 0.0)
 
 
 def _sqrt(values: list[Any]) -> Any:
