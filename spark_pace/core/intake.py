@@ -48,14 +48,24 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
     """
     if not events.num_rows:
         return []
-    columns = EventColumns(events)
-    held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    member = [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
+    held, member = _held(plan, events)
     full = _with_bits(events, [*held, *member])
     for names in plan.keys:
         full = with_column(full, key_column_of(names), key_texts(names, [array(events, name) for name in names]))
     buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.keys)}
     return _slot_frames(plan, full, member, buckets)
+
+
+def wanted(plan: Plan, events: pa.Table) -> Bools:
+    """Which events belong to some rule's stream; `events` has the schema's attributes."""
+    return np.logical_or.reduce(_held(plan, events)[1])  # type: ignore[no-any-return]
+
+
+def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
+    """Where each predicate holds, and which events belong to each rule's stream."""
+    columns = EventColumns(events)
+    held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
+    return held, [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
 
 
 def _stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:

@@ -1,16 +1,12 @@
-"""Expressions as Spark SQL, for conditions that the JVM evaluates before events reach the core.
-
-The text means in Spark (session time zone UTC) what `spark_pace.core.expr.evaluate` computes.
-"""
+"""Conditions that the JVM can test before events reach the core, as Spark SQL."""
 
 from __future__ import annotations
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LEAST = -(2**63)
 
-_TEMPLATES = {
+TESTS = {
     "and": "({} AND {})",
     "or": "({} OR {})",
     "not": "(NOT {})",
@@ -22,25 +18,33 @@ _TEMPLATES = {
     "<=": "({} <= {})",
     ">=": "({} >= {})",
     "<=>": "({} <=> {})",
-    "+": "try_add({}, {})",
-    "-": "try_subtract({}, {})",
-    "*": "try_multiply({}, {})",
-    "/": "try_divide({}, {})",
-    "%": "try_mod({}, {})",
     "like": "({} LIKE {})",
-    "length": "CAST(length({}) AS BIGINT)",
-    "lower": f"translate({{}}, '{_LETTERS.upper()}', '{_LETTERS}')",
-    "upper": f"translate({{}}, '{_LETTERS}', '{_LETTERS.upper()}')",
+    "startswith": "startswith({}, {})",
+    "endswith": "endswith({}, {})",
+    "contains": "contains({}, {})",
 }
-_NARROW = ("year", "month", "day", "dayofweek", "hour", "minute", "second")  # INT in Spark
 
 
-def to_spark_sql(expr: Expr) -> str:
-    """The expression as Spark SQL text over columns that bear the attributes' names.
+def to_spark_filter(condition: Expr) -> str:
+    """A condition in Spark SQL that is true wherever `condition` is, and perhaps elsewhere.
+
+    Only tests of attributes and constants are Spark's. What is computed is not: the optimizer puts the constants of
+    ``i * 5000000000 * 5000000000`` together before it knows `i`, and parts of a time are those of the session's zone.
 
     Raises:
-        ValueError: the expression names components or aggregates, which one event does not have.
+        ValueError: the condition names components or aggregates, which one event does not have.
     """
+    if isinstance(condition, Call) and condition.function in ("and", "or"):
+        return TESTS[condition.function].format(*map(to_spark_filter, condition.arguments))
+    return plain_sql(condition) if _is_plain(condition) else "true"
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not isinstance(expr, Call) or ((expr.function in TESTS or expr.function == "in") and all(map(_is_plain, expr.arguments)))
+
+
+def plain_sql(expr: Expr) -> str:
+    """Attributes, constants, and tests of them as Spark SQL text over columns that bear the attributes' names."""
     if isinstance(expr, Literal):
         return _literal(expr)
     if isinstance(expr, Aggregate):
@@ -49,40 +53,15 @@ def to_spark_sql(expr: Expr) -> str:
         if expr.component is not None:
             raise ValueError(f"a column of a component cannot be evaluated on single events: {expr}")
         return "`" + expr.attribute.replace("`", "``") + "`"
-    return _call(expr, [to_spark_sql(argument) for argument in expr.arguments])
+    arguments = [plain_sql(argument) for argument in expr.arguments]
+    return in_sql(expr, arguments) if expr.function == "in" else TESTS[expr.function].format(*arguments)
 
 
-def _call(call: Call, arguments: list[str]) -> str:
-    name = call.function
-    if name == "cast":
-        return f"try_cast({arguments[0]} AS {call.type})"
-    if name == "case":
-        branches = [f"WHEN {arguments[i]} THEN {arguments[i + 1]}" for i in range(0, len(arguments) - 1, 2)]
-        return f"CASE {' '.join(branches)} ELSE {arguments[-1]} END"
-    if name == "in":
-        return _in(call, arguments)
-    if name in ("negate", "abs"):
-        return _signed(call, arguments[0])
-    if name in _TEMPLATES:
-        return _TEMPLATES[name].format(*arguments)
-    text = f"{name}({', '.join(arguments)})"
-    return f"CAST({text} AS BIGINT)" if name in _NARROW else text
-
-
-def _in(call: Call, arguments: list[str]) -> str:
-    """Spark looks long lists of DOUBLEs up by their bits, so that -0.0 is not 0.0; equalities do not."""
+def in_sql(call: Call, arguments: list[str]) -> str:
+    """``x in (1, 2)``: Spark looks long lists of DOUBLEs up by their bits, so that -0.0 is not 0.0; equalities do not."""
     if call.arguments[0].type == "DOUBLE":
         return "(" + " OR ".join(f"({arguments[0]} = {item})" for item in arguments[1:]) + ")"
     return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
-
-
-def _signed(call: Call, value: str) -> str:
-    """Spark has no try_negative and no try_abs: the least BIGINT would raise an error."""
-    if call.type == "DOUBLE":
-        return f"(- {value})" if call.function == "negate" else f"abs({value})"
-    if call.function == "negate":
-        return f"try_subtract(0L, {value})"
-    return f"try_cast(abs(CAST({value} AS DECIMAL(20, 0))) AS BIGINT)"
 
 
 def _literal(literal: Literal) -> str:

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.intake import wanted
 from spark_pace.core.match_table import EVENTS_TYPE
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.order import OrderSpec
@@ -22,7 +23,7 @@ from spark_pace.core.rule import Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
-from spark_pace.rules import to_spark_sql
+from spark_pace.rules import to_spark_filter
 from spark_pace.spark.intake import TaskIntake
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
@@ -35,11 +36,12 @@ COUNTS = ("events", "late", "carry", "open")
 def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:
     """The matches of `rules` in a streaming DataFrame, each as soon as it is decided.
 
-    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort what you need
-    by (`rule`, `selection_id`, `seq`). Only rows that some rule wants cross into Python, so the frontier moves with the
-    event times of these; they must have an event time from 1900 to 2199. Late ones are left out and counted, with
-    `events`, `carry` and `open`, in the query's ``lastProgress["observedMetrics"]["spark_pace"]``. Spark runs a task per shuffle partition and
-    batch: set ``spark.sql.shuffle.partitions`` to about the number of cores.
+    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort what you
+    need by (`rule`, `selection_id`, `seq`). The frontier moves with the event times of the rows that some rule wants;
+    these must have an event time from 1900 to 2199. Where a condition only compares attributes and constants, other
+    rows do not even cross into Python. Late ones are left out and counted, with `events`, `carry` and `open`, in the
+    query's ``lastProgress["observedMetrics"]["spark_pace"]``. Spark runs a task per shuffle partition and batch: set
+    ``spark.sql.shuffle.partitions`` to about the number of cores.
 
     Args:
         df: has the attributes of the rules' schema; others are ignored.
@@ -71,13 +73,13 @@ def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break
 
 
 def wanted_sql(plan: Plan) -> str:
-    """What the JVM lets through: events that belong to some rule's stream."""
+    """What the JVM lets through: at least the events that belong to some rule's stream; the intake finds which do."""
     return " OR ".join(_stream_sql(plan, rule) for rule in plan.rules)
 
 
 def _stream_sql(plan: Plan, rule: RulePlan) -> str:
-    member = "true" if rule.takes_all else " OR ".join(to_spark_sql(plan.predicates[predicate]) for _, predicate in rule.bits)
-    passes = "true" if rule.filter_bit is None else to_spark_sql(plan.predicates[rule.filter_bit])
+    member = "true" if rule.takes_all else " OR ".join(to_spark_filter(plan.predicates[predicate]) for _, predicate in rule.bits)
+    passes = "true" if rule.filter_bit is None else to_spark_filter(plan.predicates[rule.filter_bit])
     return f"(({member}) AND {passes})"
 
 
@@ -105,16 +107,17 @@ class ColumnsIntake:
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema
-        counts = table.column(schema.event_time).cast(pa.int64())
+        typed = pa.table({field.name: table.column(field.name).cast(ARROW_TYPES[field.type]) for field in schema.fields})
+        events = chosen(typed, wanted(self.plan, typed))
+        counts = array(events, schema.event_time).cast(pa.int64())
         unit = UNIT_US[schema.time_unit]
         possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
         if not pc.all(pc.fill_null(possible, False)).as_py():
             raise EventError(f"{schema.event_time} — must be an event time from 1900 to 2199; got null or another. Filter such rows out before detect.")
-        rows = table.num_rows
-        typed = [table.column(field.name).cast(ARROW_TYPES[field.type]) for field in schema.fields]
+        rows = events.num_rows
         nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
         ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
-        return pa.table([*ours.values(), *typed], [*ours, *(field.name for field in schema.fields)])
+        return pa.table([*ours.values(), *events.columns], [*ours, *events.column_names])
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from spark_pace.rules.expressions import compile_value
 from spark_pace.rules.report import Place, Report
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.rules.scopes import EventScope
-from spark_pace.rules.spark_sql import to_spark_sql
+from spark_pace.rules.spark_sql import to_spark_filter
 from tests import expression_cases
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def evaluate_expression(text: bytes, folder: Path) -> str:
     values = evaluate(expr, expression_cases.TableColumns(_TABLE))
     assert (len(values), values.type) == (_TABLE.num_rows, ARROW_TYPES[expr.type])
     values.validate(full=True)
-    to_spark_sql(expr)
+    to_spark_filter(expr)
     parts = sorted({getattr(part, "function", type(part).__name__) for part in getattr(expr, "arguments", ())})
     return f"{expr.type} {getattr(expr, 'function', '')} of {parts[:4]}"
 

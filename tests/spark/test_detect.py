@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_pace import load_rules, replay
 from spark_pace.core.intake import pack
 from spark_pace.core.local import LocalRun
 from spark_pace.core.order import OrderSpec
@@ -19,11 +26,13 @@ from spark_pace.core.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
+from tests import expression_cases
 from tests.spark.jobs import RULES, job, random_events, write_files
 
 pytestmark = pytest.mark.spark
 
 ONLY_PAIRS = RULES[: RULES.index("  - name: sums")]
+COMPUTED = ONLY_PAIRS.replace("kind = 'a'", "concat(kind, kind) = 'aa' and x + 1 > 0").replace("kind = 'b'", "kind = 'b' and (x % 2 = 0 or not x * 3 < 10)")
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
@@ -61,7 +70,7 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["rule"], str(row["key"]), row["selection_id"], row["seq"], [event["seq"] for event in row["events"]]
 
 
-@pytest.mark.parametrize(("rules", "slots", "delay_us"), [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (RULES, 1, 2_000_000)])
+@pytest.mark.parametrize(("rules", "slots", "delay_us"), [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (COMPUTED, 1, 0), (RULES, 1, 2_000_000)])
 def test_detect_finds_what_the_core_finds_and_counts_what_is_late(spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int) -> None:
     spec = job(tmp_path, rules=rules)
     write_files(tmp_path, random_events(31), 3)
@@ -78,3 +87,65 @@ def test_only_wanted_events_cross_into_python(spark: SparkSession, tmp_path: Pat
     write_files(tmp_path, random_events(33, 5), 1)
     plan = detect(stream(spark, tmp_path), spec.rules)._jdf.queryExecution().analyzed().toString()
     assert "Filter ((((kind#" in plan or "Filter (((kind#" in plan
+
+
+ROWS = 50
+# what Spark's optimizer puts together, or gives another value in another time zone
+WRITTEN = """i * 5000000000 * 5000000000 = 0
+i + 9223372036854775807 + 3 < 0
+3 + (9223372036854775807 + i) < 5
+i * 4611686018427387904 * 2 * 2 <=> 0
+i - 9223372036854775807 - 3 > 0
+-(i * 5000000000 * 5000000000) is not null
+hour(u) < 12
+day(d) = 1 or cast(u as date) = d
+x in (0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+round(x) <=> 0
+s like '%b%' and i + 9223372036854775807 + 3 < 0"""
+
+
+@pytest.fixture
+def elsewhere(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session in another time zone."""
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_every_condition_holds_for_the_same_events_as_in_the_core(elsewhere: SparkSession, tmp_path: Path) -> None:
+    """Each rule has events of its own, so that no other rule lets through what this one must not lose."""
+    chance = random.Random(5)
+    chains = [f"i {chance.choice('+-*')} {large(chance)} {chance.choice('+-*')} {large(chance)} {chance.choice(['<', '=', '<=>'])} 0" for _ in range(20)]
+    written = [*WRITTEN.splitlines(), *chains, *(expression_cases.random_text("BOOLEAN", 3, chance) for _ in range(30)), "true"]
+    rules = load_rules(rules_over(written, tmp_path))
+    events = events_for(len(written))
+    (tmp_path / "in").mkdir()
+    zoned = [field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field for field in events.schema]
+    pq.write_table(events.cast(pa.schema(zoned)), tmp_path / "in" / "events.parquet")
+    frame = elsewhere.readStream.schema(elsewhere.read.parquet(f"{tmp_path}/in").schema).parquet(f"{tmp_path}/in")
+    found, late = collected(detect(frame, rules, slots=1), tmp_path, "conditions")
+    wanted = Counter(replay(rules, events[:-1]).matches["rule"].to_pylist())  # the last event waits for a later one
+    held = Counter(row["rule"] for row in found)
+    assert [(written[int(name[1:])], held[name], count) for name, count in wanted.items() if held[name] != count] == []
+    assert held == wanted
+    assert (late, len(wanted) > 30) == (0, True)
+
+
+def large(chance: random.Random) -> int:
+    return chance.choice([3, 5_000_000_000, 2**62, 2**63 - 1, -(2**63) + 1, -7])
+
+
+def rules_over(written: list[str], folder: Path) -> Path:
+    """A rule for each condition, over the events that bear its number."""
+    fields = [*((field.name, field.type) for field in expression_cases.SCHEMA.fields if " " not in field.name), ("n", "BIGINT")]
+    rules = [{"name": f"r{n}", "filter": f"n = {n}", "pattern": {"sequence": [{"e": text}]}} for n, text in enumerate(written)]
+    events = {"schema": ", ".join(map(" ".join, fields)), "event_time": "t"}
+    (folder / "rules.yaml").write_text(json.dumps({"events": events, "rules": rules}, ensure_ascii=False), encoding="utf-8")
+    return folder / "rules.yaml"
+
+
+def events_for(rules: int) -> pa.Table:
+    events = expression_cases.table(ROWS * rules, seed=11).drop_columns(["odd `name`"])
+    times = pa.array(np.arange(events.num_rows) * 1_000_000, pa.timestamp("us"))
+    events = events.set_column(events.column_names.index("t"), "t", times)
+    return events.append_column("n", pa.array(np.arange(events.num_rows) // ROWS))

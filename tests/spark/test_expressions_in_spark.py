@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.expr import Expr, evaluate
-from spark_pace.rules import to_spark_sql
 from tests.expression_cases import TableColumns, compiled, random_text, table, texts
+from tests.spark_sql import as_written, to_spark_sql
 
 pytestmark = pytest.mark.spark
 
@@ -25,12 +26,13 @@ def events() -> pa.Table:
 
 
 @pytest.fixture
-def frame(spark: SparkSession, events: pa.Table, tmp_path: Path) -> DataFrame:
-    """The same rows in Spark, in order (one file, one partition)."""
+def frame(spark: SparkSession, events: pa.Table, tmp_path: Path) -> Iterator[DataFrame]:
+    """The same rows in Spark, in order (one file, one partition), where expressions are computed as written."""
     for name in ("t", "u"):
         events = events.set_column(events.column_names.index(name), name, events[name].cast(pa.timestamp("us", "UTC")))
     pq.write_table(events, tmp_path / "events.parquet")
-    return spark.read.parquet(str(tmp_path / "events.parquet"))
+    with as_written(spark):
+        yield spark.read.parquet(str(tmp_path / "events.parquet"))
 
 
 def test_every_operator_and_function_means_the_same(frame: DataFrame, events: pa.Table) -> None:
@@ -77,4 +79,4 @@ def compare(text: str, expr: Expr, theirs: pa.ChunkedArray, events: pa.Table) ->
 def same(here: object, there: object) -> bool:
     if isinstance(here, float) and isinstance(there, float) and math.isnan(here):
         return math.isnan(there)
-    return here == there
+    return (here, str(here)) == (there, str(there))  # -0.0 is not 0.0

@@ -8,7 +8,7 @@ import pytest
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, conjunction, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.render import to_text
-from spark_pace.rules import to_spark_sql
+from spark_pace.rules import to_spark_filter
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.expressions import compile_condition, compile_conjuncts, compile_value
 from spark_pace.rules.report import Place, Report
@@ -206,9 +206,9 @@ def test_what_is_too_large_is_refused_at_once(text: str) -> None:
 
 def test_spark_gets_no_columns_of_components_and_no_aggregates() -> None:
     with pytest.raises(ValueError, match="column of a component"):
-        to_spark_sql(Column("a", "i", "BIGINT"))
+        to_spark_filter(Column("a", "i", "BIGINT"))
     with pytest.raises(ValueError, match="aggregate"):
-        to_spark_sql(Aggregate("count", "a", None, "BIGINT"))
+        to_spark_filter(Aggregate("count", "a", None, "BIGINT"))
 
 
 def test_walk_gives_parents_first() -> None:
