@@ -26,6 +26,13 @@ _SIGNS = {
     TokenType.DCOLON,  # what sqlglot puts into a constant such as 1L
 }  # fmt: skip
 
+_EQUALITIES = {TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ}
+_COMPARISONS = {*_EQUALITIES, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
+_RANGES = {TokenType.LIKE, TokenType.IN, TokenType.BETWEEN}
+_OPENING = {TokenType.L_PAREN, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.END}
+_CONNECTIVES = {TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE}
+
 
 class RuleDialect(Spark):
     """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
@@ -53,6 +60,11 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
             must = "must be an expression of the rule language"
             report.add(scalar.at(strange.start), must, quote(strange.text), "Only the language of docs/rules.md is read.")
+            return None
+        if (second := _other_order(tokens)) is not None:
+            must = "must have parentheses where a comparison stands inside another"
+            do = "Put the one to be made first into parentheses, as in a = (b < c): Spark SQL would make another one first."
+            report.add(scalar.at(second.start), must, f"{quote(second.text)} in {quote(text)}", do)
             return None
         tree: exp.Expr = _by_sqlglot(partial(sqlglot.parse_one, dialect=RuleDialect), text)
         if _height(tree) > MAX_HEIGHT:
@@ -86,12 +98,44 @@ def _is_known(token: sqlglot.Token) -> bool:
 def _deepest(tokens: list[sqlglot.Token]) -> int:
     depth = deepest = 0
     for token in tokens:
-        if token.token_type in (TokenType.L_PAREN, TokenType.CASE):
+        if token.token_type in _OPENING:
             depth += 1
             deepest = max(deepest, depth)
-        elif token.token_type in (TokenType.R_PAREN, TokenType.END):
+        elif token.token_type in _CLOSING:
             depth -= 1
     return deepest
+
+
+def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
+    """The first operator at which Spark SQL, whose comparisons all bind alike, would read on in another way than sqlglot."""
+    levels: list[list[TokenType]] = [[]]  # for each open parenthesis or case, the comparisons since the last connective
+    open_cases: list[int] = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        kind, made = token.token_type, levels[-1]
+        if before is not None and before.token_type == TokenType.DOT:
+            continue  # the name of an attribute
+        if kind in _OPENING:
+            open_cases += [len(levels)] * (kind == TokenType.CASE)
+            levels.append([])
+        elif (kind == TokenType.R_PAREN and len(levels) > 1) or (kind == TokenType.END and open_cases):
+            del levels[open_cases.pop() if kind == TokenType.END else -1 :]
+        elif kind in _CONNECTIVES:
+            made[:] = [*made, kind] if (kind, made[-1:]) == (TokenType.AND, [TokenType.BETWEEN]) else []
+        elif kind == TokenType.NOT:
+            if made and made[-1] != TokenType.IS and not (after and after.token_type in _RANGES):
+                return token
+        elif kind in _COMPARISONS or kind in _RANGES or kind == TokenType.IS:
+            if made and not _reads_alike(made, kind):
+                return token
+            made.append(kind)
+    return None
+
+
+def _reads_alike(made: list[TokenType], kind: TokenType) -> bool:
+    """Whether both read ``a = b < c`` from the left: `made` before the operator `kind`."""
+    if kind in _RANGES or not _COMPARISONS.issuperset(made):
+        return False
+    return kind in _EQUALITIES or kind == TokenType.IS or _EQUALITIES.isdisjoint(made)
 
 
 def _height(tree: exp.Expr) -> int:

@@ -11,13 +11,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.expr import Expr, evaluate
-from tests.expression_cases import TableColumns, compiled, random_text, table, texts
+from spark_pace.rules.document import Scalar
+from spark_pace.rules.expressions import compile_value
+from spark_pace.rules.report import Place, Report
+from spark_pace.rules.scopes import EventScope
+from tests.expression_cases import SCHEMA, TableColumns, compiled, random_text, table, texts
 from tests.spark_sql import as_written, to_spark_sql
 
 pytestmark = pytest.mark.spark
 
 ROWS = 600
 PER_SELECT = 40
+SCOPE = EventScope(SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,22 @@ def test_random_nested_expressions_mean_the_same(frame: DataFrame, events: pa.Ta
     kinds = ["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"]
     drawn = [random_text(chance.choice(kinds), depth=4, chance=chance) for _ in range(60)]
     assert not differences(drawn, frame, events)
+
+
+def test_what_is_read_as_written_is_read_in_the_order_of_spark(frame: DataFrame, events: pa.Table) -> None:
+    """Every two operators one after the other, without parentheses: refused here, or the same in Spark."""
+    written = [f"{prefix}{first} {one} {two}" for prefix in ("", "not ") for first in "pis" for one in operators("qjz") for two in operators("pis")]
+    read = {text: expr for text in written if (expr := compile_value(Scalar(Place("test"), text, text, None), SCOPE, Report())) is not None}
+    result = frame.selectExpr(*(f"{text} AS `{index}`" for index, text in enumerate(read))).toArrow()
+    assert [found for index, (text, expr) in enumerate(read.items()) for found in compare(text, expr, result[str(index)], events)] == []
+    assert len(read) > 500
+
+
+def operators(names: str) -> list[str]:
+    """Each operator with each of the operands."""
+    tests = ["= {}", "<> {}", "<=> {}", "< {}", ">= {}", "in ({}, {})", "not in ({}, {})", "between {} and {}", "is distinct from {}"]
+    alone = ["is null", "is not null", "is true", "is not true", "like 'a%'", "not like 'b'", "- 0", "|| 'a'"]
+    return [form.format(name, name) for form in [*tests, "and {}", "or {}"] for name in names] + alone
 
 
 def test_a_text_constant_survives_quotes_backslashes_and_line_ends(spark: SparkSession) -> None:

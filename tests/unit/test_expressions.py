@@ -137,6 +137,46 @@ def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "column", "operator"),
+    [
+        ("q and p = s like 'a%'", 23, "like"),
+        ("p = i < j", 17, "<"),
+        ("p = i between 1 and 2", 17, "between"),
+        ("i between 1 and j = p", 29, "="),
+        ("p = i not in (1, 2)", 21, "in"),
+        ("i in (1, 2) = p", 23, "="),
+        ("if(p = i < j, 1, 2) = 1", 20, "<"),
+        ("case when q then p = i < j end", 34, "<"),
+        ("p = not q", 15, "not"),
+        ("p is true = q", 21, "="),
+        ("p <=> i >= j", 19, ">="),
+    ],
+)
+def test_a_comparison_inside_another_needs_parentheses(text: str, column: int, operator: str) -> None:
+    report = Report()
+    assert compile_condition(scalar(text), EventScope(SCHEMA), report) is None
+    (problem,) = report.problems
+    assert str(problem) == (
+        f"rules.yaml:3:{column} rules[0].where — must have parentheses where a comparison stands inside another; "
+        f'got "{operator}" in "{text}". Put the one to be made first into parentheses, as in a = (b < c): Spark SQL would make another one first.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("p = (i < j)", "p = (i < j)"),
+        ("(p = (s like 'a%')) = q and i between 1 and 2 and p = q", "(p = (s like 'a%')) = q and (i >= 1 and i <= 2) and p = q"),
+        ("i < j = p = q", "((i < j) = p) = q"),
+        ("not p = q is null", "not ((p = q) is null)"),
+        ("p in (i < j, q) or case when i < j then p else q = p end", "p in ((i < j), q) or case when (i < j) then p else (q = p) end"),
+    ],
+)
+def test_comparisons_that_cannot_be_mistaken_stand_as_they_are(text: str, written: str) -> None:
+    assert compiled(text) == compiled(written)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "i; drop table t",
