@@ -10,7 +10,7 @@ from spark_pace.core.rule import EventSchema
 from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource
 from spark_pace.rules.document import Mapping, Scalar, describe
 from spark_pace.rules.fields import Fields
-from spark_pace.rules.report import nearest, quote
+from spark_pace.rules.report import Report, nearest, quote
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
@@ -45,7 +45,7 @@ def read_source(fields: Fields, folder: Path) -> FilesSource | KafkaSource | Non
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
-    kind = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    kind = Fields(mapping, Report(), _KAFKA_KEYS).node("kind")
     if isinstance(kind, Scalar) and kind.text == "kafka":
         return _read_kafka(Fields(mapping, fields.report, _KAFKA_KEYS))
     return _read_files(Fields(mapping, fields.report, _FILES_KEYS), folder)
@@ -126,24 +126,23 @@ def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
 
 def check_source_columns(fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema) -> None:
     """Report attributes under `columns` that the schema lacks, and with ``format: columns`` those that nothing fills."""
-    if not isinstance(source, KafkaSource):
-        return
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
-    assert mapping is not None
+    if not isinstance(source, KafkaSource) or mapping is None:
+        return
+    keys = Fields(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
+    columns = keys.mapping("columns", "columns: {sent_at: timestamp}")
+    if columns is None:
+        return
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
         if attribute not in names:
-            columns = mapping.entries["columns"][1]
-            assert isinstance(columns, Mapping)
             fields.report.add(columns.entries[attribute][0], "must be an attribute of the events", quote(attribute), nearest(attribute, names))
     if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
-        columns = mapping.entries["columns"][1]
-        assert isinstance(columns, Mapping)
         place, do = columns.entries[schema.event_time][0], "Declare it a TIMESTAMP, or set time_unit: ms."
         fields.report.add(place, "must count milliseconds, as the timestamp of a record does", f"time_unit: {schema.time_unit}", do)
     missing = [name for name in names if name not in dict(source.columns)]
     if source.format == "columns" and missing:
-        fields.report.add(mapping.entries["columns"][0], "must fill every attribute of the events", f"none for {', '.join(missing)}", "Add them, or use json.")
+        fields.report.add(keys.key_place("columns"), "must fill every attribute of the events", f"none for {', '.join(missing)}", "Add them, or use json.")
 
 
 def resolve(text: str, folder: Path) -> str:

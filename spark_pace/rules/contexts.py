@@ -7,7 +7,7 @@ from typing import get_args
 from spark_pace.core.rule import Consumption, Context, Selection
 from spark_pace.rules.document import Scalar, describe
 from spark_pace.rules.fields import Fields
-from spark_pace.rules.report import nearest
+from spark_pace.rules.report import meant_by, nearest
 
 _SNOOP = {
     "recent": Context("latest", "zero"),
@@ -32,7 +32,7 @@ DEFAULT = Context("each", "zero")
 
 
 def read_context(fields: Fields) -> Context:
-    """The value of ``context``; the default where it is missing or reported as wrong."""
+    """The value of ``context``; where it is reported as wrong the one that is meant, else the default."""
     node = fields.node("context")
     if node is None:
         return DEFAULT
@@ -40,7 +40,7 @@ def read_context(fields: Fields) -> Context:
     if name not in CONTEXTS:
         advice = nearest(name, CONTEXTS)
         fields.report.add(node.place, "must be a parameter context", describe(node), advice)
-        return DEFAULT
+        return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", DEFAULT)
     return CONTEXTS[name]
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.rules.document import Broken, Listing, Mapping, Node, Scalar, describe
-from spark_pace.rules.report import Place, Report, nearest, quote
+from spark_pace.rules.report import Place, Report, meant_by, nearest, quote
 
 
 class Fields:
     """The entries of a mapping. Every method reports what is wrong and then returns None (or the default)."""
 
     def __init__(self, mapping: Mapping, report: Report, known: Sequence[str], later: Sequence[str] = ()) -> None:
-        """Report the keys that are neither `known` nor to come `later`."""
+        """Report the keys that are neither `known` nor to come `later`; a misspelt one is read as the one that is meant."""
         self.place = mapping.place
         self.report = report
-        self._entries = mapping.entries
-        for key, (place, _) in mapping.entries.items():
+        self._entries = dict(mapping.entries)
+        for key, (place, node) in mapping.entries.items():
             if key in later:
                 report.add(place, "must be left out", quote(key), "It is not supported yet.")
             elif key not in known:
                 report.add(place, "must be a known key", quote(key), nearest(key, known))
+                if (meant := meant_by(key, known)) is not None:
+                    self._entries.setdefault(meant, (place, node))
 
     def has(self, key: str) -> bool:
         """Whether the key stands in the file."""

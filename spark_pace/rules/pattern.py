@@ -30,9 +30,7 @@ _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern | None:
     """The keys pattern, where, within, context and close of a rule; None where too much is wrong to go on."""
     report = rule.report
-    context = read_context(rule)
-    close = _read_close(rule, context)
-    within = _read_within(rule)
+    context, close, within = read_window(rule)
     components = _read_components(rule, schema)
     if components is None:
         return None
@@ -40,6 +38,14 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
     if not rule.has("within") and (why := why_within(context, not _several(conjuncts), close)) and not (in_span and close != "window"):
         report.add(rule.place, 'must have the key "within"', "none", f"{why}; add for example within: 10 min.")
     return _assemble(components, conjuncts, within, context, close)
+
+
+def read_window(rule: Fields) -> tuple[Context, Close, Within | None]:
+    """The keys context, close and within; the defaults where they are missing or reported as wrong."""
+    context = read_context(rule)
+    close = _read_close(rule, context)
+    node = rule.node("within")
+    return context, close, None if node is None else read_length(node, rule.report)
 
 
 def _read_close(rule: Fields, context: Context) -> Close:
@@ -51,12 +57,8 @@ def _read_close(rule: Fields, context: Context) -> Close:
     return "window"
 
 
-def _read_within(rule: Fields) -> Within | None:
-    node = rule.node("within")
-    return None if node is None else read_length(node, rule.report)
-
-
 def _read_components(rule: Fields, schema: EventSchema) -> list[Component] | None:
+    """The components, as far as their names can be told: then the conditions over them can be read."""
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
@@ -81,15 +83,14 @@ def _read_components(rule: Fields, schema: EventSchema) -> list[Component] | Non
 
 
 def _read_component(item: Node, schema: EventSchema, report: Report) -> Component | None:
-    """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`."""
+    """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
         return None
     if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
         ((name, (place, node)),) = mapping.entries.items()
-        fine = _check_name(Scalar(place, name, name, place.column), report)
-        predicate = _read_predicate(node, schema, report)
-        return Component(name, predicate) if fine and predicate else None
+        _check_name(Scalar(place, name, name, place.column), report)
+        return Component(name, _read_predicate(node, schema, report))
     return _read_long(mapping, schema, report)
 
 
@@ -103,14 +104,18 @@ def _read_long(mapping: Mapping, schema: EventSchema, report: Report) -> Compone
         report.add(times.place, "must be 1", describe(times), "Repeated components are not supported yet.")
     fields.require("when", "when: and a condition")
     node = fields.node("when")
-    predicate = None if node is None else _read_predicate(node, schema, report)
-    fine = name is not None and _check_name(name, report)
-    return Component(name.text, predicate) if name and fine and predicate else None
+    predicate = _read_predicate(node, schema, report)
+    if name is None:
+        return None
+    _check_name(name, report)
+    return Component(name.text, predicate)
 
 
-def _read_predicate(node: Node, schema: EventSchema, report: Report) -> Expr | None:
-    scalar = as_expression(node, report)
-    return None if scalar is None else compile_condition(scalar, EventScope(schema), report)
+def _read_predicate(node: Node | None, schema: EventSchema, report: Report) -> Expr:
+    """The component's condition; true where it is missing or reported as wrong."""
+    scalar = None if node is None else as_expression(node, report)
+    predicate = None if scalar is None else compile_condition(scalar, EventScope(schema), report)
+    return predicate or conjunction([])
 
 
 def as_expression(node: Node, report: Report) -> Scalar | None:
@@ -122,10 +127,10 @@ def as_expression(node: Node, report: Report) -> Scalar | None:
     return None
 
 
-def _check_name(name: Scalar, report: Report) -> bool:
+def _check_name(name: Scalar, report: Report) -> None:
     if not _NAME.fullmatch(name.text):
         report.add(name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component.")
-        return False
+        return
     try:
         tree = sqlglot.parse_one(f"{name.text}.x = 1", dialect=RuleDialect)
         usable = isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
@@ -133,7 +138,6 @@ def _check_name(name: Scalar, report: Report) -> bool:
         usable = False
     if not usable:
         report.add(name.place, "must not be a word of the expression language", quote(name.text), "Rename the component.")
-    return usable
 
 
 def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Component]) -> list[Conjunct]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spark_pace.errors import Problem, one_line
@@ -64,13 +64,17 @@ def quote(text: str) -> str:
     return f'"{one_line(text, _SHOWN_CHARACTERS)}"'
 
 
+def meant_by(word: str, valid: Sequence[str]) -> str | None:
+    """The valid word that a misspelt one is near to; None where there is none, or too much to compare."""
+    comparable = len(word) <= _SHOWN_CHARACTERS and len(valid) <= _MOST_COMPARED  # a comparison costs the product of lengths
+    return next(iter(difflib.get_close_matches(word, valid, n=1, cutoff=0.6)), None) if comparable else None
+
+
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Advice for a word that is not valid: the nearest valid one, or all of them."""
     choices = list(valid)
-    comparable = len(word) <= _SHOWN_CHARACTERS and len(choices) <= _MOST_COMPARED  # a comparison costs the product of lengths
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6) if comparable else []
-    if close:
-        return f"Did you mean {quote(close[0])}?"
+    if (meant := meant_by(word, choices)) is not None:
+        return f"Did you mean {quote(meant)}?"
     if not choices:
         return "Nothing can be named here."
     return f"Use one of: {', '.join(quote(choice) if ',' in choice else choice for choice in choices)}."

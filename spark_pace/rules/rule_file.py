@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.rule import EventSchema, Pattern, Rule
@@ -14,7 +15,7 @@ from spark_pace.rules.document import Listing, Node, Scalar, describe, read_docu
 from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
 from spark_pace.rules.expressions import compile_condition
 from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.pattern import as_expression, read_pattern
+from spark_pace.rules.pattern import as_expression, read_pattern, read_window
 from spark_pace.rules.report import Place, Report, nearest, quote
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.scopes import EventScope
@@ -63,12 +64,9 @@ def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: 
     """As `load_rules`, but what is wrong goes to `report`, and the rules that are right come back."""
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
-    found: list[tuple[Rule, Place]] = []
-    for file in files:
-        for node in file.rules.items if file.rules else ():
-            entry = _read_rule(node, schema, report)
-            if entry is not None and _is_new(entry, found, report):
-                found.append(entry)
+    names: dict[str, Place] = {}
+    entries = [_read_rule(node, schema, names, report) for file in files for node in (file.rules.items if file.rules else ())]
+    found = [entry for entry in entries if entry is not None]
     check_columns(found, report)
     return tuple(rule for rule, _ in found)
 
@@ -113,25 +111,18 @@ def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, repor
     return common
 
 
-def _is_new(entry: tuple[Rule, Place], found: Sequence[tuple[Rule, Place]], report: Report) -> bool:
-    rule, place = entry
-    for other, first in found:
-        if other.name.lower() == rule.name.lower():
-            got = f"{quote(rule.name)}, which is also at {first.file}:{first.line}"
-            report.add(place, "must be a name of its own (letter case aside)", got, "Rename one of the rules.")
-            return False
-    return True
-
-
-def _read_rule(node: Node, schema: EventSchema | None, report: Report) -> tuple[Rule, Place] | None:
+def _read_rule(node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report) -> tuple[Rule, Place] | None:
+    """A rule and the place of its name, which is noted in `names`; None where something in it is reported as wrong."""
     mapping = as_mapping(node, report, "- name: and the keys of a rule")
     if mapping is None:
         return None
     before = report.count
     fields = Fields(mapping, report, RULE_KEYS, _LATER)
-    name = _read_name(fields)
-    if schema is None:
-        return None  # what is wrong with the events has been said; names cannot be looked up
+    name = _read_name(fields, names)
+    if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
+        _read_merge(fields)
+        read_window(fields)
+        return None
     rule = _read_body(fields, name.text if name else "", schema)
     return (rule, name.place) if name and report.count == before else None
 
@@ -141,11 +132,11 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
     span = read_span(fields, schema)
     operator = _read_operator(fields)
     pattern: Pattern | None = None
-    if fields.has("pattern"):
-        pattern = read_pattern(fields, schema, in_span=fields.has("span"))
-    elif not fields.has("operator"):
+    if not fields.has("pattern") and not fields.has("operator"):
         fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}.")
-    readable = pattern is not None or not fields.has("pattern")
+    if fields.has("pattern") or not fields.has("operator"):
+        pattern = read_pattern(fields, schema, in_span=fields.has("span"))
+    readable = pattern is not None or (fields.has("operator") and not fields.has("pattern"))
     return Rule(
         name=name,
         schema=schema,
@@ -154,17 +145,27 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
         pattern=pattern,
         span=span,
         operator=operator,
-        merge="detection" if fields.choice("merge", ("selection", "detection"), "selection") == "detection" else "selection",
+        merge=_read_merge(fields),
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
     )
 
 
-def _read_name(fields: Fields) -> Scalar | None:
+def _read_merge(fields: Fields) -> Literal["selection", "detection"]:
+    return "detection" if fields.choice("merge", ("selection", "detection"), "selection") == "detection" else "selection"
+
+
+def _read_name(fields: Fields, names: dict[str, Place]) -> Scalar | None:
     name = fields.text("name", "name: my_rule") if fields.require("name", "name: and the rule's name") else None
-    if name is not None and not _NAME.fullmatch(name.text):
+    if name is None:
+        return None
+    if not _NAME.fullmatch(name.text):
         fields.report.add(name.place, "must be a letter, then letters, digits and _ (64 at most)", quote(name.text), "Rename the rule.")
         return None
+    first = names.setdefault(name.text.lower(), name.place)
+    if first is not name.place:
+        got = f"{quote(name.text)}, which is also at {first.file}:{first.line}"
+        fields.report.add(name.place, "must be a name of its own (letter case aside)", got, "Rename one of the rules.")
     return name
 
 
