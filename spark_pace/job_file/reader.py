@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeGuard
 
@@ -14,7 +15,7 @@ from spark_pace.job_file.spec import JobSpec, KafkaSource
 from spark_pace.rules.document import Mapping, Scalar, read_document
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.report import Report, quote
+from spark_pace.rules.report import Report, TooManyError, quote
 from spark_pace.rules.rule_file import load_rules, read_rules
 
 _REQUIRED = {
@@ -36,8 +37,10 @@ def read_job(path: str | Path) -> JobSpec:
         ConfigError: with every problem of all these files.
     """
     report = Report()
-    root = as_mapping(read_document(path, report), report, _REQUIRED["name"])
-    spec = None if root is None else _read_job(Path(path), root, report)
+    spec = None
+    with suppress(TooManyError):
+        root = as_mapping(read_document(path, report), report, _REQUIRED["name"])
+        spec = None if root is None else _read_job(Path(path), root, report)
     if spec is None or not report.clean:
         raise ConfigError(report.problems)
     return spec
@@ -45,16 +48,19 @@ def read_job(path: str | Path) -> JobSpec:
 
 def check_files(paths: Iterable[str | Path]) -> list[Problem]:
     """Every problem of rule and job files, each file by itself; a job's rule files are checked with it."""
+    return [problem for path in paths for problem in _check_file(path)]
+
+
+def _check_file(path: str | Path) -> tuple[Problem, ...]:
     report = Report()
-    for path in paths:
-        found = Report()
-        document = read_document(path, found)
+    with suppress(TooManyError):
+        document = read_document(path, report)
         if _is_job(document):
-            _read_job(Path(path), document, found)
-            report.extend(found)
+            _read_job(Path(path), document, report)
         else:
+            report = Report()
             read_rules([path], None, report)
-    return list(report.problems)
+    return report.problems
 
 
 def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
@@ -66,8 +72,15 @@ def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
     """
     rules: list[Rule] = []
     for path in paths:
-        rules += read_job(path).rules if _is_job(read_document(path, Report())) else load_rules(path)
+        rules += read_job(path).rules if is_job(path) else load_rules(path)
     return tuple(rules)
+
+
+def is_job(path: str | Path) -> bool:
+    """Whether the file has keys that only job files have."""
+    with suppress(TooManyError):
+        return _is_job(read_document(path, Report()))
+    return False
 
 
 def _is_job(document: object) -> TypeGuard[Mapping]:

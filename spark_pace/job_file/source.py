@@ -45,8 +45,8 @@ def read_source(fields: Fields, folder: Path) -> FilesSource | KafkaSource | Non
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
-    kind = Fields(mapping, Report(), _KAFKA_KEYS).node("kind")
-    if isinstance(kind, Scalar) and kind.text == "kafka":
+    kind = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    if kind.text == "kafka" if isinstance(kind, Scalar) else "topics" in mapping.entries:
         return _read_kafka(Fields(mapping, fields.report, _KAFKA_KEYS))
     return _read_files(Fields(mapping, fields.report, _FILES_KEYS), folder)
 

@@ -10,6 +10,8 @@ from spark_pace.errors import Problem, one_line
 
 _SHOWN_CHARACTERS = 80
 _MOST_COMPARED = 200
+MOST_PROBLEMS = 50  # more help nobody, and cost time
+_LAST = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,27 @@ class Place:
         return f"{position} {self.path}" if self.path else position
 
 
+class TooManyError(Exception):
+    """Ends a check that has found enough; the report says so."""
+
+
 @dataclass
 class Report:
-    """Gathers problems, so that a check can go on and name all of them."""
+    """Gathers problems, so that a check can go on and name all of them, up to `MOST_PROBLEMS`."""
 
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
-        """Note one problem."""
-        self._found.append((place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do))))
+        """Note one problem.
 
-    def extend(self, other: Report) -> None:
-        """Take over everything that another report has gathered."""
-        self._found += other._found
+        Raises:
+            TooManyError: there are `MOST_PROBLEMS` already.
+        """
+        if len(self._found) == MOST_PROBLEMS:
+            more = Problem(one_line(place.file), f"must have at most {MOST_PROBLEMS} problems to be checked to its end", "more", "Correct these first.")
+            self._found.append((Place(place.file, _LAST), more))
+            raise TooManyError
+        self._found.append((place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do))))
 
     @property
     def problems(self) -> tuple[Problem, ...]:

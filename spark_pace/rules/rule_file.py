@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,7 @@ from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
 from spark_pace.rules.expressions import compile_condition
 from spark_pace.rules.fields import Fields, as_mapping
 from spark_pace.rules.pattern import as_expression, read_pattern, read_window
-from spark_pace.rules.report import Place, Report, nearest, quote
+from spark_pace.rules.report import Place, Report, TooManyError, nearest, quote
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.scopes import EventScope
 from spark_pace.rules.span import read_span
@@ -51,17 +52,23 @@ def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema 
         events: what an event looks like, where the files do not say it themselves.
 
     Raises:
-        RuleError: with every problem of every file.
+        RuleError: with every problem of every file, the first `MOST_PROBLEMS`.
     """
     report = Report()
-    rules = read_rules([paths] if isinstance(paths, (str, Path)) else paths, events, report)
+    rules: tuple[Rule, ...] = ()
+    with suppress(TooManyError):
+        rules = read_rules([paths] if isinstance(paths, (str, Path)) else paths, events, report)
     if not report.clean:
         raise RuleError(report.problems)
     return rules
 
 
 def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
-    """As `load_rules`, but what is wrong goes to `report`, and the rules that are right come back."""
+    """As `load_rules`, but what is wrong goes to `report`, and the rules that are right come back.
+
+    Raises:
+        TooManyError: that is too much.
+    """
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
     names: dict[str, Place] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, evaluate
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.rule import EventSchema, Field, Rule
 from spark_pace.errors import Problem
 from spark_pace.io.files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
@@ -25,7 +26,7 @@ from spark_pace.job_file import check_files
 from spark_pace.rules import explain
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.expressions import compile_value
-from spark_pace.rules.report import Place, Report
+from spark_pace.rules.report import Place, Report, TooManyError
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.rules.scopes import EventScope
 from spark_pace.rules.spark_sql import to_spark_filter
@@ -65,7 +66,9 @@ def read_rule_file(text: bytes, folder: Path) -> str:
     path = folder / "rules.yaml"
     path.write_bytes(text)
     report = Report()
-    rules = read_rules([path], None, report)
+    rules: tuple[Rule, ...] = ()
+    with suppress(TooManyError):
+        rules = read_rules([path], None, report)
     if report.clean:
         build_plan(rules, order=OrderSpec(), slots=2, buckets=2)
         return f"{len(rules)} rules, {sum(len(explain(rule)) for rule in rules)} lines"
@@ -85,7 +88,9 @@ def evaluate_expression(text: bytes, folder: Path) -> str:
     """An expression: compiled, computed on seven awkward rows, written as SQL."""
     written = text.decode("utf-8", "replace")
     report = Report()
-    expr = compile_value(Scalar(Place("test", 1, 1), written, written, 1), _SCOPE, report)
+    expr = None
+    with suppress(TooManyError):
+        expr = compile_value(Scalar(Place("test", 1, 1), written, written, 1), _SCOPE, report)
     if expr is None:
         assert not report.clean
         return _kinds(report.problems)

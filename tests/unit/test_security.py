@@ -11,11 +11,12 @@ import pytest
 from spark_pace.cli.matches import show
 from spark_pace.core.rule import EventSchema, Field
 from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import OperatorError, RuleError, one_line
+from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
 from spark_pace.io.lines import MOST_RECORD_BYTES
 from spark_pace.io.text import CsvParser
+from spark_pace.job_file import check_files, read_job
 from spark_pace.replay import read_all, replay_table
 from spark_pace.rules import load_rules
 from spark_pace.rules.document import Scalar
@@ -66,6 +67,39 @@ def test_a_message_is_one_line_that_no_terminal_acts_on() -> None:
 )  # fmt: skip
 def test_a_rule_file_beyond_a_limit_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     assert any(found.endswith(message) for found in problems(tmp_path, text)), problems(tmp_path, text)
+
+
+MISSPELT = ", ".join(f"attrbute_{i}x" for i in range(16))
+WIDE = HEAD.replace("s STRING", "s STRING, " + ", ".join(f"attribute_{i} BIGINT" for i in range(190)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rules: [&a 1" + ", *a" * 100_000 + "]",
+        "rules: [" + "&a 1, " * 40_000 + "1]",
+        HEAD + "  - name: r\n" + "".join(f"    patern{i}: 1\n" for i in range(8_000)),
+        WIDE + "".join(f"  - {{name: r{i}, partition_by: [{MISSPELT}], pattern: {{sequence: [a: s = 'x']}}}}\n" for i in range(500)),
+        HEAD + "".join(f"  - {{name: r{i}, pattern: {{sequence: [a: '{'nosuch = 1 and ' * 600}true']}}}}\n" for i in range(50)),
+        "name: job\nevents: {expected_sources: [" + "{}, " * 40_000 + "1]}",
+    ],
+    ids=["aliases", "anchors", "unknown_keys", "misspelt_attributes", "wrong_expressions", "job"],
+)
+def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(text, encoding="utf-8")
+    before = time.process_time()
+    found = check_files([path])
+    assert time.process_time() - before < 5
+    assert len(found) == 51
+    assert str(found[-1]) == f"{path} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+    with pytest.raises(ConfigError if "job" in text else RuleError) as caught:
+        read_job(path) if "job" in text else load_rules(path)
+    assert caught.value.problems == tuple(found)
+
+
+def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, HEAD + RULE + "  - [x]\n" * 50)) == 50
 
 
 @pytest.mark.parametrize(
