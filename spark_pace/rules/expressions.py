@@ -53,7 +53,7 @@ def compile_condition(scalar: Scalar, scope: Scope, report: Report) -> Expr | No
 
 
 def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr]:
-    """The conditions that the top-level ``and`` joins, in order; wrong ones are reported and left out."""
+    """The conditions that every ``and`` under no ``or`` or ``not`` joins, in order; wrong ones are reported and left out."""
     tree = parse_expression(scalar, report)
     parts = [] if tree is None else [_condition(part, scalar, scope, report) for part in conjuncts_of(tree)]
     return [part for part in parts if part is not None]

@@ -165,7 +165,7 @@ def start_of(tree: exp.Expr) -> int:
 
 
 def conjuncts_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The parts of a condition that its top-level ``and`` joins, in order."""
+    """The parts of a condition that are joined by every ``and`` under no ``or`` or ``not``, inside parentheses too; in order."""
     waiting, parts = [tree], []
     while waiting:
         node = waiting.pop()
