@@ -24,13 +24,18 @@ __all__ = ["__version__", "detect", "load_rules", "read_table", "replay"]
 
 
 def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
-    """Read and check rule files; see `spark_pace.rules.load_rules`.
+    """Read and check rule files (see `spark_pace.rules.load_rules`), or one job file, whose rules these are.
 
     Raises:
-        RuleError: with every problem of every file.
+        RuleError: with every problem of the rule files.
+        ConfigError: with every problem of the job file and its rule files.
     """
-    from spark_pace import rules
+    from pathlib import Path
 
+    from spark_pace import job_file, rules
+
+    if isinstance(paths, (str, Path)) and job_file.is_job(paths):
+        return job_file.read_job(paths).rules
     return rules.load_rules(paths, events=events)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalResult, run
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
@@ -43,16 +44,22 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     return run(plan, [read.events])
 
 
-def replay_files(rules: Sequence[Rule], path: Path) -> Replayed:
+def replay_files(rules: Sequence[Rule], path: Path, *, order: OrderSpec | None = None, heartbeat: Expr | None = None) -> Replayed:
     """What `rules` find in a file of events, or in all files of a directory.
 
     Everything is one batch, so no event is late.
+
+    Args:
+        rules: over one schema.
+        path: the file or directory.
+        order: of a job, whose repeats are dropped; None: nothing is.
+        heartbeat: what holds for records that are no events.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
     """
     read = read_all(path, rules[0].schema)
-    plan = build_plan(tuple(rules), order=OrderSpec())
+    plan = build_plan(tuple(rules), order=order or OrderSpec(), heartbeat=heartbeat)
     return Replayed(run(plan, [read.events]), read.bad, read.read_rows)
 
 

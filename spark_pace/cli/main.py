@@ -50,9 +50,9 @@ def explain(files: tuple[Path, ...]) -> None:
 @click.argument("rules", type=FILES)
 @click.argument("events", type=FILES)
 @click.option("-o", "--out", type=FILES, help="Write the matches here (.json or .csv) instead of a table to the terminal.")
-@click.option("--operators", multiple=True, metavar="MODULE", help="Allow a module that rules name as Python operators.")
+@click.option("--operators", multiple=True, metavar="MODULE", help="Allow a module that rules name as Python operators; a job file names them itself.")
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
-    """Run RULES over EVENTS (JSON lines, CSV or Parquet; a file, or a directory of them) without Spark."""
+    """Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV or Parquet; a file, or a directory of them) without Spark."""
     from spark_pace.cli.replay import replay_command
 
     _see_current_directory()

@@ -12,6 +12,7 @@ from spark_pace.cli.matches import WRITERS, show
 from spark_pace.core.rule import Rule
 from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.job_file import is_job, read_job
 from spark_pace.replay import Replayed, replay_files
 from spark_pace.rules import load_rules
 
@@ -24,12 +25,13 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
         raise _wrong("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
     if out is not None and not out.parent.is_dir():
         raise _wrong("--out", "must lie in a folder that is there", str(out), f"Make {out.parent} first, or choose another.")
-    rules = load_rules(rules_file)
+    job = read_job(rules_file) if is_job(rules_file) else None
+    rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
-        _require_allowed(rule, operators)
+        _require_allowed(rule, operators if job is None else job.operators)
         if rule.operator is not None:
             load_operator(rule.operator)
-    replayed = replay_files(rules, events)
+    replayed = replay_files(rules, events) if job is None else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)
     if out is None:
         show(replayed.result.matches, rules)
     else:

@@ -1,7 +1,20 @@
 """Job files: where events come from, where matches go, and how the job runs."""
 
 from spark_pace.job_file.planned import as_planned, planned_settings
-from spark_pace.job_file.reader import check_files, read_job, rules_in
+from spark_pace.job_file.reader import check_files, is_job, read_job, rules_in
 from spark_pace.job_file.spec import Events, FilesSource, Format, JobSpec, KafkaFormat, KafkaSource
 
-__all__ = ["Events", "FilesSource", "Format", "JobSpec", "KafkaFormat", "KafkaSource", "as_planned", "check_files", "planned_settings", "read_job", "rules_in"]
+__all__ = [
+    "Events",
+    "FilesSource",
+    "Format",
+    "JobSpec",
+    "KafkaFormat",
+    "KafkaSource",
+    "as_planned",
+    "check_files",
+    "is_job",
+    "planned_settings",
+    "read_job",
+    "rules_in",
+]

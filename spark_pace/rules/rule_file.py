@@ -113,7 +113,7 @@ def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, repor
     if common is None:
         for file in files:
             if not file.keys.has("events"):
-                do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; replay reads rule files alone.'
+                do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; then name that one.'
                 report.add(file.keys.place, "must say what an event looks like", "no events", do)
     return common
 
