@@ -26,7 +26,7 @@ from spark_pace.sources import Source, local_path, source_of
 from spark_pace.spark.changes import Change, change_of, require_same
 from spark_pace.spark.checkpoint import remove_leftovers, require_whole
 from spark_pace.spark.failures import as_our_error, is_of_spark
-from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_gone, survived_in_words
+from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_ending, is_gone, survived_in_words
 from spark_pace.spark.lock import checkpoint_lock
 from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
 from spark_pace.spark.pipeline import match_rows, start
@@ -138,18 +138,19 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
     sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
     source = sources(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
+    stop = _Stop()
     with checkpoint_lock(checkpoint):
         source.require_same()
         stored = _stored_layout(spec, checkpoint)
         change = None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)  # refuse before Spark starts
-        with survived_in_words(), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
+        with survived_in_words(stop.event.is_set), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
             change = change or change_of(checkpoint, _first_layout(spec, spark), spec.rules, ())
             for key, value in settings.items():
                 if spark.conf.isModifiable(key):
                     spark.conf.set(key, value)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             spec = _waiting_for(spec, source.check(spark))
-            with _stop_on_signal() as stop:
+            with _noted(stop):
                 _in_words(lambda: _run_queries(spec, spark, sources, change, report, stop))
     return stop.signal
 
@@ -263,7 +264,8 @@ def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
     except Exception as error:
         if is_gone(error):
             raise
-        raise as_our_error(error, merger.failure) from error
+        if not (stop.event.is_set() and is_ending()):
+            raise as_our_error(error, merger.failure) from error
     finally:
         try:
             query.stop()
@@ -274,11 +276,10 @@ def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[_Stop]:
+def _noted(stop: _Stop) -> Iterator[None]:
     """Note SIGINT and SIGTERM while inside. A handler may interrupt a call to the JVM, so it must not make one."""
-    stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may set handlers
+        yield  # only the main thread may set handlers
         return
 
     def note(number: int, _frame: object) -> None:
@@ -287,7 +288,7 @@ def _stop_on_signal() -> Iterator[_Stop]:
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SparkPaceError
@@ -38,8 +40,12 @@ def held_by_jvm(spark: SparkSession, checkpoint: Path) -> Iterator[None]:
 
 
 @contextmanager
-def survived_in_words() -> Iterator[None]:
+def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
+
+    Args:
+        stopped: whether a signal says that the job is to stop. It may have gone to all processes of the job, as that of a
+            service manager does, and so have ended the JVM: then that is no error.
 
     Raises:
         SparkPaceError: the JVM has ended.
@@ -51,6 +57,8 @@ def survived_in_words() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if stopped() and (is_gone(error) or isinstance(error, Py4JError)):
+            return
         if not is_gone(error):
             raise
         raise SparkPaceError(
@@ -69,6 +77,15 @@ def is_gone(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def is_ending() -> bool:
+    """Whether the JVM of this process's session ends, or has ended, as after a signal to all processes of the job."""
+    jvm: Any = SparkContext._jvm
+    try:
+        return bool(jvm.org.apache.spark.util.ShutdownHookManager.inShutdown())
+    except (Py4JError, OSError):
+        return True
 
 
 def _raised_in_py4j(error: BaseException) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def running(job: Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        start_new_session=True,
     ) as process:
         try:
             yield process
@@ -45,15 +47,17 @@ def running(job: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def signalled_in_the_middle(job: Path, number: signal.Signals) -> int:
-    """Run a job and send it a signal after its second batch; returns its exit code."""
+def signalled_in_the_middle(job: Path, number: signal.Signals, send: Callable[[int, int], None]) -> int:
+    """Run a job and send a signal to its process, or to its process group, after its second batch; returns its exit code."""
     with running(job) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("batch 1:"):
-                process.send_signal(number)
+                send(process.pid, number)
                 break
-        return process.wait(LONG_S)
+        _, errors = process.communicate(timeout=LONG_S)
+        assert errors == ""
+        return process.returncode
 
 
 def finish(job: Path) -> None:
@@ -70,9 +74,14 @@ def assert_complete(spec: JobSpec) -> None:
     assert metrics["events"].to_pylist() == [34] * 5 + [30]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(job_file: Path, number: signal.Signals, code: int) -> None:
-    assert signalled_in_the_middle(job_file, number) == code
+@pytest.mark.parametrize(
+    ("number", "send", "code"),
+    [(signal.SIGINT, os.kill, 130), (signal.SIGTERM, os.kill, 143), (signal.SIGTERM, os.killpg, 143), (signal.SIGKILL, os.kill, -9)],
+)
+def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(
+    job_file: Path, number: signal.Signals, send: Callable[[int, int], None], code: int
+) -> None:
+    assert signalled_in_the_middle(job_file, number, send) == code
     spec = read_job(job_file)
     assert table(spec, "metrics").num_rows < FILES
     finish(job_file)
