@@ -16,7 +16,7 @@ from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import OnBad, Plan
 from spark_pace.core.sift import sift
 from spark_pace.errors import EventError
-from spark_pace.io.files import read_source_file
+from spark_pace.io.files import WHOLE_FILE, read_source_file
 from spark_pace.spark.frontier import frontier_of_batch
 from spark_pace.spark.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
 from spark_pace.spark.source import FINISH
@@ -118,5 +118,8 @@ class TaskIntake:
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
             first = bad.slice(0, 1).to_pylist()[0]
+            if first["reason"].startswith(WHOLE_FILE):
+                wrong = first["reason"].removeprefix(WHOLE_FILE).rstrip(".")
+                raise EventError(f"{first['source']} — {wrong}. Put a good file of that name in its place, or set on_bad_record to quarantine.")
             raise EventError(f"{first['source']} row {first['offset']}: {first['reason']}. Correct the record, or set on_bad_record to quarantine.")
         return 0, BAD, encode(bad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from dataclasses import replace
@@ -154,6 +155,59 @@ def test_a_bad_record_stops_the_job_if_told_to(tmp_path: Path) -> None:
     message = "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. Correct the record, or set on_bad_record to quarantine."
     with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
         run_job(spec)
+
+
+def with_an_archive(folder: Path) -> bytes:
+    """Three files in, the second a damaged archive; returns it undamaged."""
+    write_files(folder, random_events(15, 90), 3)
+    whole = gzip.compress((folder / "in" / "001.json").read_bytes())
+    (folder / "in" / "001.json").unlink()
+    (folder / "in" / "001.json.gz").write_bytes(whole[: len(whole) * 3 // 4])
+    return whole
+
+
+def test_a_damaged_archive_is_one_bad_record(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    with_an_archive(tmp_path)
+    summary = run_job(spec)
+    (bad,) = table(spec, "quarantine").select(["kind", "reason", "source", "offset", "raw"]).to_pylist()
+    reason = "the file — must be undamaged; got: Truncated compressed stream"
+    assert list(bad.values()) == ["record", reason, "001.json.gz", 0, b""]
+    assert (summary.records, summary.events, summary.bad_records, summary.finished) == (61, 60, 1, True)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+@pytest.mark.parametrize("way_out", ["an intact file", "quarantine"])
+def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_ways_on(tmp_path: Path, way_out: str) -> None:
+    spec = failing(job(tmp_path), on_bad_record="fail")
+    whole = with_an_archive(tmp_path)
+    ways = "Put a good file of that name in its place, or set on_bad_record to quarantine."
+    message = f"001.json.gz — must be undamaged; got: Truncated compressed stream. {ways}"
+    with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
+        run_job(spec)
+    if way_out == "an intact file":
+        (tmp_path / "in" / "001.json.gz").write_bytes(whole)
+    else:
+        spec = failing(spec, on_bad_record="quarantine")
+    summary = run_job(spec)
+    assert (summary.batches, summary.finished, summary.quarantined) == (2, True, int(way_out == "quarantine"))
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_one_does(tmp_path: Path) -> None:
+    spec = failing(job(tmp_path), on_bad_record="fail")
+    with_an_archive(tmp_path)
+    with pytest.raises(EventError):
+        run_job(spec)
+    path = tmp_path / "in" / "001.json.gz"
+    path.unlink()
+    message = rf"^{re.escape(str(path))} — must be a readable json file; got: .* an empty json file of that name in its place lets the job go on\.$"
+    with pytest.raises(EventError, match=message):
+        run_job(spec)
+    path.touch()
+    summary = run_job(spec)
+    assert (summary.batches, summary.finished, summary.bad_records, summary.events) == (2, True, 0, 30)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
 def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,36 @@ def test_compressed_text_is_read(tmp_path: Path) -> None:
     assert read_events(str(path), "json", SCHEMA, "e").events.num_rows == 1
 
 
+LINES = "".join(f'{{"t":"{T}","n":{i * i}}}\n' for i in range(2000)).encode()
+
+
+def cut(whole: bytes) -> bytes:
+    return whole[: len(whole) * 3 // 4]
+
+
+def spoilt(whole: bytes) -> bytes:
+    middle = len(whole) // 2
+    return whole[:middle] + bytes(100) + whole[middle + 100 :]
+
+
+@pytest.mark.parametrize("damage", [cut, spoilt, lambda whole: whole + b"more", lambda whole: LINES])
+@pytest.mark.parametrize(("codec", "ending"), [("gzip", "gz"), ("bz2", "bz2"), ("zstd", "zst")])
+def test_a_damaged_archive_is_one_bad_record_and_none_of_its_events_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, ending: str, damage: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(lines, "CHUNK_BYTES", 1_000)  # so that events are read before the damage
+    path = tmp_path / f"events.json.{ending}"
+    with pa.output_stream(path, compression=codec) as file:
+        file.write(LINES)
+    assert read_events(str(path), "json", SCHEMA, "e").events.num_rows == 2000
+    path.write_bytes(damage(path.read_bytes()))
+    result = read_events(str(path), "json", SCHEMA, "e")
+    assert (result.events.num_rows, result.read_rows) == (0, 1)
+    (bad,) = result.bad.to_pylist()
+    assert (bad["source"], bad["offset"], bad["raw"]) == ("e", 0, b"")
+    assert bad["reason"].startswith("the file — must be undamaged; got: ")
+
+
 def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
     schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
     result = read(tmp_path, '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n', schema=schema)
@@ -196,8 +227,17 @@ def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) ->
     result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
     assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]
     assert read(tmp_path, b"PAR0", "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be Parquet; got: ")
+    damaged = parquet({"t": [datetime(2013, 1, 1)] * 99, "s": [str(i) for i in range(99)]})
+    damaged = damaged[:50] + bytes(300) + damaged[350:]
+    assert read(tmp_path, damaged, "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be undamaged; got: ")
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EventError, match=r"gone\.json — must be a readable json file; got .* Put it back, or take it out"):
+    message = r"gone\.json — must be a readable json file; got: .* Put it back; if it is gone for good, an empty json file of that name in its place lets"
+    with pytest.raises(EventError, match=message):
         read_events(str(tmp_path / "gone.json"), "json", SCHEMA, "gone")
+
+
+def test_a_disk_that_fails_is_not_taken_for_a_damaged_file() -> None:
+    with pytest.raises(EventError, match="Input/output error"):
+        read_events("/proc/self/mem", "json", SCHEMA, "mem")
