@@ -1,6 +1,6 @@
 """Files of events as typed columns: JSON lines, CSV with a header, Parquet.
 
-Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is halved until the bad lines stand alone,
+Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is cut up until the bad lines stand alone,
 so a bad record costs itself and nothing else: it becomes one row of `EventsRead.bad`.
 """
 

@@ -119,6 +119,30 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     assert result.read_rows == 3
 
 
+@pytest.mark.parametrize(
+    ("format", "good", "bad", "reason"),
+    [
+        ("json", f'{{"t":"{T}","n":1}}', f'{{"t":"{T}","n":"1"}}', "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string"),
+        ("csv", f"{T},1", f"{T},x", "n — must be BIGINT; got: In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'"),
+        ("csv", f"{T},1", T, "the record — must have the columns t, n; got: CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"),
+    ],
+)
+@pytest.mark.parametrize(("bad_rows", "most_calls"), [(range(3000), 6000), (range(0, 3000, 2), 6000), (range(1717, 1718), 60)])
+def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, good: str, bad: str, reason: str, bad_rows: range, most_calls: int
+) -> None:
+    calls = []
+    parser, name = (pa.json, "read_json") if format == "json" else (pa.csv, "read_csv")
+    parse = getattr(parser, name)
+    monkeypatch.setattr(parser, name, lambda *given, **options: calls.append(1) or parse(*given, **options))
+    header = ["t,n"] if format == "csv" else []
+    result = read(tmp_path, "\n".join([*header, *(bad if row in bad_rows else good for row in range(3000))]), format)
+    assert result.bad["offset"].to_pylist() == list(bad_rows)
+    assert set(result.bad["reason"].to_pylist()) == {reason}
+    assert result.events["@offset"].to_pylist() == [row for row in range(3000) if row not in bad_rows]
+    assert len(calls) < most_calls
+
+
 def test_bytes_that_are_not_utf8_are_a_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, b'{"t":"%s","s":"\xff\xfe"}\n{"t":"%s"}\n' % (T.encode(), T.encode()))
     assert result.events["@offset"].to_pylist() == [1]
