@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 from dataclasses import replace
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, StateError
 from spark_pace.io.delta import create_views
 from spark_pace.job import Progress, run_job
+from spark_pace.job_file import read_job
 from spark_pace.spark.lock import checkpoint_lock
-from tests.spark.jobs import failing, in_core, job, matches, random_events, table, write_files
+from tests.spark.jobs import failing, in_core, job, make_job, matches, random_events, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -208,6 +211,26 @@ def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_on
     summary = run_job(spec)
     assert (summary.batches, summary.finished, summary.bad_records, summary.events) == (2, True, 0, 30)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_folders_may_have_any_characters_in_their_names(tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = "a b #?'\"`{ä} 100%"
+    path = make_job(tmp_path)
+    text = path.read_text().replace("path: in,", f"path: {json.dumps(f'in %20 [x] {nasty}')},")
+    text = text.replace("path: out}", f"path: {json.dumps(nasty)}}}").replace(": checkpoint", f": {json.dumps(f'checkpoint %20 [x] {nasty}')}")
+    path.write_text(text)
+    spec = read_job(path)
+    write_files(tmp_path, random_events(16, 90), 2)
+    (tmp_path / "in").rename(spec.files.path)
+    run_job(replace(spec, finish=False))
+    assert run_job(spec).finished
+    expected = in_core(spec).matches.to_pylist()
+    assert matches(spec) == expected
+    create_views(spark, spec.rules, spec.sink_path)
+    assert spark.table("pairs").count() == sum(row["rule"] == "pairs" for row in expected) > 0
+    status_command(Path(spec.sink_path))
+    assert "90 records" in capsys.readouterr().out
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "rules.yaml", nasty, f"in %20 [x] {nasty}", f"checkpoint %20 [x] {nasty}"}
 
 
 def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:
