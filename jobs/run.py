@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from spark_pace.errors import ConfigError, RuleError, SparkPaceError, shown
+from spark_pace.errors import ConfigError, RuleError, shown
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import read_job
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         summary = run_job(read_job(given.job), on_progress=show, reset_rules=given.reset_rule)
-    except (SparkPaceError, OSError) as error:
+    except Exception as error:
         print(shown(error), file=sys.stderr)
         return 2 if isinstance(error, (RuleError, ConfigError)) else 1
     print(f"{summary.events} events, {summary.late} late, {summary.quarantined} quarantined, {sum(summary.matches.values())} matches", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from spark_pace import errors
-from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError
+from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
 from spark_pace.spark.durable import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
@@ -35,7 +35,9 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
             kind = getattr(errors, ours[1], SparkPaceError)
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
-    return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped.")
+    return _of_the_checkpoint(texts) or SparkPaceError(
+        f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
+    )
 
 
 def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.cli.status import status_command
-from spark_pace.errors import EventError, OperatorError, SetupError, StateError
+from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta import create_views
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.lock import checkpoint_lock
-from tests.spark.jobs import failing, in_core, job, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import failing, in_core, job, make_job, matches, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -231,6 +231,19 @@ def test_folders_may_have_any_characters_in_their_names(tmp_path: Path, spark: S
     status_command(Path(spec.sink_path))
     assert "90 records" in capsys.readouterr().out
     assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "rules.yaml", nasty, f"in %20 [x] {nasty}", f"checkpoint %20 [x] {nasty}"}
+
+
+def test_the_trace_of_a_failed_query_can_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(17, 30), 1)
+    stop_at(monkeypatch, "metrics", 0)
+    with pytest.raises(SparkPaceError, match=r"got OSError: the disk is full.* SPARK_PACE_TRACEBACK=1 shows the whole trace") as caught:
+        run_job(spec)
+    assert len(shown(caught.value).splitlines()) == 1
+    monkeypatch.setenv("SPARK_PACE_TRACEBACK", "1")
+    *trace, line = shown(caught.value).splitlines()
+    assert line == str(caught.value)
+    assert any(", in stop_at" in text or ", in failing" in text for text in trace)
 
 
 def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:
