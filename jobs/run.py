@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from spark_pace.cli.run import closing_line, line
-from spark_pace.errors import ConfigError, RuleError, SparkPaceError, shown
+from spark_pace.errors import ConfigError, RuleError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         summary = run_job(read_job(given.job), on_progress=lambda progress: print(line(progress), flush=True), reset_rules=given.reset_rule)
-    except (SparkPaceError, OSError) as error:
+    except Exception as error:
         print(shown(error), file=sys.stderr)
         return 2 if isinstance(error, (RuleError, ConfigError)) else 1
     print(closing_line(summary), flush=True)

@@ -13,8 +13,12 @@ A message reads alone: where — what must hold; got what. What to do.
 
 from __future__ import annotations
 
+import os
+import traceback
 from dataclasses import dataclass
 
+TRACE_VARIABLE = "SPARK_PACE_TRACEBACK"
+SEE_TRACE = f"{TRACE_VARIABLE}=1 shows the whole trace."
 _MOST_CHARACTERS = 1_000
 _MOST_SHOWN = 10_000  # of a line of a message
 
@@ -28,10 +32,17 @@ def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
 
 
 def shown(error: Exception) -> str:
-    """The text of an error for a terminal: what stands in it of other people's is made harmless line by line."""
+    """The text of an error for a terminal: what stands in it of other people's is made harmless line by line.
+
+    Before it comes the trace with all causes, if `TRACE_VARIABLE` is 1 in the environment.
+    """
     text = str(error)
     if isinstance(error, OSError):
         text = f"{error.filename or 'the system'} — must be usable; got: {error.strerror or error}. Check the path, its rights and the room on the disk."
+    elif not isinstance(error, SparkPaceError):
+        text = f"spark-pace — must end in an error of its own; got {type(error).__name__}: {one_line(text)}. {SEE_TRACE}"
+    if os.environ.get(TRACE_VARIABLE) == "1":
+        text = "".join(traceback.format_exception(error)).expandtabs(4) + text
     return "\n".join(one_line(line, _MOST_SHOWN) for line in text.splitlines())
 
 

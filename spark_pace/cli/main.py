@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spark_pace.errors import ConfigError, RuleError, SparkPaceError, shown
+from spark_pace.errors import ConfigError, RuleError, shown
 from spark_pace.version import __version__
 
 FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
@@ -96,8 +96,6 @@ def main() -> None:
         commands(prog_name="spark-pace", standalone_mode=False)
     except (RuleError, ConfigError) as error:
         _fail(shown(error), 2)
-    except SparkPaceError as error:
-        _fail(shown(error), 1)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -106,7 +104,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except OSError as error:
+    except Exception as error:
         _fail(shown(error), 1)
 
 

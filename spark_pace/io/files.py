@@ -1,6 +1,6 @@
 """Files of events as typed columns: JSON lines, CSV with a header, Parquet.
 
-Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is halved until the bad lines stand alone,
+Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is cut up until the bad lines stand alone,
 so a bad record costs itself and nothing else: it becomes one row of `EventsRead.bad`.
 """
 
@@ -28,6 +28,7 @@ EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
 BAD_SCHEMA = pa.schema([("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())])
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+WHOLE_FILE = "the file — "  # so begin the reasons of a file that is one bad record as a whole
 _BOM = b"\xef\xbb\xbf"
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
@@ -50,6 +51,8 @@ class EventsRead:
 def read_events(path: str, format: str, schema: EventSchema, source: str) -> EventsRead:
     """Read a file of events; what cannot be an event is kept apart with the reason.
 
+    An archive or a Parquet file that is damaged is one bad record: none of its events counts.
+
     Args:
         path: a file; text may be compressed (``.gz``, ``.bz2``, ``.zst``).
         format: ``json``, ``csv`` or ``parquet``.
@@ -57,14 +60,19 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
         source: the name that the events carry, by custom the path below the source's root.
 
     Raises:
-        EventError: the file is not there or cannot be opened.
+        EventError: the file is not there, or the system cannot read it.
     """
     bad: list[Bad] = []
     try:
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
-        raise EventError(f"{path} — must be a readable {format} file; got {error}. Put it back, or take it out of the source.") from error
+        if error.errno is None:  # not the system's error but a decoder's: what it gave before that must not count
+            return _one_bad_record(f"must be undamaged; got: {error}", schema, source)
+        raise EventError(
+            f"{path} — must be a readable {format} file; got: {error}. "
+            f"Put it back; if it is gone for good, an empty {format} file of that name in its place lets the job go on."
+        ) from error
     return _events_read(parts, bad, schema, source)
 
 
@@ -78,7 +86,7 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
         schema: as in `read_events`.
 
     Raises:
-        EventError: the file is not there or cannot be opened.
+        EventError: the file is not there, or the system cannot read it.
     """
     path = os.path.join(root, name) if os.path.isdir(root) else root
     source = name.encode("utf-8", "backslashreplace").decode()
@@ -89,13 +97,17 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
         wrong = "must be a regular file; got a device, a pipe or a socket"
     elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
         wrong = "must lie in the source's folder; got a link out of it"
-    return _events_read([], [(0, f"the file — {wrong}", b"")], schema, source) if wrong else read_events(path, format, schema, source)
+    return _one_bad_record(wrong, schema, source) if wrong else read_events(path, format, schema, source)
 
 
 def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
     """The rows of a table as events; `@offset` is the row's number."""
     bad: list[Bad] = []
     return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
+
+
+def _one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
+    return _events_read([], [(0, WHOLE_FILE + wrong, b"")], schema, source)
 
 
 def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, source: str) -> EventsRead:
@@ -168,7 +180,7 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
             names = set(file.schema_arrow.names)
             stored = file.read(columns=[field.name for field in schema.fields if field.name in names], use_threads=False)
     except pa.ArrowInvalid as error:
-        bad.append((0, f"the file — must be Parquet; got: {error}", b""))
+        bad.append((0, f"{WHOLE_FILE}must be Parquet; got: {error}", b""))
         return
     yield from _stored_events(stored, schema, bad)
 

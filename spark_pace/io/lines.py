@@ -1,4 +1,7 @@
-"""Text as chunks of whole lines, parsed as columns; lines that fail are found by halving.
+"""Text as chunks of whole lines, parsed as columns; a part that fails is parsed in quarters until the bad lines are found.
+
+A parser call costs as much as parsing a hundred lines, so in a flood of bad lines calls are what counts: a few lines
+that fail are looked through column by column, which takes one or two calls for each bad line.
 
 One record is one line. Blank lines are no records, but they count in the row numbers.
 """
@@ -6,7 +9,8 @@ One record is one line. Blank lines are no records, but they count in the row nu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +21,20 @@ import pyarrow as pa
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
 KEPT_BYTES = 64 << 10  # of a record that is too long
+_FEW = 64  # lines that fail together are looked through column by column
+_REASON_CHARACTERS = 300
+
+
+Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if any of the lines is wrong
+Line = tuple[int, bytes]  # its number, and the record in it
+
+
+@dataclass(frozen=True)
+class Check:
+    """A part of what lines must hold: in words, and as a parser that reads no more than it needs for that."""
+
+    must: str
+    parse: Parse
 
 
 class LineParser(Protocol):
@@ -34,8 +52,11 @@ class LineParser(Protocol):
     def objection(self, line: bytes) -> str | None:
         """What is wrong with the outer form of a line, checked before `parse` sees it."""
 
-    def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
-        """Why `parse` refused this line."""
+    def checks(self) -> Sequence[Check]:
+        """What `parse` asks of lines, in the order in which it is told of a line that fails several."""
+
+    def misfit(self, error: pa.ArrowInvalid) -> str:
+        """Why `parse` refused a line that passes all checks."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +122,7 @@ def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
 
 
 def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
-    candidates: list[tuple[int, bytes]] = []
+    candidates: list[Line] = []
     refused: list[tuple[int, str]] = []
     for row, line in enumerate(chunk.split(b"\n")):
         record = parser.record(line)
@@ -110,34 +131,56 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
             refused.append((row, objection))
         elif record:
             candidates.append((row, record))
-    good: list[tuple[pa.Table, list[int]]] = []
-    _halve(candidates, parser, good, refused)
-    tables = [table for table, _ in good]
-    rows = np.fromiter(itertools.chain.from_iterable(numbers for _, numbers in good), dtype=np.int64)
+    good: list[tuple[list[Line], pa.Table]] = []
+    for lines, read in _parsed(candidates, parser.parse, _FEW):
+        if isinstance(read, pa.Table):
+            good.append((lines, read))
+        else:
+            good += _sieve(lines, parser, refused)
+    rows = np.fromiter(itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good), dtype=np.int64)
+    tables = [table for _, table in good]
     return ParsedLines(pa.concat_tables(tables) if tables else parser.parse(b""), rows, sorted(refused))
 
 
-def _halve(
-    lines: list[tuple[int, bytes]],
-    parser: LineParser,
-    good: list[tuple[pa.Table, list[int]]],
-    refused: list[tuple[int, str]],
-) -> None:
-    """Parse the lines together; where that fails, each half by itself: O(bad * log lines) parses."""
+def _sieve(lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]) -> Iterator[tuple[list[Line], pa.Table]]:
+    """The good ones of a few lines, in parts with their table; the others go to `refused`."""
+    for check in parser.checks():
+        passed: list[Line] = []
+        for some, read in _parsed(lines, check.parse, 1, records=False):
+            if isinstance(read, pa.Table):
+                passed += some
+            else:
+                refused.append((some[0][0], short(f"{check.must}; got: {read}")))
+        lines = passed
+    for some, read in _parsed(lines, parser.parse, 1):
+        if isinstance(read, pa.Table):
+            yield some, read
+        else:
+            refused.append((some[0][0], parser.misfit(read)))
+
+
+def _parsed(lines: list[Line], parse: Parse, few: int, records: bool = True) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
+    """The lines in parts: those that can be parsed together with their table, and parts of at most `few` that cannot with the error.
+
+    With `records`, each line must hold exactly one.
+    """
     if not lines:
         return
-    error = pa.ArrowInvalid("a line must hold one record; it holds several")
+    read: pa.Table | pa.ArrowInvalid
     try:
-        table = parser.parse(b"\n".join(line for _, line in lines))
-        if table.num_rows == len(lines):
-            good.append((table, [row for row, _ in lines]))
-            return
-    except pa.ArrowInvalid as raised:
-        error = raised
-    if len(lines) == 1:
-        row, line = lines[0]
-        refused.append((row, parser.reason(line, error)))
+        read = parse(b"\n".join(line for _, line in lines))
+        if records and read.num_rows != len(lines):
+            read = pa.ArrowInvalid("a line must hold one record; it holds several")
+    except pa.ArrowInvalid as error:
+        read = error
+    if isinstance(read, pa.Table) or len(lines) <= few:
+        yield lines, read
         return
-    middle = len(lines) // 2
-    _halve(lines[:middle], parser, good, refused)
-    _halve(lines[middle:], parser, good, refused)
+    step = -(-len(lines) // 4)
+    for start in range(0, len(lines), step):
+        yield from _parsed(lines[start : start + step], parse, few, records)
+
+
+def short(reason: str) -> str:
+    """A reason of one line, without what only its chunk knows."""
+    return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]

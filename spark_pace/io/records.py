@@ -17,8 +17,8 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema, Field
 from spark_pace.errors import one_line
 from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
-from spark_pace.io.lines import CHUNK_BYTES, KEPT_BYTES, MOST_RECORD_BYTES, ParsedLines, parse_lines, too_long
-from spark_pace.io.text import CsvParser, JsonParser, short, timestamps
+from spark_pace.io.lines import CHUNK_BYTES, KEPT_BYTES, MOST_RECORD_BYTES, ParsedLines, parse_lines, short, too_long
+from spark_pace.io.text import CsvParser, JsonParser, timestamps
 
 _MS_US = 1_000
 
@@ -144,7 +144,7 @@ def _with_columns(parsed: ParsedLines, records: Records, schema: EventSchema, ba
 
 
 def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
-    """A record's own column in the attribute's type, null where that fails; found by halving, as bad lines are."""
+    """A record's own column in the attribute's type, null where that fails; found by halving."""
     try:
         return _cast(column, field)
     except pa.ArrowException as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,11 @@ import pyarrow.json
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.rule import EventSchema, Field
+from spark_pace.io.lines import Check, short
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
-_REASON_CHARACTERS = 300
 _MOST_COLUMNS = 10_000  # of a CSV header
+_NO_COLUMN = "\n"  # no header can name it
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
 
@@ -43,12 +44,7 @@ class JsonParser:
 
     def parse(self, chunk: bytes) -> pa.Table:
         """The declared attributes, in the types of the core."""
-        try:
-            return self._parse(chunk, self.fields, "us")
-        except pa.ArrowInvalid:
-            if not any(field.type == "TIMESTAMP" for field in self.fields):
-                raise
-        return self._parse(chunk, self.fields, "ns")  # more than six digits of a second
+        return self._parse(chunk, self.fields)
 
     def record(self, line: bytes) -> bytes:
         """Space around an object means nothing."""
@@ -58,20 +54,24 @@ class JsonParser:
         """Not an object: pyarrow's reader crashes the process on a bare ``null``, so it must not see one."""
         return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
 
-    def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
-        """The attribute at fault, if one is; else what the parser said."""
-        try:
-            self._parse(line, (), "us")
-        except pa.ArrowInvalid as malformed:
-            return short(f"the record — must be JSON; got: {malformed}")
-        for field in self.fields:
-            try:
-                JsonParser._parse(self, line, (field,), "ns" if field.type == "TIMESTAMP" else "us")
-            except pa.ArrowInvalid as wrong:
-                return short(f"{field.name} — must be {field.type}; got: {wrong}")
+    def checks(self) -> list[Check]:
+        """JSON at all, then each attribute."""
+        attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
+        return [Check("the record — must be JSON", partial(self._parse, fields=())), *attributes]
+
+    def misfit(self, error: pa.ArrowInvalid) -> str:
+        """Not one record, or attributes that cannot be read together."""
         return short(f"the record — must fit the schema; got: {error}")
 
-    def _parse(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
+    def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
+        try:
+            return self._parse_in(chunk, fields, "us")
+        except pa.ArrowInvalid as error:
+            if "timestamp[us]" not in str(error):
+                raise
+        return self._parse_in(chunk, fields, "ns")  # more than six digits of a second
+
+    def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
         read = pa.schema([(field.name, _json_type(field, unit)) for field in fields])
         if not chunk:
             return _cast(read.empty_table(), fields)
@@ -123,22 +123,26 @@ class CsvParser:
         """A quotation goes on to the next line, which is a record of its own."""
         return "the record — must close its quotation marks in its line; got an open one" if _leaves_open(line) else None
 
-    def reason(self, line: bytes, error: pa.ArrowInvalid) -> str:
-        """The attribute at fault, if one is; else what the parser said."""
-        for field in self.fields:
-            try:
-                self._parse(line, (field,))
-            except pa.ArrowInvalid as wrong:
-                if "Expected" in str(wrong) and "columns" in str(wrong):
-                    break
-                return short(f"{field.name} — must be {field.type}; got: {wrong}")
-        return short(f"the record — must have the columns {', '.join(self.names)}; got: {error}")
+    def checks(self) -> list[Check]:
+        """The number of values, then each attribute."""
+        attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
+        return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
+
+    def misfit(self, error: pa.ArrowInvalid) -> str:
+        """Not one record."""
+        return short(f"{self._must_have()}; got: {error}")
+
+    def _must_have(self) -> str:
+        return f"the record — must have the columns {', '.join(self.names)}"
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
         types = {field.name: _csv_type(field) for field in fields}
         if not chunk:
             return _cast(pa.schema(list(types.items())).empty_table(), fields)
-        table = pa.csv.read_csv(
+        return _cast(self._read(chunk, types), fields)
+
+    def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
+        return pa.csv.read_csv(
             pa.BufferReader(chunk),
             read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=self.names),
             convert_options=pa.csv.ConvertOptions(
@@ -150,7 +154,10 @@ class CsvParser:
                 quoted_strings_can_be_null=False,
             ),
         )
-        return _cast(table, fields)
+
+
+def _must_be(field: Field) -> str:
+    return f"{field.name} — must be {field.type}"
 
 
 def _leaves_open(line: bytes) -> bool:
@@ -208,8 +215,3 @@ def _check_utf8(chunk: bytes) -> None:
             chunk.decode()
         except UnicodeDecodeError as error:
             raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
-
-
-def short(reason: str) -> str:
-    """A reason of one line, without what only its chunk knows."""
-    return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ _REQUIRED = {
 _JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 _MOST = 10_000
+# delta-rs (1.6) decodes %20 and the like in the path of a table, however it is written, takes \\ for /, and ends the process at the rest
+_MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
 
 
 def read_job(path: str | Path) -> JobSpec:
@@ -160,7 +163,14 @@ def _read_sink(fields: Fields, folder: Path) -> str | None:
         sink.require(key, example)
     sink.choice("kind", ("delta",), "delta")
     path = sink.text("path", "path: out")
-    return resolve(path.text, folder) if path else None
+    if path is None:
+        return None
+    resolved = resolve(path.text, folder)
+    mistaken = None if "://" in resolved else _MISTAKEN.search(resolved)
+    if mistaken:
+        must = "must lead to a folder without \"%20\" and the like, \\, [, ], |, ^ and control characters, which the writer of tables mistakes"
+        fields.report.add(path.place, must, f"{quote(mistaken[0])} in {quote(resolved)}", "Choose another name.")
+    return resolved
 
 
 def _read_checkpoint(fields: Fields, folder: Path) -> str | None:

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_pace import errors
-from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError
+from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
 from spark_pace.spark.durable import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
@@ -38,7 +38,9 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
             kind = getattr(errors, ours[1], SparkPaceError)
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
-    return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped.")
+    return _of_the_checkpoint(texts) or SparkPaceError(
+        f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
+    )
 
 
 def is_of_spark(error: Exception) -> bool:

@@ -16,7 +16,7 @@ from spark_pace.core.order import Progress, together
 from spark_pace.core.plan import OnBad, Plan
 from spark_pace.core.sift import sift
 from spark_pace.errors import EventError
-from spark_pace.io.files import read_source_file
+from spark_pace.io.files import WHOLE_FILE, read_source_file
 from spark_pace.spark.frontier import frontier_of_batch
 from spark_pace.spark.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
 from spark_pace.spark.source import FINISH
@@ -67,6 +67,8 @@ class TaskIntake:
     frontier_us: int
     on_bad_record: OnBad
     _waiting: list[pa.Table] = field(default_factory=list)
+    _waiting_rows: int = 0
+    _waiting_bytes: int = 0
     _progress: Progress = field(default_factory=Progress)
     _counts: Counter[str] = field(default_factory=lambda: Counter(records=0, events=0, late=0, heartbeats=0, bad_records=0))
 
@@ -90,7 +92,9 @@ class TaskIntake:
         if sifted.late.num_rows:
             yield 0, LATE, encode(sifted.late)
         self._waiting.append(sifted.events)
-        if sum(table.num_rows for table in self._waiting) >= FRAME_EVENTS or sum(table.nbytes for table in self._waiting) >= FRAME_BYTES:
+        self._waiting_rows += sifted.events.num_rows
+        self._waiting_bytes += sifted.events.nbytes
+        if self._waiting_rows >= FRAME_EVENTS or self._waiting_bytes >= FRAME_BYTES:
             yield from self._frames()
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
@@ -109,8 +113,8 @@ class TaskIntake:
         if not self._waiting:
             return
         events = pa.concat_tables(self._waiting).unify_dictionaries()
-        self._waiting = []
-        rows = max(1, min(FRAME_EVENTS, events.num_rows * FRAME_BYTES // max(1, events.nbytes)))
+        rows = max(1, min(FRAME_EVENTS, events.num_rows * FRAME_BYTES // max(1, self._waiting_bytes)))
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         for start in range(0, events.num_rows, rows):
             part = events.slice(start, rows).combine_chunks()
             yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
@@ -118,5 +122,8 @@ class TaskIntake:
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
             first = bad.slice(0, 1).to_pylist()[0]
+            if first["reason"].startswith(WHOLE_FILE):
+                wrong = first["reason"].removeprefix(WHOLE_FILE).rstrip(".")
+                raise EventError(f"{first['source']} — {wrong}. Put a good file of that name in its place, or set on_bad_record to quarantine.")
             raise EventError(f"{first['source']} row {first['offset']}: {first['reason']}. Correct the record, or set on_bad_record to quarantine.")
         return 0, BAD, encode(bad)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
-from spark_pace.spark.home import without_archive
+from spark_pace.spark.home import session_folder, without_archive
 from spark_pace.spark.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
@@ -76,6 +76,8 @@ def build_session(
         require_java()
         without_archive()
         builder = _with_jars(builder.master("local[*]"), jars)
+        if (settings or {}).get("spark.master", "local").startswith("local"):
+            settings = {**_temporary(), **(settings or {})}
         # workers import what this process can, operators beside the job included
         os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
@@ -91,6 +93,16 @@ def build_session(
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars.") from error
     _require_delta(spark, submitted)
     return spark
+
+
+def _temporary() -> dict[str, str]:
+    """Let Spark and its JVM keep their temporary files in the session's folder."""
+    folder = session_folder() / "tmp"
+    folder.mkdir(exist_ok=True)
+    return {
+        "spark.local.dir": str(folder),
+        "spark.driver.extraJavaOptions": f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"',
+    }
 
 
 def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession.Builder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import json
 import os
 import re
 import signal
@@ -12,11 +14,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import EventError, OperatorError, SetupError, StateError
+from spark_pace.cli.status import status_command
+from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta import DeltaTables, create_views
 from spark_pace.job import Progress, run_job
+from spark_pace.job_file import read_job
 from spark_pace.spark.lock import checkpoint_lock
-from tests.spark.jobs import failing, in_core, job, matches, random_events, table, write_files
+from tests.spark.jobs import failing, in_core, job, make_job, matches, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -172,6 +176,92 @@ def test_what_fails_beside_a_signal_to_stop_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.undo()
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist()
+
+
+def with_an_archive(folder: Path) -> bytes:
+    """Three files in, the second a damaged archive; returns it undamaged."""
+    write_files(folder, random_events(15, 90), 3)
+    whole = gzip.compress((folder / "in" / "001.json").read_bytes())
+    (folder / "in" / "001.json").unlink()
+    (folder / "in" / "001.json.gz").write_bytes(whole[: len(whole) * 3 // 4])
+    return whole
+
+
+def test_a_damaged_archive_is_one_bad_record(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    with_an_archive(tmp_path)
+    summary = run_job(spec)
+    (bad,) = table(spec, "quarantine").select(["kind", "reason", "source", "offset", "raw"]).to_pylist()
+    reason = "the file — must be undamaged; got: Truncated compressed stream"
+    assert list(bad.values()) == ["record", reason, "001.json.gz", 0, b""]
+    assert (summary.records, summary.events, summary.bad_records, summary.finished) == (61, 60, 1, True)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+@pytest.mark.parametrize("way_out", ["an intact file", "quarantine"])
+def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_ways_on(tmp_path: Path, way_out: str) -> None:
+    spec = failing(job(tmp_path), on_bad_record="fail")
+    whole = with_an_archive(tmp_path)
+    ways = "Put a good file of that name in its place, or set on_bad_record to quarantine."
+    message = f"001.json.gz — must be undamaged; got: Truncated compressed stream. {ways}"
+    with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
+        run_job(spec)
+    if way_out == "an intact file":
+        (tmp_path / "in" / "001.json.gz").write_bytes(whole)
+    else:
+        spec = failing(spec, on_bad_record="quarantine")
+    summary = run_job(spec)
+    assert (summary.batches, summary.finished, summary.quarantined) == (2, True, int(way_out == "quarantine"))
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_one_does(tmp_path: Path) -> None:
+    spec = failing(job(tmp_path), on_bad_record="fail")
+    with_an_archive(tmp_path)
+    with pytest.raises(EventError):
+        run_job(spec)
+    path = tmp_path / "in" / "001.json.gz"
+    path.unlink()
+    message = rf"^{re.escape(str(path))} — must be a readable json file; got: .* an empty json file of that name in its place lets the job go on\.$"
+    with pytest.raises(EventError, match=message):
+        run_job(spec)
+    path.touch()
+    summary = run_job(spec)
+    assert (summary.batches, summary.finished, summary.bad_records, summary.events) == (2, True, 0, 30)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_folders_may_have_any_characters_in_their_names(tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = "a b #?'\"`{ä} 100%"
+    path = make_job(tmp_path)
+    text = path.read_text().replace("path: in,", f"path: {json.dumps(f'in %20 [x] {nasty}')},")
+    text = text.replace("path: out}", f"path: {json.dumps(nasty)}}}").replace(": checkpoint", f": {json.dumps(f'checkpoint %20 [x] {nasty}')}")
+    path.write_text(text)
+    spec = read_job(path)
+    write_files(tmp_path, random_events(16, 90), 2)
+    (tmp_path / "in").rename(spec.files.path)
+    run_job(replace(spec, finish=False))
+    assert run_job(spec).finished
+    expected = in_core(spec).matches.to_pylist()
+    assert matches(spec) == expected
+    create_views(spark, spec.rules, spec.sink_path)
+    assert spark.table("pairs").count() == sum(row["rule"] == "pairs" for row in expected) > 0
+    status_command(Path(spec.sink_path))
+    assert "90 records" in capsys.readouterr().out
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "rules.yaml", nasty, f"in %20 [x] {nasty}", f"checkpoint %20 [x] {nasty}"}
+
+
+def test_the_trace_of_a_failed_query_can_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(17, 30), 1)
+    stop_at(monkeypatch, "metrics", 0)
+    with pytest.raises(SparkPaceError, match=r"got OSError: the disk is full.* SPARK_PACE_TRACEBACK=1 shows the whole trace") as caught:
+        run_job(spec)
+    assert len(shown(caught.value).splitlines()) == 1
+    monkeypatch.setenv("SPARK_PACE_TRACEBACK", "1")
+    *trace, line = shown(caught.value).splitlines()
+    assert line == str(caught.value)
+    assert any(", in stop_at" in text or ", in failing" in text for text in trace)
 
 
 def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -267,3 +268,47 @@ def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, com
     answer = subprocess.run([*command, job, "--reset-rule", "keyed", "--reset-rule", "pears"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
+
+
+BROKEN = """
+from spark_pace.cli.main import commands, main
+
+@commands.command()
+def broken():
+    try:
+        {}["key"]
+    except KeyError as error:
+        raise RuntimeError("two\\nlines \\x1b[31m") from error
+
+main()
+"""
+RUNS = [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]]
+
+
+def broken(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BROKEN, "broken"], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_an_error_that_nobody_thought_of_is_one_line_that_says_how_to_see_the_trace():
+    answer = broken()
+    message = r"spark-pace — must end in an error of its own; got RuntimeError: two\nlines \x1b[31m. SPARK_PACE_TRACEBACK=1 shows the whole trace."
+    assert (answer.returncode, answer.stderr) == (1, message + "\n")
+
+
+def test_a_variable_shows_the_trace_with_its_causes_before_the_line():
+    answer = broken(SPARK_PACE_TRACEBACK="1")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Traceback (most recent call last):\n") and "KeyError: 'key'\n" in answer.stderr and "in broken\n" in answer.stderr
+    assert answer.stderr.splitlines()[-1] == broken().stderr.rstrip("\n")
+    assert "\x1b" not in answer.stderr
+
+
+@pytest.mark.parametrize("command", RUNS, ids=["spark-pace", "jobs/run.py"])
+def test_a_job_shows_its_trace_too(tmp_path: Path, command: list[str]):
+    job = make_job(tmp_path)
+    (tmp_path / "checkpoint").touch()
+    told = subprocess.run([*command, job], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert told.returncode == 1 and len(told.stderr.splitlines()) == 1
+    traced = subprocess.run([*command, job], cwd=ROOT, env=os.environ | {"SPARK_PACE_TRACEBACK": "1"}, capture_output=True, text=True, check=False)
+    assert traced.returncode == 1
+    assert traced.stderr.startswith("Traceback ") and "FileExistsError" in traced.stderr and traced.stderr.endswith("\n" + told.stderr)

@@ -78,6 +78,16 @@ def test_new_columns_are_added_and_those_of_others_stay(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["a b", "#1", "what?", "é日", "it's \"it\"", "`", "100%, %zz", "a:b;c&d=e+f,g@h!~$", "{a}(b)<c>*"])
+def test_a_folder_may_have_any_characters_in_its_name(tmp_path: Path, name: str) -> None:
+    job = tables(tmp_path / name)
+    job.append("matches", rows(0), 0)
+    tables(tmp_path / name).append("matches", rows(1), 1)
+    assert tables(tmp_path / name).last_batch("matches") == 1
+    assert numbers(tmp_path / name / "matches") == [0, 1, 2, 3]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [

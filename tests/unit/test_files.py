@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,30 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     assert result.read_rows == 3
 
 
+@pytest.mark.parametrize(
+    ("format", "good", "bad", "reason"),
+    [
+        ("json", f'{{"t":"{T}","n":1}}', f'{{"t":"{T}","n":"1"}}', "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string"),
+        ("csv", f"{T},1", f"{T},x", "n — must be BIGINT; got: In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'"),
+        ("csv", f"{T},1", T, "the record — must have the columns t, n; got: CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"),
+    ],
+)
+@pytest.mark.parametrize(("bad_rows", "most_calls"), [(range(3000), 6000), (range(0, 3000, 2), 6000), (range(1717, 1718), 60)])
+def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, good: str, bad: str, reason: str, bad_rows: range, most_calls: int
+) -> None:
+    calls = []
+    parser, name = (pa.json, "read_json") if format == "json" else (pa.csv, "read_csv")
+    parse = getattr(parser, name)
+    monkeypatch.setattr(parser, name, lambda *given, **options: calls.append(1) or parse(*given, **options))
+    header = ["t,n"] if format == "csv" else []
+    result = read(tmp_path, "\n".join([*header, *(bad if row in bad_rows else good for row in range(3000))]), format)
+    assert result.bad["offset"].to_pylist() == list(bad_rows)
+    assert set(result.bad["reason"].to_pylist()) == {reason}
+    assert result.events["@offset"].to_pylist() == [row for row in range(3000) if row not in bad_rows]
+    assert len(calls) < most_calls
+
+
 def test_bytes_that_are_not_utf8_are_a_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, b'{"t":"%s","s":"\xff\xfe"}\n{"t":"%s"}\n' % (T.encode(), T.encode()))
     assert result.events["@offset"].to_pylist() == [1]
@@ -158,6 +183,36 @@ def test_compressed_text_is_read(tmp_path: Path) -> None:
     assert read_events(str(path), "json", SCHEMA, "e").events.num_rows == 1
 
 
+LINES = "".join(f'{{"t":"{T}","n":{i * i}}}\n' for i in range(2000)).encode()
+
+
+def cut(whole: bytes) -> bytes:
+    return whole[: len(whole) * 3 // 4]
+
+
+def spoilt(whole: bytes) -> bytes:
+    middle = len(whole) // 2
+    return whole[:middle] + bytes(100) + whole[middle + 100 :]
+
+
+@pytest.mark.parametrize("damage", [cut, spoilt, lambda whole: whole + b"more", lambda whole: LINES])
+@pytest.mark.parametrize(("codec", "ending"), [("gzip", "gz"), ("bz2", "bz2"), ("zstd", "zst")])
+def test_a_damaged_archive_is_one_bad_record_and_none_of_its_events_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, ending: str, damage: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(lines, "CHUNK_BYTES", 1_000)  # so that events are read before the damage
+    path = tmp_path / f"events.json.{ending}"
+    with pa.output_stream(path, compression=codec) as file:
+        file.write(LINES)
+    assert read_events(str(path), "json", SCHEMA, "e").events.num_rows == 2000
+    path.write_bytes(damage(path.read_bytes()))
+    result = read_events(str(path), "json", SCHEMA, "e")
+    assert (result.events.num_rows, result.read_rows) == (0, 1)
+    (bad,) = result.bad.to_pylist()
+    assert (bad["source"], bad["offset"], bad["raw"]) == ("e", 0, b"")
+    assert bad["reason"].startswith("the file — must be undamaged; got: ")
+
+
 def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
     schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
     result = read(tmp_path, '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n', schema=schema)
@@ -196,8 +251,17 @@ def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) ->
     result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
     assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]
     assert read(tmp_path, b"PAR0", "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be Parquet; got: ")
+    damaged = parquet({"t": [datetime(2013, 1, 1)] * 99, "s": [str(i) for i in range(99)]})
+    damaged = damaged[:50] + bytes(300) + damaged[350:]
+    assert read(tmp_path, damaged, "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be undamaged; got: ")
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EventError, match=r"gone\.json — must be a readable json file; got .* Put it back, or take it out"):
+    message = r"gone\.json — must be a readable json file; got: .* Put it back; if it is gone for good, an empty json file of that name in its place lets"
+    with pytest.raises(EventError, match=message):
         read_events(str(tmp_path / "gone.json"), "json", SCHEMA, "gone")
+
+
+def test_a_disk_that_fails_is_not_taken_for_a_damaged_file() -> None:
+    with pytest.raises(EventError, match="Input/output error"):
+        read_events("/proc/self/mem", "json", SCHEMA, "mem")

@@ -1,5 +1,7 @@
 """What a right job file becomes."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,26 @@ def test_paths_are_relative_to_the_job_file_and_addresses_stay(tmp_path: Path) -
     assert spec.source == FilesSource("json", str(tmp_path / "events"), None)
     assert spec.sink_path == "s3://bucket/out"
     assert spec.checkpoint_path == str(tmp_path / "jobs" / "out" / "_checkpoint")
+
+
+NASTY = "a b #?&+:;=@$,!~'\"`{}()<>*äé日 100%, %zz"
+SINK = 'path: "s3://bucket/out"'
+
+
+def test_paths_may_have_any_characters_in_their_names(tmp_path: Path) -> None:
+    job = JOB.replace(SINK, f"path: {json.dumps(NASTY)}").replace("../events", json.dumps(f"../%20[|]{NASTY}")).replace("out/_check", "'%20[|]/_check'")
+    spec = read(tmp_path, job=job.replace("'%20[|]/_check'point", "'%20[|]/_checkpoint'"))
+    assert spec.sink_path == str(tmp_path / "jobs" / NASTY)
+    assert spec.files.path == str(tmp_path / f"%20[|]{NASTY}")
+    assert spec.checkpoint_path == str(tmp_path / "jobs" / "%20[|]" / "_checkpoint")
+
+
+@pytest.mark.parametrize("part", ["%20", "%2F", "%e4", "\\", "[", "]", "|", "^"])
+def test_a_sink_whose_tables_could_not_be_written_or_read_again_is_refused(tmp_path: Path, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(f'a{part}b/out')}"))
+    got = f'got "{part}" in "{tmp_path}/jobs/a{part}b/out". Choose another name.'
+    assert re.fullmatch(rf".*job\.yaml:4:27 sink\.path — must lead to a folder without \"%20\" .*; {re.escape(got)}", str(caught.value))
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""A rule that weighs more combinations of events than there is memory for ends its job where its workers are bounded, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job_file import read_job
+from tests.spark.jobs import ROOT, RULES, environment, make_job, matches
+
+pytestmark = pytest.mark.integration
+
+EVENTS = 30_000  # ten a second, all within the hour
+CHEAP = RULES[: RULES.index("  - name: keyed")]
+COSTLY = """  - name: costly
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    where: b.x < a.x - 1000
+    within: 1 h
+    context: all, selected
+"""
+
+
+def run(job: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "jobs/run.py", job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+
+
+def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_on_without_it(tmp_path: Path) -> None:
+    job = make_job(tmp_path, rules=CHEAP + COSTLY)
+    with job.open("a") as file:
+        file.write("spark: {spark.executor.pyspark.memory: 2g}\n")
+    times = (f"2024-01-01T00:{tenth // 600:02d}:{tenth // 10 % 60:02d}.{tenth % 10}" for tenth in range(EVENTS))
+    events = [{"t": time, "k": "u", "kind": "ab"[number % 2], "x": number % 7} for number, time in enumerate(times)]
+    (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, events)))
+    answer = run(job)
+    assert answer.returncode == 1
+    (line,) = answer.stderr.splitlines()[-1:]
+    assert line.startswith("the query — must run; got ") and "emory" in line
+    (tmp_path / "rules.yaml").write_text(CHEAP)
+    assert run(job).returncode == 0
+    assert {row["rule"] for row in matches(read_job(job))} == {"pairs"}

@@ -1,0 +1,41 @@
+"""What one task of the intake makes of its files. No Spark."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_pace.core.columns import NO_FRONTIER, SOURCE
+from spark_pace.core.frames import decode
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan import build_plan
+from spark_pace.io.files import table_events
+from spark_pace.rules import load_rules
+from spark_pace.spark.intake import TaskIntake
+from spark_pace.spark.rows import FRAME
+
+RULES = """
+events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+rules:
+  - {name: r, pattern: {sequence: [{a: x >= 0}, {b: x < 0}]}, within: 10 s}
+"""
+FILES = 3_000
+MOST_CPU_SECONDS = 20  # it takes two; where each file counts all that wait before it, minutes
+
+
+def test_a_task_takes_thousands_of_small_files_and_joins_them_to_one_frame(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    rules = load_rules(tmp_path / "rules.yaml")
+    intake = TaskIntake(build_plan(rules, order=OrderSpec()), NO_FRONTIER, "fail")
+    began = time.process_time()
+    rows = []
+    for number in range(FILES):
+        table = pa.table({"time": [datetime(2024, 1, 1) + timedelta(seconds=number)], "x": [number]})
+        rows += intake.take(table_events(table, rules[0].schema, f"{number}.json").events)
+    rows += intake.rows_at_end()
+    assert time.process_time() - began < MOST_CPU_SECONDS
+    (frame,) = [decode(body) for _, kind, body in rows if kind == FRAME]
+    assert frame[SOURCE].to_pylist() == [f"{number}.json" for number in range(FILES)]

@@ -1,0 +1,53 @@
+"""The folder for what a session writes for the time being: each process has its own, and the next start removes those of killed ones. No Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WAITS = "from spark_pace.spark.home import session_folder; print(session_folder(), flush=True); input()"
+ENDS = "from spark_pace.spark.home import session_folder; print(session_folder())"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def ends() -> Path:
+    return Path(subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True).stdout.strip())
+
+
+def test_a_process_that_ends_leaves_nothing(temporary: Path) -> None:
+    assert ends().parent == temporary
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_is_removed_by_the_next_start_only_if_its_process_was_killed(temporary: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        held = Path(process.stdout.readline().strip())
+        (held / "tmp").mkdir()
+        (held / "tmp" / "link").symlink_to(temporary)
+        assert ends() != held
+        assert list(temporary.iterdir()) == [held]
+        process.kill()
+    assert held.is_dir()
+    ends()
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_only_looks_like_such_a_folder_stays(temporary: Path) -> None:
+    (temporary / "mine").mkdir()
+    (temporary / "spark-pace-session-notes").mkdir()
+    (temporary / "spark-pace-session-abcdefgh").symlink_to("mine")
+    (temporary / "spark-pace-session-abcdefg1").write_text("a file")
+    os.mkfifo(temporary / "spark-pace-session-abcdefg2")
+    there = set(temporary.iterdir())
+    ends()
+    assert set(temporary.iterdir()) == there
