@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_pace import read_table
 from spark_pace.job import Summary, run_job
 from spark_pace.job_file import Events, FilesSource, JobSpec
-from spark_pace.replay import replay_files
+from spark_pace.replaying import replay_files
 from spark_pace.rules import load_rules
 
 HERE = Path(__file__).parent

@@ -40,8 +40,8 @@ def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema 
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
-    """What `rules` find in a table of events, without Spark; see `spark_pace.replay.replay_table`."""
-    from spark_pace.replay import replay_table
+    """What `rules` find in a table of events, without Spark; see `spark_pace.replaying.replay_table`."""
+    from spark_pace.replaying import replay_table
 
     return replay_table(rules, table)
 

@@ -13,7 +13,7 @@ from spark_pace.core.merger import matches_schema
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
-from spark_pace.replay import replay_files
+from spark_pace.replaying import replay_files
 
 
 def write_tables(out: Path, rules_file: Path, events: Path, **rows: list[dict[str, Any]]) -> None:

@@ -24,7 +24,7 @@ from spark_pace.core.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import Tables, read_table
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.replay import read_all
+from spark_pace.replaying import read_all
 
 RESULTS = """
     SELECT rule, count(*) AS matches, to_char(min(matched_at), '%Y-%m-%d %H:%M') AS first, to_char(max(matched_at), '%Y-%m-%d %H:%M') AS last

@@ -21,7 +21,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from spark_pace.core.rule import EventSchema
 from spark_pace.job_file import KafkaSource, read_job
-from spark_pace.replay import read_all
+from spark_pace.replaying import read_all
 
 PARTITIONS = 3
 YEAR_IN_40_SECONDS = 800_000.0

@@ -13,7 +13,7 @@ from spark_pace.core.rule import Rule
 from spark_pace.core.selection_view import load_operator
 from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.job_file import is_job, read_job
-from spark_pace.replay import Replayed, replay_files
+from spark_pace.replaying import Replayed, replay_files
 from spark_pace.rules import load_rules
 
 SHOWN_BAD = 3

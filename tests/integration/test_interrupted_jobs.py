@@ -56,7 +56,7 @@ def signalled_in_the_middle(job: Path, number: signal.Signals, send: Callable[[i
                 send(process.pid, number)
                 break
         _, errors = process.communicate(timeout=LONG_S)
-        assert errors == ""
+        assert errors == "" or number == signal.SIGKILL  # then Spark's JVM tells of the end of its driver
         return process.returncode
 
 

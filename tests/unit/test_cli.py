@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace import load_rules, replay
+import spark_pace as package
 from spark_pace.errors import ConfigError
 from spark_pace.version import __version__
 from tests.golden_cases import GoldenCase, golden_cases
@@ -220,13 +220,21 @@ def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
 
 
 def test_load_rules_takes_a_job_file(job_file: Path):
-    rules = load_rules(job_file / "job.yaml")
+    rules = package.load_rules(job_file / "job.yaml")
     assert [rule.name for rule in rules] == ["next_to_a", "totals"]
     events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
-    assert replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
+    assert package.replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
     with pytest.raises(ConfigError, match="must have the key"):
         (job_file / "job.yaml").write_text(JOB.replace("name: job", ""), encoding="utf-8")
-        load_rules(str(job_file / "job.yaml"))
+        package.load_rules(str(job_file / "job.yaml"))
+
+
+def test_a_function_of_the_package_can_be_called_twice(files: Path):
+    """No module that it loads may take its name."""
+    events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
+    rules = package.load_rules(files / "rules.yaml")
+    assert [package.replay(rules, events).matches["rise"].to_pylist() for _ in range(2)] == [[1], [1]]
+    assert all(callable(getattr(package, name)) for name in ("load_rules", "replay", "detect", "read_table"))
 
 
 def test_check_is_silent_about_good_files():

@@ -31,7 +31,7 @@ ALLOWED = {
     "spark_pace.secrets": {"spark_pace.errors"},
     "spark_pace.sources": {"spark_pace.errors", "spark_pace.core", "spark_pace.job_file", "spark_pace.secrets", "spark_pace.spark", "pyspark"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
-    "spark_pace.replay": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},
+    "spark_pace.replaying": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
 }
 # the core has no clock, no log and no chance in it
