@@ -15,7 +15,7 @@ import spark_pace as package
 from spark_pace.errors import ConfigError
 from spark_pace.version import __version__
 from tests.golden_cases import GoldenCase, golden_cases
-from tests.spark.jobs import make_job
+from tests.spark.jobs import environment, make_job
 
 ROOT = Path(__file__).parents[2]
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"
@@ -315,8 +315,8 @@ def test_a_variable_shows_the_trace_with_its_causes_before_the_line():
 def test_a_job_shows_its_trace_too(tmp_path: Path, command: list[str]):
     job = make_job(tmp_path)
     (tmp_path / "checkpoint").touch()
-    told = subprocess.run([*command, job], cwd=ROOT, capture_output=True, text=True, check=False)
+    told = subprocess.run([*command, job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     assert told.returncode == 1 and len(told.stderr.splitlines()) == 1
-    traced = subprocess.run([*command, job], cwd=ROOT, env=os.environ | {"SPARK_PACE_TRACEBACK": "1"}, capture_output=True, text=True, check=False)
+    traced = subprocess.run([*command, job], cwd=ROOT, env=environment() | {"SPARK_PACE_TRACEBACK": "1"}, capture_output=True, text=True, check=False)
     assert traced.returncode == 1
     assert traced.stderr.startswith("Traceback ") and "FileExistsError" in traced.stderr and traced.stderr.endswith("\n" + told.stderr)
