@@ -92,6 +92,11 @@ class _Stop:
     event: threading.Event = field(default_factory=threading.Event)
     signal: signal.Signals | None = None
 
+    @property
+    def ended_spark(self) -> bool:
+        """Whether the signal has gone to all processes of the job, as that of a service manager does: then calls to Spark fail."""
+        return self.event.is_set() and is_ending()
+
 
 def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the same job again goes on from there.
@@ -151,7 +156,7 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             spec = _waiting_for(spec, source.check(spark))
             with _noted(stop):
-                _in_words(lambda: _run_queries(spec, spark, sources, change, report, stop))
+                _in_words(lambda: _run_queries(spec, spark, sources, change, report, stop), stop)
     return stop.signal
 
 
@@ -168,6 +173,7 @@ def _run_queries(
     schemas = table_schemas(_plan(spec, change.after, cores))
     require_whole(change.checkpoint, tables.written(TABLES), TABLES)
     remove_leftovers(change.checkpoint)
+    sources(spec).tie()
     tables.prepare(schemas)
     for layout, unfinished in change.layouts(planned_settings(spec)):
         job = as_planned(spec, layout.planned) if unfinished and layout.planned else spec
@@ -245,13 +251,14 @@ def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
     )
 
 
-def _in_words(run: Callable[[], None]) -> None:
+def _in_words(run: Callable[[], None], stop: _Stop) -> None:
     try:
         run()
     except Exception as error:
         if isinstance(error, SparkPaceError) or is_gone(error):
             raise
-        raise as_our_error(error) from error
+        if not (is_of_spark(error) and stop.ended_spark):
+            raise as_our_error(error) from error
 
 
 def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
@@ -262,13 +269,14 @@ def _wait(query: StreamingQuery, merger: MergerHost, stop: _Stop) -> None:
         if failure := query.exception():
             raise failure
     except Exception as error:
-        if is_gone(error):
-            raise
-        if not (stop.event.is_set() and is_ending()):
-            raise as_our_error(error, merger.failure) from error
+        if not stop.ended_spark:
+            raise error if is_gone(error) else as_our_error(error, merger.failure) from error
     finally:
         try:
             query.stop()
+        except Exception:
+            if not stop.ended_spark:
+                raise
         finally:
             merger.close()
     if merger.failure is not None and not is_of_spark(merger.failure):

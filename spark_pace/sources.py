@@ -13,8 +13,8 @@ from spark_pace.core.plan import OnBad, Plan
 from spark_pace.errors import SetupError, StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
 from spark_pace.secrets import Secrets
-from spark_pace.spark.checkpoint import last_offsets
-from spark_pace.spark.durable import read_json, write_json
+from spark_pace.spark.checkpoint import last_batch, last_offsets
+from spark_pace.spark.durable import RESTORE, damaged, read_json, write_json
 from spark_pace.spark.kafka import Topics, read_kafka
 from spark_pace.spark.kafka_check import partitions_of
 from spark_pace.spark.pipeline import Input, read_files
@@ -37,7 +37,10 @@ class Source(Protocol):
         """Refuse a checkpoint that belongs to another source."""
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
-        """Refuse what cannot be read, before a query starts, and tie the checkpoint to what can; gives the names of the sources to expect, if known."""
+        """Refuse what cannot be read, before a query starts; gives the names of the sources to expect, if known."""
+
+    def tie(self) -> None:
+        """Tie the checkpoint to this source: no other may go on with it."""
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
@@ -102,10 +105,16 @@ class FilesInput:
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
-        read = [offset["entries"] for offset in last_offsets(self.checkpoint)]
+        offsets = last_offsets(self.checkpoint)
+        read: list[int] = [offset["entries"] for offset in offsets if isinstance(offset, dict) and isinstance(offset.get("entries"), int)]
+        if len(read) != len(offsets) or len(read) > 1:
+            raise StateError(f"{self.checkpoint / 'offsets'} — must be as Spark wrote it; got other offsets than of files: {offsets}. {RESTORE}")
         require_readable(self._manifest, self.path, *read)
-        write_json(self.checkpoint / _IDENTITY, self._identity)
         return ()
+
+    def tie(self) -> None:
+        """See `Source`."""
+        write_json(self.checkpoint / _IDENTITY, self._identity)
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
@@ -140,9 +149,11 @@ class KafkaInput:
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse brokers that do not answer, and topics that are not there."""
-        partitions = partitions_of(spark, self.topics)
+        return partitions_of(spark, self.topics)
+
+    def tie(self) -> None:
+        """See `Source`."""
         write_json(self.checkpoint / _IDENTITY, self._identity)
-        return partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
@@ -155,9 +166,14 @@ class KafkaInput:
 
 def _require_same_source(checkpoint: Path, source: dict[str, Any]) -> None:
     """Refuse a checkpoint that holds the offsets of another kind of source, or of topics that are no longer named."""
-    stored: dict[str, Any] | None = read_json(checkpoint / _IDENTITY)
+    path = checkpoint / _IDENTITY
+    stored = read_json(path)
     if stored is None and (checkpoint / "manifest.jsonl").exists():
         stored = {"kind": "files"}
+    if stored is None and last_batch(checkpoint / "offsets") >= 0:
+        raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
+    if stored is not None and not (stored.get("kind") == "files" or (stored.get("kind") == "kafka" and isinstance(stored.get("topics"), list))):
+        raise damaged(path, f"another kind of source, {str(stored)[:100]}")
     if stored is not None and stored["kind"] != source["kind"]:
         raise StateError(
             f"{checkpoint} — must belong to a job that reads {source['kind']}; got the checkpoint of one that reads {stored['kind']}. "

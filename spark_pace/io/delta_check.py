@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -46,19 +47,19 @@ def _last_own_batch(table: DeltaTable, path: str, app_id: str) -> int:
             f"{path} — must be written by this checkpoint alone; got rows that another one has written. "
             "Go on with that checkpoint, choose another sink, or remove the tables and the checkpoint together."
         )
-    _require_files(path, dict(zip(*(column.to_pylist() for column in files.columns), strict=True)))
+    _require_files(path, {unquote(name): size for name, size in zip(*(column.to_pylist() for column in files.columns), strict=True)})
     return -1 if done is None else done
 
 
 def _require_files(path: str, sizes: dict[str, int]) -> None:
     with os.scandir(path) as entries:
-        there = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+        there = {entry.name: entry.stat().st_size for entry in entries if entry.name in sizes}
     for name, size in sizes.items():
-        if there.get(name, _size_elsewhere(path, name)) != size:
+        if "://" not in name and there.get(name, _size_below(path, name)) != size:
             raise StateError(f"{path} — must have all its files as they were written; got none or another {name}. {_RESTORE}")
 
 
-def _size_elsewhere(path: str, name: str) -> int | None:
-    """Of a file that does not lie in the table's own folder."""
+def _size_below(path: str, name: str) -> int | None:
+    """Of a file in a folder below the table's own, as of a table that somebody has partitioned."""
     file = Path(path, name)
     return file.stat().st_size if file.is_file() else None

@@ -32,14 +32,15 @@ def require_whole(checkpoint: Path, written: Mapping[str, int] | None, tables: C
         raise StateError(f"{checkpoint} — must know the offsets of each batch that was done; got offsets up to batch {begun}, done up to {done}. {RESTORE}")
     if written is not None:
         _require_tables(checkpoint, written, tables, begun, done)
+    if begun > done:
+        _require_offsets(checkpoint, begun)  # where this batch has come as far as its tables
     following = done + 1
     if not following:
         return
     begin = read_sequence(checkpoint / "sequence" / f"{following}.json")
     if begin is None:
         raise StateError(f"{checkpoint / 'sequence'} — must hold the numbers that batch {following} goes on from; got no {following}.json. {RESTORE}")
-    if begin.get("offsets") not in (None, offsets_digest(checkpoint, done)):
-        raise StateError(f"{checkpoint / 'offsets' / str(done)} — must be as Spark wrote it; got another content. {RESTORE}")
+    _require_offsets(checkpoint, done)
     if written is None:
         return
     for name, batch in begin.get("tables", {}).items():
@@ -48,6 +49,12 @@ def require_whole(checkpoint: Path, written: Mapping[str, int] | None, tables: C
                 f"{checkpoint} — must be as old as its tables; got batch {batch} as the last of {name} here, batch {written[name]} there. "
                 "Bring back what belongs together."
             )
+
+
+def _require_offsets(checkpoint: Path, batch_id: int) -> None:
+    kept = (read_sequence(checkpoint / "sequence" / f"{batch_id + 1}.json") or {}).get("offsets")
+    if kept not in (None, offsets_digest(checkpoint, batch_id)):
+        raise StateError(f"{checkpoint / 'offsets' / str(batch_id)} — must be as Spark wrote it; got another content. {RESTORE}")
 
 
 def _require_tables(checkpoint: Path, written: Mapping[str, int], tables: Collection[str], begun: int, done: int) -> None:
@@ -75,7 +82,7 @@ def offsets_digest(checkpoint: Path, batch_id: int) -> str:
 def last_batch(log: Path) -> int:
     """The greatest number of a log's files; -1 without any. Spark needs the one before it, too, and removes older ones in any order."""
     numbers = sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
-    if len(numbers) > 1 and numbers[-2] != numbers[-1] - 1:
+    if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
         raise StateError(f"{log} — must have a file for each batch; got none for batch {numbers[-1] - 1}. {RESTORE}")
     return numbers[-1] if numbers else -1
 

@@ -57,7 +57,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if stopped() and (is_gone(error) or isinstance(error, Py4JError)):
+        if stopped() and (is_gone(error) or isinstance(error, Py4JError)):  # the last calls, which let go of what is held
             return
         if not is_gone(error):
             raise

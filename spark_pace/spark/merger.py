@@ -150,18 +150,14 @@ class MergerHost:
         self.on_report(report)
 
     def _last_appended(self, batch_id: int, before: Mapping[str, int], grown: Collection[str]) -> dict[str, int]:
-        """For each table the last batch that is appended to it, once this one is written.
+        """For each table of which it is known the last batch that is appended to it, once this one is written.
 
         An earlier try of the batch may have appended to a table for which it has no rows now.
         """
-        last = {"metrics": batch_id}
-        for name in set(TABLES) - set(last):
-            if name in grown or self.tables.has_batch(name, batch_id):
-                last[name] = batch_id
-            else:
-                done = before.get(name, self.tables.last_batch(name))
-                last[name] = -1 if done is None else done
-        return last
+        is_redone = (self.sequences / f"{batch_id + 1}.json").exists()
+        known = {} if is_redone else before
+        last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
+        return {name: done for name, done in last.items() if done is not None} | dict.fromkeys([*grown, "metrics"], batch_id)
 
     def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
         """The next numbers by the matches that an earlier try of this batch has written; None if it has not.

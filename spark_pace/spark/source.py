@@ -15,7 +15,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from spark_pace.spark.durable import RESTORE, digest
 SOURCE_NAME = "spark_pace_files"
 FINISH = ""  # no file has this name
 _SETTLED_NS = 2_000_000_000  # a folder that changed less than this before it was listed may have changed since, unseen
+_NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError)  # of a folder: it has no files; other errors end the query
 _LISTED_ANYWAY_S = 60  # some mounted stores do not keep the time at which a folder changed
 
 
@@ -134,23 +134,33 @@ class Listing:
 def _changed_ns(folder: Path) -> int:
     try:
         return folder.stat().st_mtime_ns
-    except OSError:
-        return 0  # it is gone, or not for us to read: it has no files
+    except _NOT_FOR_US:
+        return 0
 
 
 def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
     """Folders and files in a folder, relative to `root`; those that start with a dot or underscore are hidden."""
     folders: list[str] = []
     names: list[str] = []
-    with suppress(OSError), os.scandir(root / below) as entries:
-        for entry in entries:
-            if entry.name[0] in "._":
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(f"{below}{entry.name}/")
-            elif not entry.is_dir():  # a link to a folder is not followed
-                names.append(below + entry.name)
+    try:
+        with os.scandir(root / below) as entries:
+            for entry in entries:
+                if entry.name[0] in "._":
+                    continue
+                if _is_folder(entry, follow=False):
+                    folders.append(f"{below}{entry.name}/")
+                elif not _is_folder(entry, follow=True):  # a link to a folder is not followed
+                    names.append(below + entry.name)
+    except _NOT_FOR_US:
+        return [], []
     return folders, names
+
+
+def _is_folder(entry: os.DirEntry[str], follow: bool) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=follow)
+    except OSError:  # a link that leads nowhere, or in a circle: the intake says so of it
+        return False
 
 
 def require_readable(path: Path, root: Path, read: int = 0) -> None:

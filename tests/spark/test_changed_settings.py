@@ -135,14 +135,12 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(unfinished: tuple[s
     assert len(expected) > 50
 
 
-def test_what_is_read_may_not_fail_the_batch_that_was_planned_before(unfinished: tuple[str, Path], tmp_path: Path) -> None:
-    """Whether a bad record stops the job is no part of the plan: so a job that stops at one can be told to go on."""
+@pytest.mark.parametrize("unfinished", ["records"], indirect=True)
+def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(unfinished: tuple[str, Path], tmp_path: Path) -> None:
+    """So a job that has stopped at one can be told to go on."""
     case, kept = unfinished
     shutil.copytree(kept, tmp_path / "job")
     events, attributes, form = CASES[case][0]
-    strict = write_job(tmp_path / "job", f"{events}, on_bad_record: fail", attributes, form)
-    if case == "records":
-        with pytest.raises(SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"):
-            run_job(strict)
-        strict = write_job(tmp_path / "job", events, attributes, form)
-    assert run_job(strict).batches == 1
+    with pytest.raises(SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"):
+        run_job(write_job(tmp_path / "job", f"{events}, on_bad_record: fail", attributes, form))
+    assert run_job(write_job(tmp_path / "job", events, attributes, form)).batches == 1

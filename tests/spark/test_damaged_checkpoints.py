@@ -88,6 +88,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "manifest changed": (change("manifest.jsonl", "001.json", "007.json"), r"manifest\.jsonl:2 — must have the checksum of the names up to it"),
     "layout changed": (change("layout.json", '"buckets": 2', '"buckets": 3'), r"layout\.json — must be as this program wrote it; got another content"),
     "source changed": (change("source.json", "files", "filez"), r"source\.json — must be as this program wrote it; got another content"),
+    "source lost": (lambda c: [(c / name).unlink() for name in ("source.json", "manifest.jsonl")], r"source\.json — must be there where batches are"),
+    "source emptied": (lambda c: (c / "source.json").write_text("{}"), r"source\.json — must be as this program wrote it; got another kind of source, \{\}"),
+    "offsets of another kind": (change("offsets/2", '"entries": 3', '"entriez": 3'), r"offsets — must be as Spark wrote it; got other offsets than of files"),
+    "without its quarantine": (lambda c: shutil.rmtree(c.parent / "out" / "quarantine"), r"must have all its tables; got none named quarantine"),
     "offsets changed": (change("offsets/2", '"entries": 3', '"entries": 2'), r"offsets/2 — must be as Spark wrote it; got another content"),
     "state cut": (spoil_state, r"state/0/\d/\d\.changelog — must be as Spark wrote it; got another content"),
     "state missing": (lambda c: shutil.rmtree(c / "state"), r"state — must be as Spark wrote it; got"),
@@ -135,6 +139,7 @@ def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(
     write_files(tmp_path, random_events(30), 2)
     offsets = Path(spec.checkpoint_path) / "offsets"
     offsets.mkdir(parents=True)
-    (offsets / ".0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp").write_text('v1\n{"batchWater')
+    for name in (".0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp", "..0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp.crc"):
+        (offsets / name).write_text('v1\n{"batchWater')
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -66,6 +66,28 @@ def test_an_unwritten_checkpoint_needs_no_tables(tmp_path: Path) -> None:
     require_whole(tmp_path, dict.fromkeys(TABLES, -1), TABLES)
 
 
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_the_batch_before_the_last_must_be_there_where_only_one_is_left(tmp_path: Path, log: str) -> None:
+    whole = checkpoint(tmp_path, [7, 8], [7, 8], 9)
+    (whole / log / "7").unlink()
+    with pytest.raises(StateError, match=rf"{log} — must have a file for each batch; got none for batch 7"):
+        require_whole(whole, written(8), TABLES)
+
+
+@pytest.mark.parametrize("done", [range(0), range(1)])
+def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_path: Path, done: range) -> None:
+    """As far as it has come to its tables: what it has written must come again."""
+    begun = len(done)
+    whole = checkpoint(tmp_path, range(begun + 1), done, begun + 1)
+    if done:
+        write_json(whole / "sequence" / "1.json", {"out_seq": {}, "frontier_us": 0})
+    tables = written(begun) | {"late": begun}
+    require_whole(whole, tables, TABLES)
+    (whole / "offsets" / str(begun)).write_text("v1")
+    with pytest.raises(StateError, match=rf"offsets/{begun} — must be as Spark wrote it; got another content"):
+        require_whole(whole, tables, TABLES)
+
+
 def test_offsets_with_one_other_digit_are_refused(tmp_path: Path) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
     (whole / "offsets" / "8").write_text("v1")

@@ -71,6 +71,23 @@ def test_a_table_that_has_lost_something_is_refused(folder: Path, name: str) -> 
     assert "\n" not in str(caught.value)
 
 
+def test_files_that_are_no_part_of_the_table_do_not_count(folder: Path) -> None:
+    """As those that OPTIMIZE has joined and VACUUM removes, perhaps at this moment."""
+    (folder / "matches" / "joined.parquet").symlink_to("gone")
+    assert tables(folder).written(NAMES) == {"matches": 2, "late": 1}
+
+
+def test_a_table_that_somebody_has_partitioned_is_whole_too(tmp_path: Path) -> None:
+    schema = pa.schema([("n", pa.int64()), ("k", pa.string())])
+    DeltaTable.create(tmp_path / "matches", schema, partition_by=["k"], configuration=PROPERTIES)
+    for batch, k in enumerate(("a b", "x:y", "ä%")):
+        tables(tmp_path).append("matches", pa.table({"n": [1], "k": [k]}, schema), batch)
+    assert tables(tmp_path).written(["matches"]) == {"matches": 2}
+    next((tmp_path / "matches").glob("k=a*/*.parquet")).unlink()
+    with pytest.raises(StateError, match="must have all its files as they were written"):
+        tables(tmp_path).written(["matches"])
+
+
 def test_rows_of_another_checkpoint_are_refused(folder: Path) -> None:
     with pytest.raises(StateError, match=r"matches — must be written by this checkpoint alone; got rows that another one has written\. Go on with that"):
         tables(folder, "others").written(NAMES)

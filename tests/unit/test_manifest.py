@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -69,6 +70,27 @@ def test_lines_without_a_checksum_are_covered_by_the_next_one_that_has_one(root:
     path.write_text(path.read_text().replace('"b"', '"c"'))
     with pytest.raises(StateError, match=r"manifest:3 — must have the checksum of the names up to it"):
         Manifest(path)
+
+
+def test_a_link_that_leads_nowhere_hides_no_other_file(root: Path) -> None:
+    for number in range(30):
+        (root / f"file-{number}").write_text("")
+    (root / "circle").symlink_to("circle")
+    (root / "nowhere").symlink_to("gone")
+    assert sorted(Listing().changed(root)) == sorted(["a", "b", "circle", "nowhere", "sub/c", *(f"file-{number}" for number in range(30))])
+
+
+def test_a_folder_that_cannot_be_listed_just_now_is_not_taken_for_empty(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = reader(root, finish="true")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Stale file handle"):
+        patch.setattr(os, "scandir", stale)
+        source.prepareForTriggerAvailableNow()
+    source.prepareForTriggerAvailableNow()
+    assert Manifest(root.parent / "manifest").entries == ["a", "b", "sub/c", FINISH]
+
+
+def stale(path: Path) -> None:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
 
 
 def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:

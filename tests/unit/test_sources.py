@@ -32,6 +32,7 @@ def test_a_source_that_was_found_binds_the_checkpoint(tmp_path: Path) -> None:
     source = files(tmp_path / "in", tmp_path)
     source.require_same()
     source.check(cast(Any, None))
+    source.tie()
     source.require_same()
     with pytest.raises(StateError, match=r"must belong to a job that reads kafka; got the checkpoint of one that reads files\."):
         kafka(tmp_path, "flights").require_same()

@@ -1,0 +1,65 @@
+"""What a signal to stop lets fail, and what fails beside it. No Spark: its query is played here."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+
+from spark_pace import job
+from spark_pace.errors import SetupError, SparkPaceError
+
+
+class Query:
+    """A query that its JVM can no longer stop."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+
+    def awaitTermination(self, seconds: int) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        return True
+
+    def exception(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        raise Py4JError("Cannot call methods on a stopped SparkContext")
+
+
+def wait(query: Query, failure: Exception | None = None, *, signalled: bool = True) -> list[str]:
+    """The names of what was done at the end."""
+    ended: list[str] = []
+    stop = job._Stop()
+    if signalled:
+        stop.event.set()
+    merger: Any = SimpleNamespace(failure=failure, close=lambda: ended.append("closed"))
+    job._in_words(lambda: job._wait(query, merger, stop), stop)  # type: ignore[arg-type]
+    return ended
+
+
+@pytest.fixture
+def ending_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "is_ending", lambda: True)
+
+
+@pytest.mark.usefixtures("ending_jvm")
+def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> None:
+    assert wait(Query()) == ["closed"]
+    assert wait(Query(Py4JError("Failed to exec spawn helper"))) == ["closed"]
+
+
+@pytest.mark.usefixtures("ending_jvm")
+def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark() -> None:
+    with pytest.raises(SetupError, match=r"^the disk — must have room"):
+        wait(Query(), OSError(28, "No space left on device"))
+
+
+@pytest.mark.parametrize("signalled", [True, False])
+def test_what_fails_in_a_spark_that_goes_on_is_told(monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
+    monkeypatch.setattr(job, "is_ending", lambda: False)
+    with pytest.raises(SparkPaceError, match=r"^the query — must run; got Cannot call methods"):
+        wait(Query(), signalled=signalled)
