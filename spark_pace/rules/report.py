@@ -11,7 +11,6 @@ from spark_pace.errors import Problem, one_line
 _SHOWN_CHARACTERS = 80
 _MOST_COMPARED = 200
 MOST_PROBLEMS = 50  # more help nobody, and cost time
-_LAST = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Report:
     """Gathers problems, so that a check can go on and name all of them, up to `MOST_PROBLEMS`."""
 
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
+    _more: tuple[Problem, ...] = ()
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
         """Note one problem.
@@ -46,17 +46,17 @@ class Report:
             TooManyError: there are `MOST_PROBLEMS` already.
         """
         if len(self._found) == MOST_PROBLEMS:
-            more = Problem(one_line(place.file), f"must have at most {MOST_PROBLEMS} problems to be checked to its end", "more", "Correct these first.")
-            self._found.append((Place(place.file, _LAST), more))
+            must = f"must have at most {MOST_PROBLEMS} problems to be checked to its end"
+            self._more = (Problem(one_line(place.file), must, "more", "Correct these first."),)
             raise TooManyError
         self._found.append((place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do))))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What has been found: file by file, from top to bottom."""
+        """What has been found: file by file, from top to bottom; last, where that is so, that there is more."""
         files = list(dict.fromkeys(place.file for place, _ in self._found))
         ordered = sorted(self._found, key=lambda entry: (files.index(entry[0].file), entry[0].line, entry[0].column))
-        return tuple(problem for _, problem in ordered)
+        return (*(problem for _, problem in ordered), *self._more)
 
     @property
     def count(self) -> int:

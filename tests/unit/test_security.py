@@ -98,6 +98,17 @@ def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
     assert caught.value.problems == tuple(found)
 
 
+def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
+    """The fifty-first may be in a file that had others before it: here in the job's, after those of its rule file."""
+    job, rules = tmp_path / "job.yaml", tmp_path / "r.yaml"
+    rules.write_text(HEAD + RULE + "  - [x]\n" * 48, encoding="utf-8")
+    job.write_text("name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\ntrigger: x\n", encoding="utf-8")
+    found = [str(problem) for problem in check_files([job])]
+    assert len(found) == 51
+    assert all(f"{rules}:" in problem for problem in found[2:50])
+    assert found[50] == f"{job} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+
+
 def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
     assert len(problems(tmp_path, HEAD + RULE + "  - [x]\n" * 50)) == 50
 
