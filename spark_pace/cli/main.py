@@ -17,6 +17,11 @@ from spark_pace.version import __version__
 FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
 
 
+def _sink(text: str) -> str:
+    """An address (``s3://…``) as it is, or a path."""
+    return text if "://" in text else str(Path(text))
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
@@ -71,8 +76,8 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 
 
 @commands.command()
-@click.argument("out", type=FILES)
-def status(out: Path) -> None:
+@click.argument("out", type=_sink)
+def status(out: str) -> None:
     """Show what a job has done and where it stands, from the tables in OUT."""
     from spark_pace.cli.status import status_command
 
@@ -80,10 +85,10 @@ def status(out: Path) -> None:
 
 
 @commands.command()
-@click.argument("out", type=FILES)
+@click.argument("out", type=_sink)
 @click.argument("query")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="The first rows as a table; all as CSV or JSON lines.")
-def sql(out: Path, query: str, form: str) -> None:
+def sql(out: str, query: str, form: str) -> None:
     """Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, and a view of each rule's matches under its name."""
     from spark_pace.cli.sql import sql_command
 

@@ -69,13 +69,12 @@ WRITERS: dict[str, Callable[[pa.Table, Sequence[Rule], Path], None]] = {".json":
 
 def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     """The first matches as a table on the terminal."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    from spark_pace.cli.terminal import console_of
+
+    console = console_of(WIDTH)
     table = Table("rule", "out_seq", "key", "selection", "matched at", "fields", "events")
     for match in map(json.loads, json_lines(matches.slice(0, SHOWN_ROWS), rules)):
         fields = " ".join(f"{name}={value}" for name, value in match["fields"].items())

@@ -11,10 +11,10 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 
 import pyarrow as pa
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from spark_pace.cli.terminal import console_of
 from spark_pace.cli.values import as_cells, as_json
 from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.io.query import Tables
@@ -25,21 +25,23 @@ WIDTH = 10_000  # where the output is no terminal: no line is folded
 _READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
 
 
-def sql_command(out: Path, sql: str, form: str) -> None:
+def sql_command(out: str | Path, sql: str, form: str) -> None:
     """The whole command; see `spark_pace.cli.main.sql`."""
     if not _READS.match(sql):
         got = one_line(" ".join(sql.split()[:1])) or "nothing"
         raise ConfigError((Problem("SQL", "must be a query that begins with SELECT, WITH or VALUES", got, "The tables are only read."),))
     tables = Tables(out)
-    tables.add_rules(sql)
-    WRITERS[form](tables.query(sql))
+    try:
+        answer = tables.query(sql)
+    except ConfigError:  # perhaps for the views that it names; to know them costs a look at all matches
+        tables.add_rules(sql)
+        answer = tables.query(sql)
+    WRITERS[form](answer)
 
 
 def _show(answer: pa.RecordBatchReader) -> None:
     """The first rows as a table; what events hold is neither markup nor for the terminal to act on."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    console = console_of(WIDTH)
     shown = Table(*(Column(Text(one_line(name))) for name in answer.schema.names))
     for batch in answer:
         room = SHOWN_ROWS - shown.row_count

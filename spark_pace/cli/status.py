@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 from rich.table import Table
 
+from spark_pace.cli.terminal import console_of
 from spark_pace.errors import one_line
 from spark_pace.io.query import Tables, read_table
 
@@ -18,12 +18,10 @@ _SHOWN = ["batch_id", "written_at", *_SUMMED, "pending", "carry", "open", "front
 WIDTH = 120  # where the output is no terminal
 
 
-def status_command(out: Path) -> None:
+def status_command(out: str | Path) -> None:
     """The whole command; see `spark_pace.cli.main.status`."""
     metrics = read_table(out, "metrics", _SHOWN)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+    console = console_of(WIDTH)
     for text in standing(metrics):
         console.print(text, markup=False)
     console.print(found(Tables(out, ["matches"])))

@@ -32,7 +32,7 @@ class Tables:
 
         Raises:
             ConfigError: one is not there.
-            StateError: the log of one is damaged.
+            StateError: the log of one is damaged, or cannot be read.
         """
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
@@ -47,6 +47,9 @@ class Tables:
             except DeltaError as error:
                 got = str(error).splitlines()[0]
                 raise StateError(f"{out}/{name} — must be a Delta table with a whole log; got: {got}. Restore the table.") from error
+            except OSError as error:  # in colours, and in lines
+                got = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).rstrip(".")
+                raise StateError(f"{out}/{name} — must be where it can be read; got: {got}. Check the address and the way to it.") from error
             self.schemas[name] = pa.schema(table.schema().to_arrow())
             self._engine.register(name, table)
 

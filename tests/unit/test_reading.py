@@ -58,11 +58,11 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def sql(out: Path, query: str, *options: str) -> subprocess.CompletedProcess[str]:
+def sql(out: str | Path, query: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([SPARK_PACE, "sql", out, query, *options], capture_output=True, text=True, check=False)
 
 
-def rows(out: Path, query: str) -> list[dict[str, object]]:
+def rows(out: str | Path, query: str) -> list[dict[str, object]]:
     answer = sql(out, query, "--format", "json")
     assert answer.returncode == 0, answer.stderr
     return [json.loads(line) for line in answer.stdout.splitlines()]
@@ -219,6 +219,35 @@ def test_a_query_that_fails_on_its_way_is_one_line(out: Path) -> None:
     answer = sql(out, "SELECT out_seq / 0 FROM matches")
     message = "the query — must come to its end; got: External error: Arrow error: Divide by zero error. Change the query, or restore the table.\n"
     assert (answer.returncode, answer.stderr) == (1, message)
+
+
+def test_a_query_needs_only_the_tables_that_it_names(tmp_path: Path) -> None:
+    for name in ("matches", "late", "quarantine", "metrics"):
+        write_deltalake(tmp_path / name, pa.table({"rule": ["Rising"], "events": ["e"]}))
+    for file in (tmp_path / "matches").glob("*.parquet"):
+        file.unlink()
+    assert rows(tmp_path, "SELECT * FROM late") == [{"rule": "Rising", "events": "e"}]
+    for query in ("SELECT * FROM matches", "SELECT * FROM Rising"):
+        answer = sql(tmp_path, query)
+        assert answer.returncode == 1
+        assert answer.stderr.startswith("the query — must come to its end; got: ") and answer.stderr.count("\n") == 1
+
+
+def test_a_sink_may_be_an_address(out: Path, tmp_path: Path) -> None:
+    assert rows(f"file://{out}", "SELECT big FROM keyed") == [{"big": True}]
+    times = pa.array([0], pa.timestamp("us", "UTC"))
+    write_deltalake(tmp_path / "matches", pa.table({"rule": ["keyed"], "opened_at": times, "matched_at": times}))
+    write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
+    for sink in (f"file://{tmp_path}", f"{tmp_path}/"):
+        assert "│ keyed │ 1 " in subprocess.run([SPARK_PACE, "status", sink], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_address_that_cannot_be_read_is_named_as_it_was_given() -> None:
+    for command in (["sql", "memory://x/out", "SELECT 1"], ["status", "memory://x/out"]):
+        answer = subprocess.run([SPARK_PACE, *command], capture_output=True, text=True, check=False)
+        assert (answer.returncode, answer.stderr.count("\n")) == (1, 1)
+        assert answer.stderr.startswith("memory://x/out/m")
+        assert " — must be where it can be read; got: Generic URL error ↳ Unable to recognise URL " in answer.stderr
 
 
 def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,11 @@
+"""Where tables and lines are shown."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+
+def console_of(width: int) -> Console:
+    """The terminal in its own width; a file or a pipe in lines of at most `width` characters."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=width)
