@@ -26,17 +26,25 @@ __all__ = ["__version__", "detect", "load_rules", "read_table", "replay"]
 def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
     """Read and check rule files (see `spark_pace.rules.load_rules`), or one job file, whose rules these are.
 
+    Args:
+        paths: one file or several.
+        events: what an event looks like, where rule files do not say it; a job file says it itself.
+
     Raises:
         RuleError: with every problem of the rule files.
-        ConfigError: with every problem of the job file and its rule files.
+        ConfigError: with every problem of the job file and its rule files, or `events` stands beside it.
     """
     from pathlib import Path
 
-    from spark_pace import job_file, rules
+    from spark_pace import errors, job_file, rules
 
-    if isinstance(paths, (str, Path)) and job_file.is_job(paths):
-        return job_file.read_job(paths).rules
-    return rules.load_rules(paths, events=events)
+    files = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if len(files) != 1 or not job_file.is_job(files[0]):
+        return rules.load_rules(files, events=events)
+    if events is not None:
+        must = "must be loaded without `events`, for a job and its rule files say themselves what an event looks like"
+        raise errors.ConfigError((errors.Problem(str(files[0]), must, "both", "Leave `events` out."),))
+    return job_file.read_job(files[0]).rules
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:

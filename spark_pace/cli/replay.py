@@ -26,9 +26,13 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
     if out is not None and not out.parent.is_dir():
         raise _wrong("--out", "must lie in a folder that is there", str(out), f"Make {out.parent} first, or choose another.")
     job = read_job(rules_file) if is_job(rules_file) else None
+    if job is not None and operators:
+        got = f"{operators[0]} beside the job file {rules_file}"
+        raise _wrong("--operators", "must be given with a rule file only", got, "Leave it out: the job file's own `operators` count.")
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
-        _require_allowed(rule, operators if job is None else job.operators)
+        if job is None:
+            _require_allowed(rule, operators)
         if rule.operator is not None:
             load_operator(rule.operator)
     replayed = replay_files(rules, events) if job is None else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)

@@ -219,9 +219,23 @@ def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
     assert answer.stderr.startswith("job.yaml:8:1 operators — must name the modules of all operators, for the rule \"totals\" too; got \"totals\".")
 
 
+def test_replay_refuses_operators_beside_a_job_file(job_file: Path):
+    answer = spark_pace("replay", "job.yaml", "events.json", "--operators", "others", cwd=job_file)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    message = "--operators — must be given with a rule file only; got others beside the job file job.yaml."
+    assert answer.stderr == f"{message} Leave it out: the job file's own `operators` count.\n"
+
+
+def test_load_rules_refuses_events_beside_a_job_file(job_file: Path):
+    (rule,) = package.load_rules(job_file / "rules.yaml")
+    with pytest.raises(ConfigError, match=r"job\.yaml — must be loaded without `events`, for .*; got both\. Leave `events` out\.$"):
+        package.load_rules(job_file / "job.yaml", events=rule.schema)
+
+
 def test_load_rules_takes_a_job_file(job_file: Path):
     rules = package.load_rules(job_file / "job.yaml")
     assert [rule.name for rule in rules] == ["next_to_a", "totals"]
+    assert package.load_rules([job_file / "job.yaml"]) == rules
     events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
     assert package.replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
     with pytest.raises(ConfigError, match="must have the key"):
