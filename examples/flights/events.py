@@ -13,6 +13,7 @@ destination's time zone and no guess. The scheduled arrival is the actual one le
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -31,17 +32,20 @@ READ_EMPTY_AS_NULL = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_n
 
 
 def write_events(directory: Path) -> int:
-    """Write the weekly files into `directory`; returns the number of events. Takes about three seconds."""
+    """Write the weekly files into a new `directory`, which is there once all of them are; returns the number of events. Takes about three seconds."""
     flights, airports = _read_package()
     departed = flights.filter(pc.is_valid(flights["dep_delay"]))
     landed = departed.filter(pc.is_valid(departed["arr_delay"]))
     events = pa.concat_tables([_departures(departed), _arrivals(landed, airports)])
     events = events.sort_by([(name, "ascending") for name in ("scheduled", "origin", "carrier", "flight", "kind")])
-    directory.mkdir(parents=True, exist_ok=True)
+    part = directory.with_name(f"{directory.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of a run that was stopped
+    part.mkdir(parents=True)
     first = pc.min(events["scheduled"]).as_py()
     week = pc.divide(pc.subtract(events["scheduled"], first), WEEK_US)
     for number in range(pc.max(week).as_py() + 1):
-        _write_file(directory / f"week-{number + 1:02d}.json", events.filter(pc.equal(week, number)))
+        _write_file(part / f"week-{number + 1:02d}.json", events.filter(pc.equal(week, number)))
+    part.rename(directory)
     return int(events.num_rows)
 
 
