@@ -116,7 +116,8 @@ def _require_delta(spark: SparkSession, submitted: bool) -> None:
         spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("io.delta.sql.DeltaSparkSessionExtension")  # type: ignore[union-attr]
     except Exception as error:
         spark.stop()
-        remedy = f"Start with spark-submit --packages {delta_coordinate()}" if submitted else f"Run `make setup`, or point {JARS_VARIABLE} at them"
+        submit = f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}"
+        remedy = submit if submitted else f"Run `make setup`, or point {JARS_VARIABLE} at them"
         raise SetupError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}.") from error
 
 

@@ -3,11 +3,14 @@
 import stat
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
+from spark_pace.spark.jars import delta_coordinate
+from spark_pace.spark.session import _require_delta
 
 REMEDY = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
 
@@ -62,3 +65,18 @@ def test_every_problem_is_printed_on_a_line_of_its_own(java_home: Path, tmp_path
     monkeypatch.setattr(preflight, "INSTALL_BYTES", 10**18)
     assert preflight.main() == 1
     assert [line.split(" — ")[0] for line in capsys.readouterr().err.splitlines()] == ["JAVA_HOME", str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("submitted", "remedy"),
+    [
+        (True, f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}."),
+        (False, "Run `make setup`, or point SPARK_PACE_JARS at them."),
+    ],
+)
+def test_a_spark_without_delta_is_told_how_to_start(submitted: bool, remedy: str):
+    spark = Mock(**{"_jvm.java.lang.Thread.currentThread.side_effect": OSError("no such class")})
+    with pytest.raises(SetupError) as caught:
+        _require_delta(spark, submitted)
+    assert str(caught.value) == f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}"
+    spark.stop.assert_called_once_with()
