@@ -6,7 +6,8 @@ worked on. When the process ends, what it has not yet given back is asked for ag
 
 Which selection is to blame may be in doubt then: one may leave threads, limits or handlers behind that hit another,
 or spoil the connection unseen. So what could have done it is asked for one by one; and only a failure in a process
-that has worked on nothing else is a selection's own.
+that has worked on nothing else is a selection's own. Where very many of a lane fail, that would start a process for
+each: then a new one also decides on a few behind the first, and one of them may cost those few their rows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LOADING = -1  # the step before the first selection: large libraries may come w
 _LOADING_US = 600_000_000
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
-_MOST_ALONE = 20  # failing selections of a lane that get a new process each: with more, it is the operator that fails, and time counts
+_SHARE = 20  # a new process decides on as many selections as this share of those of the lane that have failed: more than one from 40 on
 
 
 @dataclass(frozen=True)
@@ -41,23 +42,25 @@ class _Request:
         path: where Python finds modules.
         first: a place.
         last: a place.
-        attempts: how often one may be tried yet.
+        ended: how often a process has ended at the first.
         fresh: whether the process has worked on nothing before.
-        alone: whether one that raises elsewhere than at the beginning of a process is left to another process.
+        decided: of how many, from the first on, a failure in a fresh process counts; of others, it is left to another process.
         timeout_us: how long the operator may work on one.
     """
 
     path: list[str]
     first: int
     last: int
-    attempts: int
+    ended: int
     fresh: bool
-    alone: bool
+    decided: int
     timeout_us: int
 
-    def attempts_here(self, place: int) -> int:
-        """How often this process tries a selection."""
-        return 1 if self.alone and not (self.fresh and place == self.first) else self.attempts
+    def attempts(self, place: int) -> int:
+        """How often this process tries a selection, where its failure counts; else 0."""
+        if not self.fresh or place >= self.first + self.decided:
+            return 0
+        return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
 
 
 class OperatorProcess:
@@ -89,21 +92,22 @@ class OperatorProcess:
         """
         lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
         ends: Counter[int] = Counter()
-        done, reason = 0, ""
+        done, failed, reason = 0, 0, ""
         told: Child | None = None  # who has the lane
         try:
             while done < len(spans):
                 if ends[done] >= ATTEMPTS:
-                    done += 1
+                    done, failed = done + 1, failed + 1
                     yield gathered(spans.rule, [reason])
                     continue
                 child = self._child_for(ends[done])
                 fresh, child.fresh = child.fresh, False
-                last = done + 1 if done <= max(ends, default=_LOADING) else len(spans)
-                request = _Request(sys.path, done, last, ATTEMPTS - ends[done], fresh, len(ends) < _MOST_ALONE, timeout_us)
+                decided = max(1, failed // _SHARE)
+                last = min(done + decided, len(spans)) if done <= max(ends, default=_LOADING) else len(spans)
+                request = _Request(sys.path, done, last, ends[done], fresh, decided, timeout_us)
                 try:
                     for answers in _asked(child, None if told is child else lane, request):
-                        done += len(answers.counts)
+                        done, failed = done + len(answers.counts), failed + len(answers.failed)
                         yield answers
                     told = child
                 except Ended as ended:
@@ -174,10 +178,10 @@ def _answer(link: Link, spans: Spans, request: _Request) -> None:
     size, since = 0, time.monotonic()
     for place in range(request.first, request.last):
         link.step.begin(place, request.timeout_us)
-        attempts = request.attempts_here(place)
-        answer = call_operator(spans.rule, spans[place], attempts, BaseException)
+        attempts = request.attempts(place)
+        answer = call_operator(spans.rule, spans[place], attempts or 1, BaseException)
         link.check()
-        if isinstance(answer, str) and attempts < request.attempts:
+        if isinstance(answer, str) and not attempts:
             _hand_on(link, spans, waiting)
             os._exit(1)
         waiting.append(answer)

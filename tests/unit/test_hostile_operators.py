@@ -190,3 +190,29 @@ def test_a_hostile_operator_costs_its_own_selection_at_the_most(tmp_path: Path, 
     assert set(failed) <= {2}
     assert [row["n"] for row in rows] == [value for place, value in enumerate(values) if place not in failed]
     assert seconds < 2 * (TIMEOUT_US / 1e6 + 2) + 4
+
+
+def after_many(span: Span) -> Iterator[dict[str, Any]]:
+    """0 fails and says where, 1 takes all files from its process as well; the others need one."""
+    if first(span) < 2:
+        if first(span):
+            limit(resource.RLIMIT_NOFILE, 0)()
+        raise ValueError(f"process {os.getpid()}")
+    with tempfile.TemporaryFile():
+        yield {"n": first(span)}
+
+
+def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(tmp_path: Path, process: OperatorProcess) -> None:
+    innocent = list(range(10, 20))
+    rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 20 + [1, *innocent, 0, 1, *innocent]))
+    assert list(failed) == [*range(21), 31, 32]
+    assert [row["n"] for row in rows] == innocent * 2
+
+
+def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(tmp_path: Path, process: OperatorProcess) -> None:
+    innocent = list(range(10, 310))
+    rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 999 + [1, *innocent]))
+    assert len(set(failed.values())) < 130  # processes
+    assert list(failed) == list(range(len(failed)))
+    assert 1000 <= len(failed) < 1000 + 1000 // 20
+    assert [row["n"] for row in rows] == innocent[len(failed) - 1000 :]
