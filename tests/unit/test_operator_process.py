@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,12 @@ def test_arrow_works_on_several_threads_after_the_fork(tmp_path: Path, process: 
     asked = spans(tmp_path, "with_threads", [1])
     (here,) = call_here(asked)  # now Arrow's threads run here, too
     assert answer(process, asked)[0] == here.rows.to_pylist()
+
+
+def test_rows_of_a_rule_without_emit_cross(tmp_path: Path, process: OperatorProcess) -> None:
+    asked = spans(tmp_path, "doubled", [1, 2])
+    (answers,) = process.call(replace(asked, rule=replace(asked.rule, emit=())), NEVER_US)
+    assert (answers.counts, answers.rows.column_names) == ((1, 1), [])
 
 
 def test_an_operator_that_is_not_there_is_named(tmp_path: Path, process: OperatorProcess) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.local import run
+from spark_pace.core.local import LocalResult, run
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan import build_plan
 from spark_pace.core.selection_view import Span
@@ -41,17 +41,22 @@ def given(span: Span) -> Rows:
     return returned[-1]
 
 
-def outcome(folder: Path, declared: str, rows: Rows) -> Any:
-    """The values of `v` in the matches, or the last line of the reason for having none."""
+def found(folder: Path, rules: str, rows: Rows) -> LocalResult:
+    """What comes of one event on which the operator returns the rows."""
     path = folder / "rules.yaml"
-    path.write_text(RULES.replace("TYPE", declared), encoding="utf-8")
+    path.write_text(rules, encoding="utf-8")
     times = pa.array([1_000_000], pa.int64())
     events = pa.table({
         "@time": times, "@source": pa.array(["s"]).dictionary_encode(), "@offset": pa.array([0], pa.int64()),
         "time": times.view(pa.timestamp("us")), "x": pa.array([1], pa.int64()),
     })  # fmt: skip
     returned.append(rows)
-    result = run(build_plan(load_rules(path), order=OrderSpec()), [events])
+    return run(build_plan(load_rules(path), order=OrderSpec()), [events])
+
+
+def outcome(folder: Path, declared: str, rows: Rows) -> Any:
+    """The values of `v` in the matches, or the last line of the reason for having none."""
+    result = found(folder, RULES.replace("TYPE", declared), rows)
     if result.failed.num_rows:
         assert result.matches.num_rows == 0
         return result.failed["reason"][0].as_py().strip().splitlines()[-1]
@@ -82,7 +87,9 @@ def outcome(folder: Path, declared: str, rows: Rows) -> Any:
         ("TIMESTAMP", pd.Timestamp(NOON), NOON_UTC),
         ("TIMESTAMP", np.datetime64("2024-07-01T12:00:00.000000000"), NOON_UTC),
         ("TIMESTAMP", DAY, NOON_UTC - dt.timedelta(hours=12)),
+        ("TIMESTAMP", np.datetime64("2024-07-01"), NOON_UTC - dt.timedelta(hours=12)),
         ("DATE", DAY, DAY),
+        ("DATE", np.datetime64("2024-07-01"), DAY),
         *((declared, None, None) for declared in ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")),
     ],
 )
@@ -103,25 +110,33 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
         ("BIGINT", "1", "TypeError: emit v — must be BIGINT; got string"),
         ("BIGINT", decimal.Decimal(1), "TypeError: emit v — must be BIGINT; got decimal128(1, 0)"),
         ("BIGINT", 2**63, "TypeError: emit v — must be within 64 bits; got a greater integer"),
-        ("BIGINT", np.uint64(2**63), "pyarrow.lib.ArrowInvalid: Integer value 9223372036854775808 not in range"),
+        ("BIGINT", np.uint64(2**63), "TypeError: emit v — must be BIGINT; got what Arrow refuses: Integer value 9223372036854775808 not in range"),
         ("BIGINT", NOON, "TypeError: emit v — must be BIGINT; got timestamp[us]"),
-        ("DOUBLE", 2**53 + 1, "pyarrow.lib.ArrowInvalid: Integer value 9007199254740993 not in range"),
+        ("DOUBLE", 2**53 + 1, "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 not in range"),
         ("DOUBLE", True, "TypeError: emit v — must be DOUBLE; got bool"),
         ("DOUBLE", "1.5", "TypeError: emit v — must be DOUBLE; got string"),
         ("DOUBLE", decimal.Decimal("1.5"), "TypeError: emit v — must be DOUBLE; got decimal128(2, 1)"),
         ("STRING", b"x", "TypeError: emit v — must be STRING; got binary"),
         ("STRING", 1, "TypeError: emit v — must be STRING; got int64"),
         ("STRING", ["x"], "TypeError: emit v — must be STRING; got list<item: string>"),
-        ("STRING", "no \udcff", "UnicodeEncodeError: "),
+        ("STRING", "no \udcff", "TypeError: emit v — must be STRING; got what Arrow refuses: 'utf-8' codec can't encode"),
         ("STRING", "x" * (MOST_TEXT_BYTES + 1), "ValueError: emit v — must be texts of at most 16 MiB; got one of 16,777,217 bytes"),
         ("TIMESTAMP", 1, "TypeError: emit v — must be TIMESTAMP; got int64"),
         ("TIMESTAMP", "2024-07-01", "TypeError: emit v — must be TIMESTAMP; got string"),
-        ("TIMESTAMP", np.datetime64("2024-07-01T12:00:00.000000001"), "pyarrow.lib.ArrowInvalid: Casting from timestamp[ns] to timestamp[us] would lose data"),
+        (
+            "TIMESTAMP",
+            np.datetime64("2024-07-01T12:00:00.000000001"),
+            "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Casting from timestamp[ns] to timestamp[us] would lose data",
+        ),
         ("TIMESTAMP", pd.Timestamp("2024-07-01T12:00:00.000000001"), "TypeError: emit v — must be whole microseconds; got nanoseconds"),
         ("TIMESTAMP", np.datetime64("20240-07-01T12:00:00", "s"), "ValueError: emit v — must be between the years 1 and 9999; got another year"),
         ("DATE", NOON, "TypeError: emit v — must be DATE; got timestamp[us]"),
-        ("DATE", np.datetime64("2024-07-01"), "TypeError: "),
-        ("DATE", object(), "pyarrow.lib.ArrowInvalid: Could not convert <object object"),
+        ("DATE", np.datetime64("20240-07-01"), "ValueError: emit v — must be between the years 1 and 9999; got another year"),
+        ("TIMESTAMP", np.datetime64("2024-07-01T12", "h"), "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Unsupported datetime64 time unit"),
+        ("TIMESTAMP", np.datetime64("NaT", "us"), "TypeError: emit v — must be a value or None; got NaT"),
+        ("TIMESTAMP", pd.NaT, "TypeError: emit v — must be a value or None; got NaT"),
+        ("BIGINT", pd.NA, "TypeError: emit v — must be a value or None; got <NA>"),
+        ("DATE", object(), "TypeError: emit v — must be DATE; got what Arrow refuses: Could not convert <object object"),
     ],
 )
 def test_any_other_value_is_the_operators_failure(tmp_path: Path, declared: str, value: Any, reason: str) -> None:
@@ -132,14 +147,29 @@ def test_any_other_value_is_the_operators_failure(tmp_path: Path, declared: str,
     ("declared", "values", "reason"),
     [
         ("BIGINT", [1, 1.5], "TypeError: emit v — must be BIGINT; got double"),
-        ("BIGINT", [1, True], "pyarrow.lib.ArrowTypeError: "),
-        ("DOUBLE", [0.5, 2**53 + 1], "pyarrow.lib.ArrowInvalid: Integer value 9007199254740993 is outside"),
-        ("STRING", ["x", float("nan")], "pyarrow.lib.ArrowTypeError: "),
+        ("BIGINT", [1, True], "TypeError: emit v — must be BIGINT; got what Arrow refuses: Expected integer, got bool"),
+        ("BIGINT", [5, np.True_], "TypeError: emit v — must be BIGINT; got truth values among others"),
+        ("DOUBLE", [2.5, True], "TypeError: emit v — must be DOUBLE; got truth values among others"),
+        ("DOUBLE", [0.5, 2**53 + 1], "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 is outside"),
+        ("STRING", ["x", float("nan")], "TypeError: emit v — must be STRING; got what Arrow refuses: Expected bytes, got a 'float' object"),
         ("DATE", [DAY, NOON], "TypeError: emit v — must be dates or times; got both"),
     ],
 )
 def test_one_value_of_another_type_among_many_is_found(tmp_path: Path, declared: str, values: list[Any], reason: str) -> None:
     assert outcome(tmp_path, declared, [{"v": value} for value in values]).startswith(reason)
+
+
+def test_dates_stand_among_times(tmp_path: Path) -> None:
+    midnight = NOON_UTC - dt.timedelta(hours=12)
+    assert outcome(tmp_path, "TIMESTAMP", [{"v": DAY}, {"v": NOON}, {}]) == [midnight, NOON_UTC, None]
+    assert outcome(tmp_path, "TIMESTAMP", [{"v": NOON.replace(tzinfo=BERLIN)}, {"v": DAY}]) == [NOON_UTC - dt.timedelta(hours=2), midnight]
+
+
+@pytest.mark.parametrize("rows", [[{}, {"x": 1}], pa.table({"x": [1, 2]})])
+def test_rows_of_a_rule_without_emit_are_matches(tmp_path: Path, rows: Rows) -> None:
+    matches = found(tmp_path, RULES.replace(", emit: {v: TYPE}", ""), rows).matches
+    assert matches["selection_id"].to_pylist() == [0, 0]
+    assert "v" not in matches.column_names
 
 
 def test_times_with_and_without_a_zone_mean_the_same_in_any_order(tmp_path: Path) -> None:
