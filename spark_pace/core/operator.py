@@ -29,7 +29,7 @@ from spark_pace.core.release import (
 from spark_pace.core.rule import CountSpan, GridSpan, Rule
 from spark_pace.core.selection_view import CallOperator, Spans, call_here
 from spark_pace.core.stream import Horizon, Stream
-from spark_pace.core.texts import shortened
+from spark_pace.core.texts import last_line, shortened
 from spark_pace.core.yielded import emit_schema
 from spark_pace.errors import OperatorError, one_line
 
@@ -218,7 +218,7 @@ def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) 
     if plan.on_operator_error == "fail":
         raise OperatorError(
             f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — its operator must return; "
-            f"got {one_line(reason.strip().splitlines()[-1])}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
+            f"got {last_line(reason)}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
         )
     raw, events = _shown(span.events)
     if events < span.events.num_rows:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.rule import Rule
-from spark_pace.core.texts import traceback_text
+from spark_pace.core.texts import last_line, traceback_text
 from spark_pace.core.yielded import Rows, as_table, emit_schema
-from spark_pace.errors import OperatorError, one_line
+from spark_pace.errors import OperatorError
 
 ATTEMPTS = 2
 
@@ -111,11 +111,6 @@ class Answers:
 CallOperator = Callable[[Spans], Iterator[Answers]]
 
 
-def _said(error: Exception) -> str:
-    """What a module's own exception says, in one line."""
-    return one_line(traceback_text(error).strip().splitlines()[-1])
-
-
 @cache
 def load_operator(name: str) -> Operator:
     """The callable that ``module:function`` names.
@@ -128,7 +123,7 @@ def load_operator(name: str) -> Operator:
         operator = getattr(importlib.import_module(module), function)
     except Exception as error:  # a module may raise anything when it is imported
         raise OperatorError(
-            f"operator {name} — must be importable where the operators run; got {_said(error)}. "
+            f"operator {name} — must be importable where the operators run; got {last_line(traceback_text(error))}. "
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
         ) from error
     home = str(getattr(operator, "__module__", ""))

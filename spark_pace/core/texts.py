@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import traceback
 
+from spark_pace.errors import one_line
+
 MOST_CHARACTERS = 10_000  # of a reason or a key in the table of quarantined things
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     """The text as valid Unicode; of one that is longer than `most` the first and the last half of that, and how much is left out."""
+    text = text.encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
     if len(text) > most:
         half = most // 2
         text = f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out here …\n{text[-half:]}"
-    return text.encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
+    return text
 
 
 def traceback_text(error: BaseException) -> str:
@@ -21,3 +24,9 @@ def traceback_text(error: BaseException) -> str:
         return shortened("".join(traceback.format_exception(error)))
     except Exception as why:  # Python calls the exception's own code for that
         return f"{type.__repr__(type(error))}: its text cannot be shown ({type.__repr__(type(why))})"
+
+
+def last_line(text: str) -> str:
+    """What a traceback ends with: its last line of words, without the frame that a group of exceptions draws around it."""
+    lines = [line.strip(" |") for line in text.splitlines() if any(letter.isalpha() for letter in line)]
+    return one_line(lines[-1] if lines else text.strip())
