@@ -98,8 +98,7 @@ class Link:
         self.check()
         self.step.announce(_HEADER.size + len(message))
         try:
-            self._socket.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
-            self._socket.sendall(message)
+            _send(self._socket, message)
         except OSError:
             os._exit(_BROKEN)
 
@@ -144,8 +143,7 @@ class Child:
         """
         self._socket.settimeout(self.step.seconds_allowed)
         try:
-            self._socket.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
-            self._socket.sendall(message)
+            _send(self._socket, message)
         except TimeoutError:
             raise self._silent() from None
         except OSError:
@@ -235,6 +233,11 @@ class Child:
         if self._status is None:
             _, self._status = os.waitpid(self._pid, 0)
         return os.waitstatus_to_exitcode(self._status)
+
+
+def _send(end: socket.socket, message: bytes) -> None:
+    end.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
+    end.sendall(message)
 
 
 def _signal_text(number: int) -> str:
