@@ -32,6 +32,10 @@ _RANGES = {TokenType.LIKE, TokenType.IN, TokenType.BETWEEN}
 _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
 _CONNECTIVES = {TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE}
+_BEFORE_A_VALUE = {
+    *_COMPARISONS, *_RANGES, *_OPENING, *_CONNECTIVES, TokenType.NOT,
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE,
+}  # fmt: skip
 
 
 class RuleDialect(Spark):
@@ -112,8 +116,10 @@ def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
     open_cases: list[int] = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         kind, made = token.token_type, levels[-1]
-        if before is not None and before.token_type == TokenType.DOT:
+        if before is not None and (before.token_type == TokenType.DOT or (kind == TokenType.END and before.token_type in _BEFORE_A_VALUE)):
             continue  # the name of an attribute
+        if before is not None and before.token_type in _COMPARISONS and kind in _COMPARISONS:
+            return None  # as in a =< 2: the parser says so
         if kind in _OPENING:
             open_cases += [len(levels)] * (kind == TokenType.CASE)
             levels.append([])

@@ -1,6 +1,7 @@
 """The expression language: what text compiles to, what it gives on columns, and how it is written back."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, conjunction, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.render import to_text
+from spark_pace.core.rule import EventSchema
 from spark_pace.rules import to_spark_filter
 from spark_pace.rules.document import Scalar
 from spark_pace.rules.expressions import compile_condition, compile_conjuncts, compile_value
@@ -127,7 +129,7 @@ def test_an_attribute_of_the_key_needs_no_component() -> None:
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [("i = 1 and nosuch = 2", 21), ("x > 1 and s > 5", 21), ("i = greatst(1, 2)", 15), ("i = 1 and", 17), ("i + x", 11)],
+    [("i =< 2", 16), ("i = > 2", 17), ("i = 1 and nosuch = 2", 21), ("x > 1 and s > 5", 21), ("i = greatst(1, 2)", 15), ("i = 1 and", 17), ("i + x", 11)],
 )
 def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
     report = Report()
@@ -253,6 +255,14 @@ def test_spark_gets_no_columns_of_components_and_no_aggregates() -> None:
 
 def test_walk_gives_parents_first() -> None:
     assert [type(node).__name__ for node in walk(compiled("i + 1 = j"))] == ["Call", "Call", "Column", "Literal", "Column"]
+
+
+@pytest.mark.parametrize("text", ["i = case when end < 5 then 1 else 2 end", "end = case when 1 + end < 5 then end else end end"])
+def test_an_attribute_may_be_named_end(text: str) -> None:
+    report = Report()
+    schema = EventSchema((*SCHEMA.fields, replace(SCHEMA.fields[0], name="end", type="BIGINT")), SCHEMA.event_time)
+    assert compile_condition(scalar(text), EventScope(schema), report) is not None
+    assert report.clean
 
 
 def test_a_conjunction_of_nothing_is_true() -> None:
