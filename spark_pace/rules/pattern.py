@@ -17,7 +17,7 @@ from spark_pace.rules.document import Broken, Listing, Mapping, Node, Scalar, de
 from spark_pace.rules.durations import read_length
 from spark_pace.rules.expressions import compile_condition, compile_conjuncts
 from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.parsing import RuleDialect
+from spark_pace.rules.parsing import RuleDialect, conjuncts_of, parse_expression
 from spark_pace.rules.report import Report, quote
 from spark_pace.rules.scopes import EventScope, MatchScope
 
@@ -33,11 +33,28 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
     context, close, within = read_window(rule)
     components = _read_components(rule, schema)
     if components is None:
+        check_syntax(rule, ("where", "emit"))
         return None
     conjuncts = _read_where(rule, schema, components)
-    if not rule.has("within") and (why := why_within(context, not _several(conjuncts), close)) and not (in_span and close != "window"):
+    plain = not _several(conjuncts) and not _names_several(rule, components)
+    if not rule.has("within") and (why := why_within(context, plain, close)) and not (in_span and close != "window"):
         report.add(rule.place, 'must have the key "within"', "none", f"{why}; add for example within: 10 min.")
     return _assemble(components, conjuncts, within, context, close)
+
+
+def check_pattern_syntax(rule: Fields) -> None:
+    """As far as the keys pattern, where and emit can be told to be wrong without knowing the attributes."""
+    _read_components(rule, None)
+    check_syntax(rule, ("where", "emit"))
+
+
+def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
+    """Report what is wrong in expressions under these keys, of which it is not known what their names stand for."""
+    for key in keys:
+        node = fields.node(key)
+        for scalar in [entry for _, entry in node.entries.values()] if isinstance(node, Mapping) else [node]:
+            if isinstance(scalar, Scalar) and scalar.text.strip():
+                parse_expression(scalar, fields.report)
 
 
 def read_window(rule: Fields) -> tuple[Context, Close, Within | None]:
@@ -57,7 +74,7 @@ def _read_close(rule: Fields, context: Context) -> Close:
     return "window"
 
 
-def _read_components(rule: Fields, schema: EventSchema) -> list[Component] | None:
+def _read_components(rule: Fields, schema: EventSchema | None) -> list[Component] | None:
     """The components, as far as their names can be told: then the conditions over them can be read."""
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
@@ -82,7 +99,7 @@ def _read_components(rule: Fields, schema: EventSchema) -> list[Component] | Non
     return read if len(read) == len(components) else None
 
 
-def _read_component(item: Node, schema: EventSchema, report: Report) -> Component | None:
+def _read_component(item: Node, schema: EventSchema | None, report: Report) -> Component | None:
     """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
@@ -94,7 +111,7 @@ def _read_component(item: Node, schema: EventSchema, report: Report) -> Componen
     return _read_long(mapping, schema, report)
 
 
-def _read_long(mapping: Mapping, schema: EventSchema, report: Report) -> Component | None:
+def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> Component | None:
     fields = Fields(mapping, report, _LONG_KEYS)
     name = fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     if fields.flag("not", False):
@@ -111,11 +128,15 @@ def _read_long(mapping: Mapping, schema: EventSchema, report: Report) -> Compone
     return Component(name.text, predicate)
 
 
-def _read_predicate(node: Node | None, schema: EventSchema, report: Report) -> Expr:
-    """The component's condition; true where it is missing or reported as wrong."""
+def _read_predicate(node: Node | None, schema: EventSchema | None, report: Report) -> Expr:
+    """The component's condition; true where it is missing or reported as wrong, or the attributes are not known."""
     scalar = None if node is None else as_expression(node, report)
-    predicate = None if scalar is None else compile_condition(scalar, EventScope(schema), report)
-    return predicate or conjunction([])
+    if scalar is None:
+        return conjunction([])
+    if schema is None:
+        parse_expression(scalar, report)
+        return conjunction([])
+    return compile_condition(scalar, EventScope(schema), report) or conjunction([])
 
 
 def as_expression(node: Node, report: Report) -> Scalar | None:
@@ -154,6 +175,14 @@ def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Componen
         else:
             rule.report.add(scalar.place, "must be about components", quote(scalar.text), "Remove the condition that is always the same.")
     return found
+
+
+def _names_several(rule: Fields, components: Sequence[Component]) -> bool:
+    """Whether a condition, be it right or wrong, is over several components."""
+    node, names = rule.node("where"), {component.name for component in components}
+    tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
+    parts = [] if tree is None else conjuncts_of(tree)
+    return any(len(names & {column.table for column in part.find_all(exp.Column)}) > 1 for part in parts)
 
 
 def _several(conjuncts: Sequence[Conjunct]) -> bool:

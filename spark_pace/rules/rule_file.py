@@ -12,15 +12,15 @@ from typing import Literal
 from spark_pace.core.expr import Expr
 from spark_pace.core.rule import EventSchema, Pattern, Rule
 from spark_pace.errors import RuleError
-from spark_pace.rules.document import Listing, Node, Scalar, describe, read_document
+from spark_pace.rules.document import Listing, Mapping, Node, Scalar, describe, read_document
 from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
 from spark_pace.rules.expressions import compile_condition
 from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.pattern import as_expression, read_pattern, read_window
+from spark_pace.rules.pattern import as_expression, check_pattern_syntax, check_syntax, read_pattern, read_window
 from spark_pace.rules.report import Place, Report, TooManyError, nearest, quote
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.scopes import EventScope
-from spark_pace.rules.span import read_span
+from spark_pace.rules.span import SPAN_KEYS, read_span
 
 RULE_KEYS = (
     "name", "description", "filter", "partition_by", "pattern", "where", "within",
@@ -129,9 +129,19 @@ def _read_rule(node: Node, schema: EventSchema | None, names: dict[str, Place], 
     if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
         _read_merge(fields)
         read_window(fields)
+        _check_syntax(fields)
         return None
     rule = _read_body(fields, name.text if name else "", schema)
     return (rule, name.place) if name and report.count == before else None
+
+
+def _check_syntax(fields: Fields) -> None:
+    """Of all expressions: what they are about is not known."""
+    check_syntax(fields, ("filter",))
+    if isinstance(span := fields.node("span"), Mapping):
+        check_syntax(Fields(span, fields.report, SPAN_KEYS), ("open", "close"))
+    if not fields.has("operator"):
+        check_pattern_syntax(fields)
 
 
 def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:

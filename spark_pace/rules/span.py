@@ -14,6 +14,7 @@ from spark_pace.rules.scopes import CloseScope, EventScope
 MAX_OVERLAP = 10_000
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
+SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
 
 
@@ -22,10 +23,10 @@ def read_span(rule: Fields, schema: EventSchema) -> Span | None:
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Fields(mapping, rule.report, (*_PREDICATE_KEYS, *_GRID_KEYS))
+    fields = Fields(mapping, rule.report, SPAN_KEYS)
     on_grid = any(fields.has(key) for key in _GRID_KEYS)
     if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
-        got = ", ".join(key for key in (*_PREDICATE_KEYS, *_GRID_KEYS) if fields.has(key))
+        got = ", ".join(key for key in SPAN_KEYS if fields.has(key))
         rule.report.add(fields.place, "must have either open, close and within, or every and size", got, f"Write {_EXAMPLE}.")
         return None
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
