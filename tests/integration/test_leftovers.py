@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def test_what_a_killed_job_leaves_is_removed_by_the_next_start(job_file: Path, t
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    assert signalled_in_the_middle(job_file, signal.SIGKILL) == -signal.SIGKILL
+    assert signalled_in_the_middle(job_file, signal.SIGKILL, os.kill) == -signal.SIGKILL
     (left,) = temporary.iterdir()
     assert {path.name for path in left.iterdir()} == {"home", "tmp"}
     assert any(path.name.startswith("blockmgr-") for path in (left / "tmp").iterdir())

@@ -77,6 +77,7 @@ def test_a_batch_after_a_restart_has_the_frontier_of_the_first_time(tmp_path: Pa
     spec = read_job(make_job(tmp_path, finish=False, slots=1, buckets=1))
     write_files(tmp_path, [event("u", second, "a", 1) for second in range(20)], 1)
     run_job(spec)
+    shutil.copytree(tmp_path / "out" / "late", tmp_path / "late before")
     write_files(tmp_path, [event("u", 16, "no rule wants it", 1), event("u", 17, "a", 1), event("u", 300, "a", 1)], 1, first=1)
     assert run_job(spec).late == 1
     late = table(spec, "late").to_pylist()
@@ -84,6 +85,7 @@ def test_a_batch_after_a_restart_has_the_frontier_of_the_first_time(tmp_path: Pa
         ("001.json", 0, 1_000_000, "the frontier had passed 2024-01-01 00:00:17")
     ]
     (Path(spec.checkpoint_path) / "commits" / "1").unlink()
-    shutil.rmtree(Path(spec.sink_path) / "late")  # so that the batch is written again
+    shutil.rmtree(tmp_path / "out" / "late")  # so that the batch is written again
+    (tmp_path / "late before").rename(tmp_path / "out" / "late")
     assert run_job(spec).late == 1
     assert table(spec, "late").to_pylist() == late
