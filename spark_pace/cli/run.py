@@ -81,9 +81,10 @@ def closing_line(summary: Summary) -> str:
     found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
     others = "".join(f", {count:,} {name}" for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats)) if count)
     end = "stopped; run it again to go on" if summary.stopped_by else "finished" if summary.finished else "up to date"
+    still_open = f"; {summary.still_open:,} selections still open" if summary.batches else ""
     return (
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, {summary.quarantined:,} quarantined{others}; "
-        f"matches: {found}; {summary.still_open:,} selections still open"
+        f"matches: {found}{still_open}"
     )
 
 

@@ -92,7 +92,9 @@ def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         yield from answer
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
-        raise StateError(f"the query — must come to its end; got: {got}. Change the query, or restore the table.") from error
+        if "Parquet" in got:
+            raise StateError(f"a table — must have all its files as they were written; got: {got}. Restore it together with the checkpoint.") from error
+        raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -110,9 +112,14 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         ConfigError: the table or a column is not there.
         StateError: the table is damaged.
     """
+    if name not in TABLES:
+        raise ConfigError((Problem("read_table", "must be given the name of a table", name, f"Use one of: {', '.join(TABLES)}."),))
     tables = Tables(out, [name])
     schema = tables.schemas[name]
     names = schema.names if columns is None else list(columns)
+    for column in names:
+        if column not in schema.names:
+            raise ConfigError((Problem("read_table", f"must be given columns of {name}", column, f"Use some of: {', '.join(schema.names)}."),))
     rows = tables.query(f"SELECT {', '.join(map(quoted, names))} FROM {quoted(name)}").read_all()
     return rows.cast(pa.schema([schema.field(column) for column in names]))
 

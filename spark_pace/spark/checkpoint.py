@@ -46,8 +46,7 @@ def require_whole(checkpoint: Path, written: Mapping[str, int] | None, tables: C
     for name, batch in begin.get("tables", {}).items():
         if written[name] != batch and not begun == written[name] > done:
             raise StateError(
-                f"{checkpoint} — must be as old as its tables; got batch {batch} as the last of {name} here, batch {written[name]} there. "
-                "Bring back what belongs together."
+                f"{checkpoint} — must be as old as its tables; got batch {batch} as the last of {name} here, batch {written[name]} there. {RESTORE}"
             )
 
 
@@ -60,7 +59,8 @@ def _require_offsets(checkpoint: Path, batch_id: int) -> None:
 def _require_tables(checkpoint: Path, written: Mapping[str, int], tables: Collection[str], begun: int, done: int) -> None:
     there = written.get("metrics", -1)
     if not done <= there <= begun:
-        raise StateError(f"{checkpoint} — must be as old as its tables; got batch {begun} here, batch {there} there. Bring back what belongs together.")
+        last = f"batch {there} as the last of metrics" if there >= 0 else "no batch in metrics"
+        raise StateError(f"{checkpoint} — must be as old as its tables; got batch {begun} here, {last} there. {RESTORE}")
     missing = [name for name in tables if name not in written]
     if missing and (done >= 0 or there >= 0):
         raise StateError(f"{checkpoint} — must have all its tables; got none named {', '.join(missing)}. {RESTORE}")

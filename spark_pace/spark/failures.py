@@ -15,6 +15,7 @@ _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)  # the Kafka connector's words
@@ -59,6 +60,10 @@ def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
         )
     if _FULL.search(whole):
         return SetupError("the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again.")
+    if _READ_ONLY.search(whole):
+        return SetupError(
+            "the sink or the checkpoint — must be on a file system that can be written to; got a read-only one. Mount it anew and start the job again."
+        )
     damaged = _DAMAGED.search(whole)
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")

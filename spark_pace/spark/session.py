@@ -59,7 +59,8 @@ def build_session(
     """The session, started if there is none.
 
     Under `spark-submit` master and jars are what it was told; else the master is ``local[*]``, and Delta's jars come
-    from `jars`, the directory that `SPARK_PACE_JARS` names or the checkout's, or are downloaded by Spark.
+    from `jars`, else from the directory that `SPARK_PACE_JARS` names, else from the checkout's; where neither is named and
+    the checkout has none, Spark downloads them.
 
     Args:
         name: shown by Spark.
@@ -106,8 +107,11 @@ def _temporary() -> dict[str, str]:
 
 
 def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession.Builder:
-    directory = jars or Path(os.environ.get(JARS_VARIABLE, JAR_DIRECTORY))
+    named = jars or os.environ.get(JARS_VARIABLE)
+    directory = Path(named or JAR_DIRECTORY)
     found = local_jars(directory)
+    if named and not found:
+        raise SetupError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. Run `make setup` and name its jars/, or unset it.")
     return builder.config("spark.jars", ",".join(found)) if found else configure_spark_with_delta_pip(builder, [kafka_coordinate()])
 
 

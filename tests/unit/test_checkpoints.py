@@ -46,11 +46,11 @@ def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str) -> No
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        (written(20, matches=19), r"must be as old as its tables; got batch 20 as the last of matches here, batch 19 there\. Bring back"),
+        (written(20, matches=19), r"must be as old as its tables; got batch 20 as the last of matches here, batch 19 there\. Restore"),
         (written(20, late=-1), r"got batch 3 as the last of late here, batch -1 there"),
         (written(20, quarantine=22), r"got batch 20 as the last of quarantine here, batch 22 there"),
         ({name: batch for name, batch in written(20).items() if name != "late"}, r"must have all its tables; got none named late\. Restore"),
-        (written(19), r"got batch 21 here, batch 19 there"),
+        (written(19), r"got batch 21 here, batch 19 as the last of metrics there\. Restore"),
     ],
 )
 def test_each_table_must_have_the_batches_that_the_checkpoint_says(tmp_path: Path, tables: dict[str, int], message: str) -> None:

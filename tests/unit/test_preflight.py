@@ -6,11 +6,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
 from spark_pace.spark.jars import delta_coordinate
-from spark_pace.spark.session import _require_delta
+from spark_pace.spark.session import _require_delta, _with_jars
 
 REMEDY = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
 
@@ -65,6 +66,13 @@ def test_every_problem_is_printed_on_a_line_of_its_own(java_home: Path, tmp_path
     monkeypatch.setattr(preflight, "INSTALL_BYTES", 10**18)
     assert preflight.main() == 1
     assert [line.split(" — ")[0] for line in capsys.readouterr().err.splitlines()] == ["JAVA_HOME", str(tmp_path)]
+
+
+def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing is downloaded because of a slip in a name."""
+    monkeypatch.setenv("SPARK_PACE_JARS", str(tmp_path / "jasr"))
+    with pytest.raises(SetupError, match=rf"^SPARK_PACE_JARS — must name a folder of jars; got none in {tmp_path}/jasr\. Run `make setup`"):
+        _with_jars(SparkSession.builder, None)
 
 
 @pytest.mark.parametrize(

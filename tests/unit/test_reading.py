@@ -96,10 +96,12 @@ def test_columns_are_read_in_the_order_they_are_named(out: Path) -> None:
 
 
 def test_a_table_or_a_column_that_is_not_there_is_named(out: Path) -> None:
-    with pytest.raises(ConfigError, match=r"out — must be the `sink: path:` of a job that has run; got no Delta table matched there"):
+    with pytest.raises(ConfigError, match=r"^read_table — must be given the name of a table; got matched\. Use one of: matches, late, quarantine, metrics\.$"):
         read_table(out, "matched")
-    with pytest.raises(ConfigError, match=r"got Schema error: No field named maxtime\. .*The tables are matches\. Names are case-sensitive\.$"):
-        read_table(out, "matches", ["maxtime"])
+    with pytest.raises(ConfigError, match=r"^read_table — must be given columns of matches; got maxtime\. Use some of: rule, .*maxTime"):
+        read_table(out, "matches", ["rule", "maxtime"])
+    with pytest.raises(ConfigError, match=r"nowhere — must be the `sink: path:` of a job that has run; got no Delta table matches there"):
+        read_table(out / "nowhere", "matches")
 
 
 def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
@@ -217,7 +219,7 @@ def test_sql_writes_nothing(out: Path, tmp_path: Path, statement: str) -> None:
 
 def test_a_query_that_fails_on_its_way_is_one_line(out: Path) -> None:
     answer = sql(out, "SELECT out_seq / 0 FROM matches")
-    message = "the query — must come to its end; got: External error: Arrow error: Divide by zero error. Change the query, or restore the table.\n"
+    message = "the query — must come to its end; got: External error: Arrow error: Divide by zero error. Change the query.\n"
     assert (answer.returncode, answer.stderr) == (1, message)
 
 
@@ -230,7 +232,7 @@ def test_a_query_needs_only_the_tables_that_it_names(tmp_path: Path) -> None:
     for query in ("SELECT * FROM matches", "SELECT * FROM Rising"):
         answer = sql(tmp_path, query)
         assert answer.returncode == 1
-        assert answer.stderr.startswith("the query — must come to its end; got: ") and answer.stderr.count("\n") == 1
+        assert answer.stderr.startswith("a table — must have all its files as they were written; got: ") and answer.stderr.count("\n") == 1
 
 
 def test_a_sink_may_be_an_address(out: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,9 +55,13 @@ def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> No
 
 
 @pytest.mark.usefixtures("ending_jvm")
-def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark() -> None:
-    with pytest.raises(SetupError, match=r"^the disk — must have room"):
-        wait(Query(), OSError(28, "No space left on device"))
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(errno.ENOSPC, "^the disk — must have room"), (errno.EROFS, "must be on a file system that can be written to; got a read-only one")],
+)
+def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(number: int, message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        wait(Query(), OSError(number, os.strerror(number)))
 
 
 @pytest.mark.parametrize("signalled", [True, False])
