@@ -10,6 +10,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.job import event_settings
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
+from spark_pace.rules.report import quote
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:
@@ -81,7 +82,7 @@ def test_paths_may_have_any_characters_in_their_names(tmp_path: Path) -> None:
 def test_a_sink_whose_tables_could_not_be_written_or_read_again_is_refused(tmp_path: Path, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(f'a{part}b/out')}"))
-    got = f'got "{part}" in "{tmp_path}/jobs/a{part}b/out". Choose another name.'
+    got = f"got {quote(part)} in {quote(f'{tmp_path}/jobs/a{part}b/out')}. Choose another name."
     assert re.fullmatch(rf".*job\.yaml:4:27 sink\.path — must lead to a folder without \"%20\" .*; {re.escape(got)}", str(caught.value))
 
 
