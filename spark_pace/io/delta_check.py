@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -52,14 +51,13 @@ def _last_own_batch(table: DeltaTable, path: str, app_id: str) -> int:
 
 
 def _require_files(path: str, sizes: dict[str, int]) -> None:
-    with os.scandir(path) as entries:
-        there = {entry.name: entry.stat().st_size for entry in entries if entry.name in sizes}
     for name, size in sizes.items():
-        if "://" not in name and there.get(name, _size_below(path, name)) != size:
+        if "://" not in name and _size(os.path.join(path, name)) != size:
             raise StateError(f"{path} — must have all its files as they were written; got none or another {name}. {_RESTORE}")
 
 
-def _size_below(path: str, name: str) -> int | None:
-    """Of a file in a folder below the table's own, as of a table that somebody has partitioned."""
-    file = Path(path, name)
-    return file.stat().st_size if file.is_file() else None
+def _size(file: str) -> int | None:
+    try:
+        return os.stat(file).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
