@@ -84,16 +84,20 @@ def build_session(
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = _started(builder, secret or {})
+    _require_delta(spark, submitted)
+    return spark
+
+
+def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:
     try:
         if secret:
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(builder._options.items())))
-        for key, value in (secret or {}).items():
+        for key, value in secret.items():
             builder = builder.config(key, value)
-        spark = builder.getOrCreate()
+        return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars.") from error
-    _require_delta(spark, submitted)
-    return spark
 
 
 def _temporary() -> dict[str, str]:
