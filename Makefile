@@ -27,12 +27,12 @@ $(VENV)/.ready: requirements.txt setup.py Makefile | preflight
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-jars/.ready: spark_pace/spark/jars.py requirements.txt | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.jars
+jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars
 	@touch $@
 
-jars/kafka/.ready: spark_pace/spark/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.jars broker
+jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars broker
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
@@ -51,10 +51,10 @@ test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
-	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),1000000)
+	$(BIN)/python -m tests.long.fuzz --inputs $(or $(INPUTS),1000000)
 
 chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources)
-	$(BIN)/python -m tests.integration.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
+	$(BIN)/python -m tests.long.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .
@@ -64,7 +64,7 @@ bench: setup  ## Measure the whole job against Spark's own reader, results check
 	$(BIN)/python -m benchmarks.run
 
 soak: setup jars/kafka/.ready  ## Run a job under load for long and look for losses and growth (MINUTES=30 RATE=2000 BURST=10)
-	$(BIN)/python -m benchmarks.soak.run
+	$(BIN)/python -m tests.long.soak.run
 
 catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bounded batches, beside Spark's own reader
 	$(BIN)/python -m benchmarks.catchup

@@ -37,10 +37,10 @@ DEV = [
 
 
 def version() -> str:
-    """The version, which stands in `spark_pace/version.py` and nowhere else."""
-    text = (HERE / "spark_pace" / "version.py").read_text(encoding="utf-8")
+    """The version, which stands in `spark_pace/__init__.py` and nowhere else."""
+    text = (HERE / "spark_pace" / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
-    assert found, "spark_pace/version.py must assign __version__"
+    assert found, "spark_pace/__init__.py must assign __version__"
     return found.group(1)
 
 

@@ -27,17 +27,17 @@ from pyspark.sql import functions as F
 
 from benchmarks.events import write_events
 from benchmarks.jobs import ROOT, job, matches, run_anew
-from benchmarks.soak.sampler import memory
-from benchmarks.soak.settings import MEMORY
 from benchmarks.throughput import seconds
 from examples.kafka.broker import Broker
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.spark.session import build_session
+from tests.long.soak.sampler import memory
+from tests.long.soak.settings import MEMORY
 
 EVENTS = 5_000_000
 FILES = 20
@@ -76,7 +76,9 @@ def measure(broker: Broker) -> dict[str, Any]:
             first, after = _first_run(spec, sizes)
         found = require_equal(first, ledgers)
         _floor(spark, spec)
-        rounds = [(seconds(lambda: run_anew(spec)), seconds(lambda: _floor(spark, spec))) for _ in range(ROUNDS)]
+        rounds = [
+            (seconds(lambda: run_anew(spec)), seconds(lambda: _floor(spark, spec))) for _ in range(ROUNDS)
+        ]
     finally:
         spark.stop()
     ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
@@ -148,31 +150,44 @@ def _first_run(spec: JobSpec, sizes: list[int]) -> tuple[JobSpec, int]:
         if progress.batch_id == FIRST_BATCHES - 1:
             after.append(max(sizes))
 
-    own = replace(spec, sink_path=f"{spec.sink_path}/first", checkpoint_path=f"{spec.sink_path}/first/_checkpoint")
+    own = replace(
+        spec, sink_path=f"{spec.sink_path}/first", checkpoint_path=f"{spec.sink_path}/first/_checkpoint"
+    )
     run_job(own, on_progress=note)
     return own, after[0]
 
 
 def require_equal(spec: JobSpec, ledgers: list[Path]) -> int:
     """The number of matches, if they are the core's; ends the program if not."""
-    reads = [read_events(str(ledger), "json", spec.events.schema, f"{TOPIC}/{number}") for number, ledger in enumerate(ledgers)]
+    reads = [
+        read_events(str(ledger), "json", spec.events.schema, f"{TOPIC}/{number}")
+        for number, ledger in enumerate(ledgers)
+    ]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     expected = run(build_plan(spec.rules, order=OrderSpec()), [events]).matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if events.num_rows != EVENTS or not found.combine_chunks().equals(expected.combine_chunks()):
-        raise SystemExit(f"the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,} over {events.num_rows:,} events")
+        raise SystemExit(
+            f"the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,} over {events.num_rows:,} events"
+        )
     return int(found.num_rows)
 
 
 def _floor(spark: SparkSession, spec: JobSpec) -> None:
     """Spark reads and parses the same records, and throws the rows away."""
     assert isinstance(spec.source, KafkaSource)
-    options = {"kafka.bootstrap.servers": spec.source.servers, "subscribe": TOPIC, "startingOffsets": "earliest"}
+    options = {
+        "kafka.bootstrap.servers": spec.source.servers,
+        "subscribe": TOPIC,
+        "startingOffsets": "earliest",
+    }
     rows = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=BATCH_RECORDS).load()
     schema = ", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)
     parsed = rows.select(F.from_json(F.col("value").cast("string"), schema).alias("event")).select("event.*")
     checkpoint = OUT / "floor" / os.urandom(8).hex()
-    parsed.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+    parsed.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(
+        availableNow=True
+    ).start().awaitTermination()
 
 
 if __name__ == "__main__":

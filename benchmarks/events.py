@@ -31,13 +31,17 @@ def write_events(directory: Path, events: int, files: int, time: Literal["text",
     return directory
 
 
-def _write_file(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.int64]], random: np.random.Generator, time: str) -> None:
+def _write_file(
+    path: Path, rows: np.ndarray[tuple[int], np.dtype[np.int64]], random: np.random.Generator, time: str
+) -> None:
     size = len(rows)
     types = pc.take(pa.array(list(TYPES)), pa.array(random.integers(0, len(TYPES), size)))
     milliseconds = pa.array(1_700_000_000_000 + rows * 1000 // EVENTS_PER_SECOND)
     iso = pc.strftime(milliseconds.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%SZ")
     columns = {
-        "ts": pc.binary_join_element_wise('"', iso, '"', "") if time == "text" else milliseconds.cast(pa.string()),
+        "ts": pc.binary_join_element_wise('"', iso, '"', "")
+        if time == "text"
+        else milliseconds.cast(pa.string()),
         "id": _text(random.integers(0, IDS, size)),
         "etype": pc.binary_join_element_wise('"', types, '"', ""),
         "value": _text(random.random(size).round(4)),

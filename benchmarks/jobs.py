@@ -60,5 +60,7 @@ def require_equal(spec: JobSpec) -> int:
     expected = replay_files(spec.rules, Path(spec.files.path)).result.matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if not found.combine_chunks().equals(expected.combine_chunks()):
-        raise SystemExit(f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured")
+        raise SystemExit(
+            f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured"
+        )
     return int(found.num_rows)

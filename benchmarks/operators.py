@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_pace.core.selection_view import Span
+    from spark_pace.core.operate.python_operator import Span
 
 PRICE_SECONDS = 0.001
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from benchmarks.jobs import ORDER, ROOT, job, matches
 from spark_pace.core.columns import concat
 from spark_pace.core.local import LocalRun, run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import JobSpec
@@ -37,7 +37,10 @@ LENGTH = 600 * SECOND  # of either producer's events
 TRIGGER = 10 * SECOND  # of arrival, in one batch
 RATES = {"fast": 100, "slow": 25}  # events a second
 DEVICES = 50
-ORDERINGS = {"watermark": OrderSpec(DELAY), "sources": OrderSpec(DELAY, by_source=True, expected_sources=("fast", "slow"))}
+ORDERINGS = {
+    "watermark": OrderSpec(DELAY),
+    "sources": OrderSpec(DELAY, by_source=True, expected_sources=("fast", "slow")),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Outcome:
 
     Attributes:
         matches: sorted by (rule, out_seq).
-        late: columns of `spark_pace.core.late.LATE_SCHEMA`.
+        late: columns of `spark_pace.core.intake.late.LATE_SCHEMA`.
         batches: of each batch the greatest event time so far, and the matches of each rule in it.
     """
 
@@ -66,7 +69,17 @@ def write_batches(directory: Path) -> list[Path]:
         time = np.sort(chance.integers(0, LENGTH, rows))
         arrival = time + lag + chance.integers(0, DELAY, rows)
         kinds = np.where(chance.random(rows) < 0.2, kind, "other")
-        parts.append(pa.table({"ts": START + time, "feed": [feed] * rows, "kind": kinds, "device": chance.integers(0, DEVICES, rows), "arrival": arrival}))
+        parts.append(
+            pa.table(
+                {
+                    "ts": START + time,
+                    "feed": [feed] * rows,
+                    "kind": kinds,
+                    "device": chance.integers(0, DEVICES, rows),
+                    "arrival": arrival,
+                }
+            )
+        )
     events = pa.concat_tables(parts).sort_by("arrival")
     batch = events["arrival"].to_numpy() // TRIGGER
     texts = pc.strftime(events["ts"].cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
@@ -85,7 +98,9 @@ def ordered(plain: JobSpec, name: str) -> JobSpec:
     order = ORDERINGS[name]
     events = replace(plain.events, order=order, source_column="feed" if order.by_source else None)
     source = replace(plain.files, max_files_per_trigger=1)
-    return replace(plain, source=source, events=events, sink_path=str(sink), checkpoint_path=str(sink / "_checkpoint"))
+    return replace(
+        plain, source=source, events=events, sink_path=str(sink), checkpoint_path=str(sink / "_checkpoint")
+    )
 
 
 def in_core(spec: JobSpec, batches: list[pa.Table]) -> Outcome:
@@ -94,9 +109,18 @@ def in_core(spec: JobSpec, batches: list[pa.Table]) -> Outcome:
     steps = [local.step(batch) for batch in batches]
     steps.append(local.step(None, finish=True))
     seen = np.maximum.accumulate([pc.max(batch["@time"]).as_py() for batch in batches])
-    counts = [Counter({entry["values"]: entry["counts"] for entry in pc.value_counts(step.matches["rule"]).to_pylist()}) for step in steps]
+    counts = [
+        Counter(
+            {entry["values"]: entry["counts"] for entry in pc.value_counts(step.matches["rule"]).to_pylist()}
+        )
+        for step in steps
+    ]
     found = pa.concat_tables(step.matches for step in steps).sort_by(ORDER)
-    return Outcome(found, pa.concat_tables(step.late for step in steps), list(zip([*seen.tolist(), int(seen[-1])], counts, strict=True)))
+    return Outcome(
+        found,
+        pa.concat_tables(step.late for step in steps),
+        list(zip([*seen.tolist(), int(seen[-1])], counts, strict=True)),
+    )
 
 
 def in_job(spec: JobSpec) -> tuple[pa.Table, int]:
@@ -140,17 +164,33 @@ def measure(*, with_job: bool) -> dict[str, Any]:
     rules = [rule.name for rule in plain.rules]
     batches = [read_events(str(path), "json", plain.events.schema, path.name).events for path in paths]
     whole = concat(batches)
-    results: dict[str, Any] = {"events": {feed: RATES[feed] * LENGTH // SECOND for feed in RATES}, "lag_s": LAG // SECOND, "delay_s": DELAY // SECOND}
+    results: dict[str, Any] = {
+        "events": {feed: RATES[feed] * LENGTH // SECOND for feed in RATES},
+        "lag_s": LAG // SECOND,
+        "delay_s": DELAY // SECOND,
+    }
     for name in ORDERINGS:
         spec = ordered(plain, name)
         outcome = in_core(spec, batches)
-        on_time = whole.filter(pc.invert(pc.is_in(positions(whole, "@source", "@offset"), positions(outcome.late, "source", "offset"))))
+        on_time = whole.filter(
+            pc.invert(
+                pc.is_in(positions(whole, "@source", "@offset"), positions(outcome.late, "source", "offset"))
+            )
+        )
         expected = run(build_plan(plain.rules, order=OrderSpec()), [on_time]).matches
-        require(outcome.matches.combine_chunks().equals(expected.combine_chunks()), f"{name}: the matches are not those of the events that were not late")
+        require(
+            outcome.matches.combine_chunks().equals(expected.combine_chunks()),
+            f"{name}: the matches are not those of the events that were not late",
+        )
         require(name == "watermark" or not outcome.late.num_rows, f"{name}: events were late")
         if with_job:
             found, late = in_job(spec)
-            same = found.select(expected.column_names).cast(expected.schema).combine_chunks().equals(expected.combine_chunks())
+            same = (
+                found.select(expected.column_names)
+                .cast(expected.schema)
+                .combine_chunks()
+                .equals(expected.combine_chunks())
+            )
             require(same and late == outcome.late.num_rows, f"{name}: the job differs from the core")
         results[name] = told(outcome, rules)
     return results
@@ -158,7 +198,9 @@ def measure(*, with_job: bool) -> dict[str, Any]:
 
 def positions(events: pa.Table, source: str, offset: str) -> pa.Array:
     """File and row as one text."""
-    return pc.binary_join_element_wise(events[source].cast(pa.string()), events[offset].cast(pa.string()), " ").combine_chunks()
+    return pc.binary_join_element_wise(
+        events[source].cast(pa.string()), events[offset].cast(pa.string()), " "
+    ).combine_chunks()
 
 
 def main() -> None:
@@ -168,12 +210,16 @@ def main() -> None:
     with_job = parser.parse_args().job
     results = measure(with_job=with_job)
     job_too = "; the real job gives the same" if with_job else ""
-    print(f"events: {results['events']}; the slow producer is {results['lag_s']} s behind, delay {results['delay_s']} s{job_too}")
+    print(
+        f"events: {results['events']}; the slow producer is {results['lag_s']} s behind, delay {results['delay_s']} s{job_too}"
+    )
     for name in ORDERINGS:
         figures = results[name]
         print(f"ordering: {name}: late {figures['late']}")
         for rule, count in figures["matches"].items():
-            print(f"  {rule}: {count:,} matches, seconds of event time until they are out: {figures['latency_s'][rule] or 'none'}")
+            print(
+                f"  {rule}: {count:,} matches, seconds of event time until they are out: {figures['latency_s'][rule] or 'none'}"
+            )
     path = ROOT / "out" / "bench" / "ordering.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

@@ -14,7 +14,14 @@ def main() -> int:
     results = [throughput.measure("text"), throughput.measure("number"), parallel.measure()]
     for result in results:
         print(f"{result['name']}: ratio {result['ratio']} (target {result['target']}): {result['what']}")
-        print("  " + ", ".join(f"{key} {value}" for key, value in result.items() if key not in ("name", "what", "ratio", "target", "reached")))
+        print(
+            "  "
+            + ", ".join(
+                f"{key} {value}"
+                for key, value in result.items()
+                if key not in ("name", "what", "ratio", "target", "reached")
+            )
+        )
     path = ROOT / "out" / "bench" / "results.json"
     path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"written to {path}")

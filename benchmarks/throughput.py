@@ -36,7 +36,9 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
     try:
         matches = require_equal(run_anew(spec)[0])
         floor(spark, spec)
-        rounds = [(seconds(lambda: run_anew(spec)), seconds(lambda: floor(spark, spec))) for _ in range(ROUNDS)]
+        rounds = [
+            (seconds(lambda: run_anew(spec)), seconds(lambda: floor(spark, spec))) for _ in range(ROUNDS)
+        ]
     finally:
         spark.stop()
     ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
@@ -58,8 +60,15 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
 def floor(spark: SparkSession, spec: JobSpec) -> None:
     """Spark reads and parses the same files, and throws the rows away."""
     checkpoint = Path(spec.sink_path) / "floor" / uuid.uuid4().hex
-    rows = spark.readStream.schema(", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)).json(spec.files.path)
-    query = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    rows = spark.readStream.schema(
+        ", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)
+    ).json(spec.files.path)
+    query = (
+        rows.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
 
 

@@ -15,10 +15,20 @@ def main(arguments: list[str]) -> int:
     """Run the job; 0, or 1 after an error, 2 for wrong arguments or files, 128 + n after signal n."""
     parser = argparse.ArgumentParser("spark-submit jobs/run.py")
     parser.add_argument("job", metavar="JOB")
-    parser.add_argument("--reset-rule", action="append", default=[], metavar="NAME", help="drop what the checkpoint keeps for this rule: it begins anew")
+    parser.add_argument(
+        "--reset-rule",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="drop what the checkpoint keeps for this rule: it begins anew",
+    )
     given = parser.parse_args(arguments)
     try:
-        summary = run_job(read_job(given.job), on_progress=lambda progress: print(line(progress), flush=True), reset_rules=given.reset_rule)
+        summary = run_job(
+            read_job(given.job),
+            on_progress=lambda progress: print(line(progress), flush=True),
+            reset_rules=given.reset_rule,
+        )
     except Exception as error:
         print(shown(error), file=sys.stderr)
         return 2 if isinstance(error, (RuleError, ConfigError)) else 1

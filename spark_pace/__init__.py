@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_pace.version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_pace.core.local import LocalResult
-    from spark_pace.core.rule import EventSchema, Rule
+    from spark_pace.core.plan.rule import EventSchema, Rule
 
 __all__ = ["__version__", "detect", "load_rules", "read_table", "replay"]
 
 
-def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
+def load_rules(
+    paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None
+) -> tuple[Rule, ...]:
     """Read and check rule files (see `spark_pace.rules.load_rules`), or one job file, whose rules these are.
 
     Args:
@@ -43,7 +45,7 @@ def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema 
         return rules.load_rules(files, events=events)
     if events is not None:
         must = "must be loaded without `events`, for a job and its rule files say themselves what an event looks like"
-        raise errors.ConfigError((errors.Problem(str(files[0]), must, "both", "Leave `events` out."),))
+        raise errors.ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
     return job_file.read_job(files[0]).rules
 
 
@@ -61,7 +63,14 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
     return query.read_table(out, name, columns)
 
 
-def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:
+def detect(
+    df: DataFrame,
+    rules: Sequence[Rule],
+    *,
+    delay_us: int = 0,
+    tie_break: Sequence[str] = (),
+    slots: int | None = None,
+) -> DataFrame:
     """The matches of `rules` in a streaming DataFrame, as a streaming DataFrame; see `spark_pace.spark.detect.detect`."""
     from spark_pace.spark.detect import detect as detect_in
 

@@ -28,7 +28,10 @@ def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
     shown = text if len(text) <= most else text[:most] + "…"
     if shown.isprintable():
         return shown
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in shown)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in shown
+    )
 
 
 def shown(error: Exception) -> str:
@@ -85,6 +88,11 @@ class RuleError(_ProblemsError):
 
 class ConfigError(_ProblemsError):
     """A job file or an option is wrong; `problems` lists all of it."""
+
+    @classmethod
+    def of(cls, where: str, must: str, got: str, do: str) -> ConfigError:
+        """The error for a single problem; see `Problem`."""
+        return cls((Problem(where, must, got, do),))
 
 
 class EventError(SparkPaceError):

@@ -15,23 +15,23 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.plan import Plan, build_plan
-from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import ConfigError, Problem, SparkPaceError
+from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.errors import ConfigError, SparkPaceError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
-from spark_pace.secrets import Secrets
-from spark_pace.sources import Source, local_path, source_of
-from spark_pace.spark.changes import Change, change_of, require_same
-from spark_pace.spark.checkpoint import remove_leftovers, require_whole
+from spark_pace.job_file.secrets import Secrets
+from spark_pace.spark.checkpoint.layout import Layout, new_layout, read_layout
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from spark_pace.spark.checkpoint.rule_changes import Change, change_of, require_same
+from spark_pace.spark.checkpoint.whole import remove_leftovers, require_whole
 from spark_pace.spark.failures import as_our_error, is_of_spark
-from spark_pace.spark.jvm import held_by_jvm, hush_updates, is_ending, is_gone, survived_in_words
-from spark_pace.spark.lock import checkpoint_lock
-from spark_pace.spark.merger import BatchReport, MergerHost, table_schemas
+from spark_pace.spark.java.jvm import held_by_jvm, hush_updates, is_ending, is_gone, survived_in_words
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
-from spark_pace.spark.slots import Layout, new_layout, read_layout
+from spark_pace.spark.sources.source import Source, local_path, source_of
+from spark_pace.spark.stages.merger import BatchReport, MergerHost, table_schemas
 
 Progress = BatchReport
 _POLL_SECONDS = 1
@@ -98,7 +98,9 @@ class _Stop:
         return self.event.is_set() and is_ending()
 
 
-def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None, reset_rules: Collection[str] = ()) -> Summary:
+def run_job(
+    spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = None, reset_rules: Collection[str] = ()
+) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the same job again goes on from there.
 
     SIGINT and SIGTERM stop the query; a batch in the middle of which that happens is done again by the next run.
@@ -125,9 +127,7 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
         if on_progress:
             on_progress(batch)
 
-    for name in reset_rules:
-        if name not in summary.matches:
-            raise ConfigError((Problem("--reset-rule", "must name a rule of the job", name, f"Choose from {', '.join(summary.matches)}."),))
+    _require_rules(summary.matches, reset_rules)
     for rule in spec.rules:
         if rule.operator is not None:
             load_operator(rule.operator)
@@ -137,7 +137,16 @@ def run_job(spec: JobSpec, *, on_progress: Callable[[Progress], None] | None = N
     return summary
 
 
-def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]) -> signal.Signals | None:
+def _require_rules(known: Collection[str], reset_rules: Collection[str]) -> None:
+    for name in reset_rules:
+        if name not in known:
+            choice = f"Choose from {', '.join(known)}."
+            raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
+
+
+def _run(
+    spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]
+) -> signal.Signals | None:
     """Every query of the run, to its end; the signal that stopped it, if one did."""
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
     sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
@@ -147,8 +156,14 @@ def _run(spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: 
     with checkpoint_lock(checkpoint):
         source.require_same()
         stored = _stored_layout(spec, checkpoint)
-        change = None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)  # refuse before Spark starts
-        with survived_in_words(stop.event.is_set), _session(spec, settings) as spark, held_by_jvm(spark, checkpoint):
+        change = (
+            None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)
+        )  # refuse before Spark starts
+        with (
+            survived_in_words(stop.event.is_set),
+            _session(spec, settings) as spark,
+            held_by_jvm(spark, checkpoint),
+        ):
             change = change or change_of(checkpoint, _first_layout(spec, spark), spec.rules, ())
             for key, value in settings.items():
                 if spark.conf.isModifiable(key):
@@ -169,7 +184,11 @@ def _run_queries(
     stop: _Stop,
 ) -> None:
     cores = spark.sparkContext.defaultParallelism
-    tables = DeltaTables(spark, spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path), change.before.app_id)
+    tables = DeltaTables(
+        spark,
+        spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path),
+        change.before.app_id,
+    )
     schemas = table_schemas(_plan(spec, change.after, cores))
     require_whole(change.checkpoint, tables.written(TABLES), TABLES)
     remove_leftovers(change.checkpoint)
@@ -181,7 +200,17 @@ def _run_queries(
         for end in (False,) if unfinished else source.ends:
             rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, cores)
             merger = MergerHost(plan, tables, change.checkpoint / "sequence", report)
-            _wait(start(rows, merger, change.checkpoint, "unfinished" if unfinished else spec.trigger_us, spec.name), merger, stop)
+            _wait(
+                start(
+                    rows,
+                    merger,
+                    change.checkpoint,
+                    "unfinished" if unfinished else spec.trigger_us,
+                    spec.name,
+                ),
+                merger,
+                stop,
+            )
             if stop.event.is_set():
                 return
 
@@ -227,7 +256,9 @@ def _session(spec: JobSpec, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A session whose settings are this job's alone; Spark itself is stopped only if it was started here."""
     running = SparkSession.getActiveSession() is not None
     secret = {key: value for key, value in settings.items() if value != spec.spark[key]}
-    spark = build_session(spec.name, {key: value for key, value in settings.items() if key not in secret}, secret=secret)
+    spark = build_session(
+        spec.name, {key: value for key, value in settings.items() if key not in secret}, secret=secret
+    )
     hush_updates(spark)
     try:
         yield spark.newSession()

@@ -17,7 +17,9 @@ from spark_pace.errors import Problem, SetupError
 
 JAVA_VERSIONS = (17, 21)
 PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
-INSTALL_BYTES = 4_000_000_000  # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
+INSTALL_BYTES = (
+    4_000_000_000  # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
+)
 
 
 def java_command() -> str | None:
@@ -49,7 +51,10 @@ def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
     if free >= need_bytes:
         return None
     return Problem(
-        str(directory), f"must have {need_bytes / 1e9:.1f} GB free", f"{free / 1e9:.1f} GB", "Make room, or work in a directory on a larger disk."
+        str(directory),
+        f"must have {need_bytes / 1e9:.1f} GB free",
+        f"{free / 1e9:.1f} GB",
+        "Make room, or work in a directory on a larger disk.",
     )
 
 
@@ -58,11 +63,19 @@ def python_problem() -> Problem | None:
     first, last = PYTHON_VERSIONS
     if not first <= sys.version_info[:2] <= last:
         got = ".".join(map(str, sys.version_info[:2]))
-        return Problem(sys.executable, "must be Python 3.10 to 3.13", got, "Name another: make PYTHON=/path/to/python3.12")
+        return Problem(
+            sys.executable,
+            "must be Python 3.10 to 3.13",
+            got,
+            "Name another: make PYTHON=/path/to/python3.12",
+        )
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return None
     return Problem(
-        sys.executable, "must have the modules venv and ensurepip", "a Python without them", "Install them (for example the package python3-venv)."
+        sys.executable,
+        "must have the modules venv and ensurepip",
+        "a Python without them",
+        "Install them (for example the package python3-venv).",
     )
 
 

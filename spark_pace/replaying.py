@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalResult, run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError, Problem
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.files import EventsRead, read_source_file, table_events
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
@@ -44,7 +44,9 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     return run(plan, [read.events])
 
 
-def replay_files(rules: Sequence[Rule], path: Path, *, order: OrderSpec | None = None, heartbeat: Expr | None = None) -> Replayed:
+def replay_files(
+    rules: Sequence[Rule], path: Path, *, order: OrderSpec | None = None, heartbeat: Expr | None = None
+) -> Replayed:
     """What `rules` find in a file of events, or in all files of a directory.
 
     Everything is one batch, so no event is late.
@@ -66,12 +68,18 @@ def replay_files(rules: Sequence[Rule], path: Path, *, order: OrderSpec | None =
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
     """Every event of a file or directory; sources are paths below the directory, or the file's name."""
     root = path if path.is_dir() else path.parent
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if _format(file) and not _hidden(file.relative_to(root))]
+    files = (
+        [path]
+        if path.is_file()
+        else [file for file in path.rglob("*") if _format(file) and not _hidden(file.relative_to(root))]
+    )
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     reads = [_read_file(file, schema, path) for file in sorted(files)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    return EventsRead(events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads))
+    return EventsRead(
+        events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
+    )
 
 
 def _read_file(file: Path, schema: EventSchema, root: Path) -> EventsRead:
@@ -92,4 +100,6 @@ def _hidden(path: Path) -> bool:
 
 
 def _no_events(path: Path, must: str, got: str) -> ConfigError:
-    return ConfigError((Problem(str(path), f"must be {must}", got, "Give JSON lines, CSV with a header, or Parquet."),))
+    return ConfigError.of(
+        str(path), f"must be {must}", got, "Give JSON lines, CSV with a header, or Parquet."
+    )

@@ -16,6 +16,9 @@ def spark() -> Iterator[SparkSession]:
     """The one local session of a test run: two task slots, as few partitions as will do."""
     from spark_pace.spark.session import build_session
 
-    session = build_session("tests", {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"})
+    session = build_session(
+        "tests",
+        {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
+    )
     yield session
     session.stop()

@@ -19,8 +19,8 @@ from rich.table import Table
 from examples.flights.events import write_events
 from spark_pace.cli.run import run_shown
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import Tables, read_table
 from spark_pace.job_file import JobSpec, read_job
@@ -58,7 +58,10 @@ def main(job: Path) -> int:
     found = read_table(spec.sink_path, "matches")
     late = read_table(spec.sink_path, "late", ["source", "offset"])
     difference = compare(found, replayed(spec, late))
-    console.print(f"{summary.events:,} events, {summary.late:,} late, {found.num_rows:,} matches; job {summary.seconds:.1f} s", end=", ")
+    console.print(
+        f"{summary.events:,} events, {summary.late:,} late, {found.num_rows:,} matches; job {summary.seconds:.1f} s",
+        end=", ",
+    )
     console.print(f"everything {time.monotonic() - began:.1f} s")
     console.print(f"replay without Spark: {difference or 'identical'}")
     return 1 if difference else 0
@@ -66,11 +69,17 @@ def main(job: Path) -> int:
 
 def results(spec: JobSpec) -> Table:
     """What the table `matches` says, rule by rule."""
-    shown = Table("rule", "matches", "first", "last", "for example", title=f"SELECT … FROM {spec.sink_path}/matches")
+    shown = Table(
+        "rule", "matches", "first", "last", "for example", title=f"SELECT … FROM {spec.sink_path}/matches"
+    )
     tables = Tables(spec.sink_path)
     tables.add_rules(" ".join(EXAMPLES))
     for row in tables.query(RESULTS).read_all().to_pylist():
-        example = tables.query(f"{EXAMPLES[row['rule']]} LIMIT 1").read_all()[0][0].as_py() if row["rule"] in EXAMPLES else ""
+        example = (
+            tables.query(f"{EXAMPLES[row['rule']]} LIMIT 1").read_all()[0][0].as_py()
+            if row["rule"] in EXAMPLES
+            else ""
+        )
         shown.add_row(row["rule"], f"{row['matches']:,}", row["first"], row["last"], example)
     return shown
 
@@ -81,18 +90,24 @@ def replayed(spec: JobSpec, late: pa.Table) -> pa.Table:
     positions = set(zip(late["source"].to_pylist(), late["offset"].to_pylist(), strict=True))
     if positions:
         here = zip(events["@source"].to_pylist(), events["@offset"].to_pylist(), strict=True)
-        events = events.filter(pa.array(np.fromiter((position not in positions for position in here), bool, events.num_rows)))
+        events = events.filter(
+            pa.array(np.fromiter((position not in positions for position in here), bool, events.num_rows))
+        )
     return run(build_plan(spec.rules, order=OrderSpec()), [events]).matches
 
 
 def compare(found: pa.Table, expected: pa.Table) -> str | None:
     """None where both tables have the same rows, else the first difference in words."""
     order = [("rule", "ascending"), ("out_seq", "ascending")]
-    ours, theirs = (rows.sort_by(order).select(expected.column_names).to_pylist() for rows in (found, expected))
+    ours, theirs = (
+        rows.sort_by(order).select(expected.column_names).to_pylist() for rows in (found, expected)
+    )
     for number, (our, their) in enumerate(zip(ours, theirs, strict=False)):
         if our != their:
             return f"row {number} differs: the job has {our}, the replay {their}"
-    return None if len(ours) == len(theirs) else f"the job has {len(ours):,} matches, the replay {len(theirs):,}"
+    return (
+        None if len(ours) == len(theirs) else f"the job has {len(ours):,} matches, the replay {len(theirs):,}"
+    )
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from examples.flights.producer import PARTITIONS, YEAR_IN_40_SECONDS, timetable
 from examples.kafka.broker import FOLDER, Broker
 from spark_pace.cli.run import run_shown
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import read_table
 from spark_pace.io.records import Records, read_records
@@ -81,13 +81,23 @@ def _run(spec: JobSpec, topic: str, speed: float) -> int:
         spark.stop()
     difference = compare(found, _replayed(spec, topic))
     events, late = followed.events + ended.events, followed.late + ended.late
-    print(f"{events:,} events, {late:,} late, {found.num_rows:,} matches; everything {time.monotonic() - began:.1f} s")
+    print(
+        f"{events:,} events, {late:,} late, {found.num_rows:,} matches; everything {time.monotonic() - began:.1f} s"
+    )
     print(f"replay without Spark: {difference or 'identical'}")
     return 1 if difference or late else 0
 
 
 def _producer(speed: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "examples.flights.producer", str(EVENTS), str(JOB), "--speed", str(speed)]
+    command = [
+        sys.executable,
+        "-m",
+        "examples.flights.producer",
+        str(EVENTS),
+        str(JOB),
+        "--speed",
+        str(speed),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
@@ -105,13 +115,19 @@ def _replayed(spec: JobSpec, topic: str) -> pa.Table:
     sent = timetable(EVENTS, spec.events.schema)
     names = pa.array([f"{topic}/{number}" for number in range(PARTITIONS)])
     sources = pa.DictionaryArray.from_arrays(pa.array(sent.partitions.astype(np.int32)), names)
-    read = read_records(Records(pa.array(sent.values, pa.binary()), sources, pa.array(sent.offsets), {}), "json", spec.events.schema)
+    read = read_records(
+        Records(pa.array(sent.values, pa.binary()), sources, pa.array(sent.offsets), {}),
+        "json",
+        spec.events.schema,
+    )
     return run(build_plan(spec.rules, order=OrderSpec()), [read.events]).matches
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The demo through Kafka.")
-    parser.add_argument("--speed", type=float, default=YEAR_IN_40_SECONDS, help="seconds of event time in a second")
+    parser.add_argument(
+        "--speed", type=float, default=YEAR_IN_40_SECONDS, help="seconds of event time in a second"
+    )
     try:
         sys.exit(main(parser.parse_args().speed))
     except SparkPaceError as error:

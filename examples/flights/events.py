@@ -37,7 +37,9 @@ def write_events(directory: Path) -> int:
     departed = flights.filter(pc.is_valid(flights["dep_delay"]))
     landed = departed.filter(pc.is_valid(departed["arr_delay"]))
     events = pa.concat_tables([_departures(departed), _arrivals(landed, airports)])
-    events = events.sort_by([(name, "ascending") for name in ("scheduled", "origin", "carrier", "flight", "kind")])
+    events = events.sort_by(
+        [(name, "ascending") for name in ("scheduled", "origin", "carrier", "flight", "kind")]
+    )
     part = directory.with_name(f"{directory.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of a run that was stopped
     part.mkdir(parents=True)
@@ -69,7 +71,9 @@ def _arrivals(flights: pa.Table, airports: pa.Table) -> pa.Table:
     left = pc.add(_scheduled_departure(flights), pc.multiply(flights["dep_delay"], MINUTE_US))
     flown = pc.add(left, pc.multiply(flights["air_time"], MINUTE_US))
     clock = pc.add(pc.multiply(pc.divide(flights["arr_time"], 100), 60), _modulo(flights["arr_time"], 100))
-    taxied = _modulo(pc.add(pc.subtract(clock, _local_minute(flown, flights["dest"], airports)), DAY_MINUTES), DAY_MINUTES)
+    taxied = _modulo(
+        pc.add(pc.subtract(clock, _local_minute(flown, flights["dest"], airports)), DAY_MINUTES), DAY_MINUTES
+    )
     happened = pc.add(flown, pc.multiply(taxied, MINUTE_US))
     scheduled = pc.subtract(happened, pc.multiply(flights["arr_delay"], MINUTE_US))
     return _events(flights, "arrival", happened, scheduled, arr_delay=flights["arr_delay"])
@@ -82,7 +86,9 @@ def _scheduled_departure(flights: pa.Table) -> pa.ChunkedArray:
 
 def _local_minute(time_us: pa.ChunkedArray, dest: pa.ChunkedArray, airports: pa.Table) -> pa.ChunkedArray:
     """Minutes since local midnight at each destination."""
-    zones = dict(zip(airports["faa"].to_pylist(), airports["tzone"].to_pylist(), strict=True)) | dict.fromkeys(PUERTO_RICO, "America/Puerto_Rico")
+    zones = dict(
+        zip(airports["faa"].to_pylist(), airports["tzone"].to_pylist(), strict=True)
+    ) | dict.fromkeys(PUERTO_RICO, "America/Puerto_Rico")
     names = pc.unique(dest)
     zone = pc.take(pa.array([zones[name] for name in names.to_pylist()]), pc.index_in(dest, names))
     minute = pa.chunked_array([pa.nulls(len(time_us), pa.int64())])
@@ -97,7 +103,13 @@ def _modulo(value: pa.ChunkedArray, divisor: int) -> pa.ChunkedArray:
     return pc.subtract(value, pc.multiply(pc.divide(value, divisor), divisor))
 
 
-def _events(flights: pa.Table, kind: str, happened: pa.ChunkedArray, scheduled: pa.ChunkedArray, **delay: pa.ChunkedArray) -> pa.Table:
+def _events(
+    flights: pa.Table,
+    kind: str,
+    happened: pa.ChunkedArray,
+    scheduled: pa.ChunkedArray,
+    **delay: pa.ChunkedArray,
+) -> pa.Table:
     missing = pa.nulls(flights.num_rows, pa.int64())
     columns = {"event_time": happened, "scheduled": scheduled, "kind": pa.array([kind] * flights.num_rows)}
     columns |= {name: flights[name] for name in ("carrier", "flight", "tailnum", "origin", "dest")}
@@ -106,7 +118,9 @@ def _events(flights: pa.Table, kind: str, happened: pa.ChunkedArray, scheduled: 
 
 def _write_file(path: Path, events: pa.Table) -> None:
     """One JSON object a line, made from whole columns; attributes without a value are left out."""
-    time = pc.strftime(events["event_time"].cast(pa.timestamp("us")).cast(pa.timestamp("s")), "%Y-%m-%dT%H:%M:%SZ")
+    time = pc.strftime(
+        events["event_time"].cast(pa.timestamp("us")).cast(pa.timestamp("s")), "%Y-%m-%dT%H:%M:%SZ"
+    )
     parts = [_member("event_time", time, quote='"')]
     parts += [_member(name, events[name], quote='"') for name in TEXT]
     parts += [_member(name, events[name].cast(pa.string()), quote="") for name in NUMBERS]

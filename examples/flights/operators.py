@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from spark_pace.core.selection_view import Span
+    from spark_pace.core.operate.python_operator import Span
 
 FEWEST_DEPARTURES = 10
 HIGH_MINUTES = 60

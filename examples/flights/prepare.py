@@ -27,7 +27,10 @@ def main() -> int:
         print(f"{write_events(arguments.folder):,} events written to {arguments.folder}")
     with KafkaAdminClient(bootstrap_servers=source.servers, bootstrap_timeout_ms=BROKER_STARTS_MS) as admin:
         if source.topics[0] not in admin.list_topics():
-            admin.create_topics({source.topics[0]: {"num_partitions": PARTITIONS, "replication_factor": 1}}, wait_for_metadata=True)
+            admin.create_topics(
+                {source.topics[0]: {"num_partitions": PARTITIONS, "replication_factor": 1}},
+                wait_for_metadata=True,
+            )
     return 0
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from spark_pace.core.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file import KafkaSource, read_job
 from spark_pace.replaying import read_all
 
@@ -53,7 +53,9 @@ def timetable(folder: Path, schema: EventSchema) -> Timetable:
     events = read_all(folder, schema).events
     times = events.column("@time").to_numpy()
     carriers = events.column("carrier").combine_chunks().dictionary_encode()
-    of_carrier = np.array([zlib.crc32(str(name).encode()) % PARTITIONS for name in carriers.dictionary], np.int64)
+    of_carrier = np.array(
+        [zlib.crc32(str(name).encode()) % PARTITIONS for name in carriers.dictionary], np.int64
+    )
     partitions = of_carrier[pc.fill_null(carriers.indices, 0).to_numpy()]
     order = np.argsort(times, kind="stable")
     partitions = partitions[order]
@@ -73,7 +75,9 @@ def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
     began, told = time.monotonic(), 0.0
     pause = threading.Event()
     # nothing twice and nothing overtaken, whatever is sent again; small batches would keep the processor busy
-    with KafkaProducer(bootstrap_servers=servers, enable_idempotence=True, linger_ms=20, batch_size=1 << 17) as producer:
+    with KafkaProducer(
+        bootstrap_servers=servers, enable_idempotence=True, linger_ms=20, batch_size=1 << 17
+    ) as producer:
         sent = 0
         while sent < len(what.values):
             elapsed = time.monotonic() - began
@@ -85,7 +89,10 @@ def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
             if elapsed - told >= _REPORT_SECONDS or sent == len(what.values):
                 told = elapsed
                 at = datetime.fromtimestamp(int(what.times_us[sent - 1]) / 1e6, timezone.utc)
-                print(f"producer: {at:%Y-%m-%d %H:%M}, {sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s", flush=True)
+                print(
+                    f"producer: {at:%Y-%m-%d %H:%M}, {sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s",
+                    flush=True,
+                )
             if not behind:
                 pause.wait(_STEP_SECONDS)
 
@@ -96,7 +103,12 @@ def _missing(what: Timetable, servers: str, topic: str) -> Timetable:
         ends = consumer.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)])
     held = np.array([ends[TopicPartition(topic, number)] for number in range(PARTITIONS)])
     rows = np.flatnonzero(what.offsets >= held[what.partitions])
-    return Timetable([what.values[row] for row in rows.tolist()], what.times_us[rows], what.partitions[rows], what.offsets[rows])
+    return Timetable(
+        [what.values[row] for row in rows.tolist()],
+        what.times_us[rows],
+        what.partitions[rows],
+        what.offsets[rows],
+    )
 
 
 def main() -> int:
@@ -104,11 +116,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Flights as they happened, sent to Kafka.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("job", type=Path)
-    parser.add_argument("--speed", type=float, default=YEAR_IN_40_SECONDS, help="seconds of event time in a second")
+    parser.add_argument(
+        "--speed", type=float, default=YEAR_IN_40_SECONDS, help="seconds of event time in a second"
+    )
     arguments = parser.parse_args()
     spec = read_job(arguments.job)
     assert isinstance(spec.source, KafkaSource)
-    send(timetable(arguments.folder, spec.events.schema), spec.source.servers, spec.source.topics[0], arguments.speed)
+    send(
+        timetable(arguments.folder, spec.events.schema),
+        spec.source.servers,
+        spec.source.topics[0],
+        arguments.speed,
+    )
     return 0
 
 

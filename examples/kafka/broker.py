@@ -23,7 +23,7 @@ from kafka.errors import KafkaError
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command, require_java
-from spark_pace.spark.jars import BROKER_JARS, local_jars
+from spark_pace.spark.java.jars import BROKER_JARS, local_jars
 
 HOST = "127.0.0.1"
 FOLDER = Path(__file__).parents[2] / "out" / "kafka"
@@ -77,7 +77,13 @@ class Broker:
             with a certificate; SASL_SSL for users again.
     """
 
-    def __init__(self, folder: Path, port: int | None = None, users: Mapping[str, str] | None = None, tls: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None = None,
+        users: Mapping[str, str] | None = None,
+        tls: Mapping[str, str] | None = None,
+    ) -> None:
         """Choose the ports; nothing is started.
 
         Args:
@@ -92,7 +98,11 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._port, self._controller = port or _free_port(), _free_port()
         self.servers = f"{HOST}:{self._port}"
-        protocols = [*(["SASL_PLAINTEXT"] if users else []), *(["SSL"] if tls else []), *(["SASL_SSL"] if users and tls else [])]
+        protocols = [
+            *(["SASL_PLAINTEXT"] if users else []),
+            *(["SSL"] if tls else []),
+            *(["SASL_SSL"] if users and tls else []),
+        ]
         self.secure_servers = {protocol: f"{HOST}:{_free_port()}" for protocol in protocols}
 
     @property
@@ -113,14 +123,24 @@ class Broker:
         """
         require_java()
         if not local_jars(BROKER_JARS):
-            raise SetupError(f"{BROKER_JARS} — must hold the broker's jars; got none. Run `make kafka`, which fetches them.")
+            raise SetupError(
+                f"{BROKER_JARS} — must hold the broker's jars; got none. Run `make kafka`, which fetches them."
+            )
         if self.pid:
-            raise SetupError(f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first.")
+            raise SetupError(
+                f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first."
+            )
         _require_free(self._port)
         self._configure()
         self._reap()
         with open(self.folder / "broker.log", "ab") as log:
-            self._process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka"),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         (self.folder / "broker.pid").write_text(str(self._process.pid), encoding="ascii")
         self._wait_until_ready(self._process)
 
@@ -140,7 +160,9 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic and wait until its partitions can be written."""
         with self._admin() as admin:
-            admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True)
+            admin.create_topics(
+                {name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+            )
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records, if it is there."""
@@ -164,7 +186,15 @@ class Broker:
 
     def _java(self, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        return [str(java_command()), *MEMORY, logging, "-cp", f"{BROKER_JARS}/*", *arguments, str(self._settings)]
+        return [
+            str(java_command()),
+            *MEMORY,
+            logging,
+            "-cp",
+            f"{BROKER_JARS}/*",
+            *arguments,
+            str(self._settings),
+        ]
 
     def _configure(self) -> None:
         listeners = {"PLAINTEXT": self.servers, **self.secure_servers}
@@ -176,7 +206,11 @@ class Broker:
             folder=self.folder,
         )
         users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
-        text += "".join(_USERS.format(protocol=protocol.lower(), users=users) for protocol in self.secure_servers if protocol != "SSL")
+        text += "".join(
+            _USERS.format(protocol=protocol.lower(), users=users)
+            for protocol in self.secure_servers
+            if protocol != "SSL"
+        )
         text += "".join(f"{key}={value}\n" for key, value in self.tls.items())
         text += "listener.name.ssl.ssl.client.auth=required\n" if self.tls else ""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -187,7 +221,9 @@ class Broker:
             command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c")
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode:
-                raise SetupError(f"{self.folder} — must take a broker's data; got: {_last_line(answer.stdout + answer.stderr)}. Give another folder.")
+                raise SetupError(
+                    f"{self.folder} — must take a broker's data; got: {_last_line(answer.stdout + answer.stderr)}. Give another folder."
+                )
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + START_SECONDS
@@ -201,7 +237,9 @@ class Broker:
         self.kill()
         log = self.folder / "broker.log"
         got = _last_line(log.read_text(encoding="utf-8", errors="replace"))
-        raise SetupError(f"broker — must answer at {self.servers} within {START_SECONDS} s; got: {got}. See {log}.")
+        raise SetupError(
+            f"broker — must answer at {self.servers} within {START_SECONDS} s; got: {got}. See {log}."
+        )
 
     def _answers(self) -> bool:
         try:
@@ -239,11 +277,15 @@ def _free_port() -> int:
 
 def _require_free(port: int) -> None:
     with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: connections that have ended are no hindrance
+        taken.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as the broker does: connections that have ended are no hindrance
         try:
             taken.bind((HOST, port))
         except OSError:
-            raise SetupError(f"port {port} — must be free for the broker; got one in use. Stop what listens there, or give another port.") from None
+            raise SetupError(
+                f"port {port} — must be free for the broker; got one in use. Stop what listens there, or give another port."
+            ) from None
 
 
 def _last_line(text: str) -> str:
@@ -271,7 +313,9 @@ def main() -> int:
                     f"port {arguments.port} — must be that of the broker that runs; got one at {other} (process {running}). "
                     "Use that one, or stop it first: make kafka-stop"
                 )
-            print(f"Kafka answers at {broker.servers} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop")
+            print(
+                f"Kafka answers at {broker.servers} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop"
+            )
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from spark_pace import __version__
 from spark_pace.errors import ConfigError, RuleError, shown
-from spark_pace.version import __version__
 
 FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
 
@@ -54,8 +54,18 @@ def explain(files: tuple[Path, ...]) -> None:
 @commands.command()
 @click.argument("rules", type=FILES)
 @click.argument("events", type=FILES)
-@click.option("-o", "--out", type=FILES, help="Write the matches here (.json or .csv) instead of a table to the terminal.")
-@click.option("--operators", multiple=True, metavar="MODULE", help="Allow a module that rules name as Python operators; a job file names them itself.")
+@click.option(
+    "-o",
+    "--out",
+    type=FILES,
+    help="Write the matches here (.json or .csv) instead of a table to the terminal.",
+)
+@click.option(
+    "--operators",
+    multiple=True,
+    metavar="MODULE",
+    help="Allow a module that rules name as Python operators; a job file names them itself.",
+)
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
     """Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV or Parquet; a file, or a directory of them) without Spark."""
     from spark_pace.cli.replay import replay_command
@@ -66,7 +76,12 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
 
 @commands.command()
 @click.argument("job", type=FILES)
-@click.option("--reset-rule", multiple=True, metavar="NAME", help="Drop what the checkpoint keeps for this rule: it begins anew. May be given several times.")
+@click.option(
+    "--reset-rule",
+    multiple=True,
+    metavar="NAME",
+    help="Drop what the checkpoint keeps for this rule: it begins anew. May be given several times.",
+)
 def run(job: Path, reset_rule: tuple[str, ...]) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
     from spark_pace.cli.run import run_command
@@ -87,7 +102,13 @@ def status(out: str) -> None:
 @commands.command()
 @click.argument("out", type=_sink)
 @click.argument("query")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="The first rows as a table; all as CSV or JSON lines.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="The first rows as a table; all as CSV or JSON lines.",
+)
 def sql(out: str, query: str, form: str) -> None:
     """Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, and a view of each rule's matches under its name."""
     from spark_pace.cli.sql import sql_command

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.cli.values import TEXT, as_cells, as_json, json_objects
-from spark_pace.core.rule import Rule
+from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import one_line
 
 IDENTITY = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at")
@@ -59,12 +59,19 @@ def write_csv(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:
         writer.writerow([*IDENTITY, *emitted, "events"])
         for batch in matches.to_batches(max_chunksize=_ROWS_AT_ONCE):
             columns = [batch[name] for name in IDENTITY]
-            columns += [pc.if_else(pc.is_in(batch["rule"], pa.array(names)), batch[name], None) for name, names in emitted.items()]
+            columns += [
+                pc.if_else(pc.is_in(batch["rule"], pa.array(names)), batch[name], None)
+                for name, names in emitted.items()
+            ]
             events = as_json(batch["events"], encode_basestring_ascii)
             writer.writerows(zip(*map(as_cells, columns), as_cells(events), strict=True))
 
 
-WRITERS: dict[str, Callable[[pa.Table, Sequence[Rule], Path], None]] = {".json": write_json, ".jsonl": write_json, ".csv": write_csv}
+WRITERS: dict[str, Callable[[pa.Table, Sequence[Rule], Path], None]] = {
+    ".json": write_json,
+    ".jsonl": write_json,
+    ".csv": write_csv,
+}
 
 
 def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
@@ -80,8 +87,18 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
         fields = " ".join(f"{name}={value}" for name, value in match["fields"].items())
         events = " ".join(f"{event['component']}#{event['seq']}" for event in match["events"])
         key = "" if match["key"] is None else match["key"]
-        cells = (match["rule"], str(match["out_seq"]), key, str(match["selection_id"]), match["matched_at"], fields, events)
-        table.add_row(*(Text(one_line(cell)) for cell in cells))  # what events hold is neither markup nor for the terminal to act on
+        cells = (
+            match["rule"],
+            str(match["out_seq"]),
+            key,
+            str(match["selection_id"]),
+            match["matched_at"],
+            fields,
+            events,
+        )
+        table.add_row(
+            *(Text(one_line(cell)) for cell in cells)
+        )  # what events hold is neither markup nor for the terminal to act on
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:
         console.print(f"and {matches.num_rows - SHOWN_ROWS:,} more: -o FILE.json has them all")

@@ -9,9 +9,9 @@ import click
 import pyarrow as pa
 
 from spark_pace.cli.matches import WRITERS, show
-from spark_pace.core.rule import Rule
-from spark_pace.core.selection_view import load_operator
-from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import ConfigError, one_line
 from spark_pace.job_file import is_job, read_job
 from spark_pace.replaying import Replayed, replay_files
 from spark_pace.rules import load_rules
@@ -24,18 +24,32 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
     if out is not None and out.suffix not in WRITERS:
         raise _wrong("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
     if out is not None and not out.parent.is_dir():
-        raise _wrong("--out", "must lie in a folder that is there", str(out), f"Make {out.parent} first, or choose another.")
+        raise _wrong(
+            "--out",
+            "must lie in a folder that is there",
+            str(out),
+            f"Make {out.parent} first, or choose another.",
+        )
     job = read_job(rules_file) if is_job(rules_file) else None
     if job is not None and operators:
         got = f"{operators[0]} beside the job file {rules_file}"
-        raise _wrong("--operators", "must be given with a rule file only", got, "Leave it out: the job file's own `operators` count.")
+        raise _wrong(
+            "--operators",
+            "must be given with a rule file only",
+            got,
+            "Leave it out: the job file's own `operators` count.",
+        )
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
             _require_allowed(rule, operators)
         if rule.operator is not None:
             load_operator(rule.operator)
-    replayed = replay_files(rules, events) if job is None else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)
+    replayed = (
+        replay_files(rules, events)
+        if job is None
+        else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)
+    )
     if out is None:
         show(replayed.result.matches, rules)
     else:
@@ -48,7 +62,12 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         return
     module = rule.operator.split(":")[0]
     if not any(module == name or module.startswith(f"{name}.") for name in allowed):
-        raise _wrong(f"rule {rule.name}", "must name an operator of an allowed module", f'"{rule.operator}"', f"Allow it with --operators {module}.")
+        raise _wrong(
+            f"rule {rule.name}",
+            "must name an operator of an allowed module",
+            f'"{rule.operator}"',
+            f"Allow it with --operators {module}.",
+        )
 
 
 def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
@@ -70,4 +89,4 @@ def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
 
 
 def _wrong(where: str, must: str, got: str, do: str) -> ConfigError:
-    return ConfigError((Problem(where, must, got, do),))
+    return ConfigError.of(where, must, got, do)

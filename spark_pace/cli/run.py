@@ -33,9 +33,15 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)
-            summary = run_job(spec, on_progress=lambda progress: live.update(board.after(progress), refresh=True), reset_rules=reset_rules)
+            summary = run_job(
+                spec,
+                on_progress=lambda progress: live.update(board.after(progress), refresh=True),
+                reset_rules=reset_rules,
+            )
     else:
-        summary = run_job(spec, on_progress=lambda progress: print(line(progress), flush=True), reset_rules=reset_rules)
+        summary = run_job(
+            spec, on_progress=lambda progress: print(line(progress), flush=True), reset_rules=reset_rules
+        )
     print(closing_line(summary), flush=True)
     return summary
 
@@ -55,12 +61,32 @@ class Board:
         for rule, count in progress.matches.items():
             self.matches[rule] += count
         state = Table.grid(padding=(0, 3))
-        state.add_row(Text(one_line(self.name), style="bold"), f"batch {progress.batch_id}", f"{self.events:,} events", f"{rate(progress):,} events/s")
-        state.add_row("", f"frontier {frontier(progress)}", f"lag {lag(progress)}", f"carry {progress.carry:,} events, {progress.open:,} selections open")
-        state.add_row("", f"late {progress.late:,}", f"quarantined {progress.quarantined:,}", f"state {progress.state_bytes / 1e6:.1f} MB")
+        state.add_row(
+            Text(one_line(self.name), style="bold"),
+            f"batch {progress.batch_id}",
+            f"{self.events:,} events",
+            f"{rate(progress):,} events/s",
+        )
+        state.add_row(
+            "",
+            f"frontier {frontier(progress)}",
+            f"lag {lag(progress)}",
+            f"carry {progress.carry:,} events, {progress.open:,} selections open",
+        )
+        state.add_row(
+            "",
+            f"late {progress.late:,}",
+            f"quarantined {progress.quarantined:,}",
+            f"state {progress.state_bytes / 1e6:.1f} MB",
+        )
         if progress.slowest_source is not None:
             slowest = escape(one_line(progress.slowest_source))
-            state.add_row("", f"slowest source {slowest}", f"idle sources {progress.idle_sources:,}", escape(waiting(progress)))
+            state.add_row(
+                "",
+                f"slowest source {slowest}",
+                f"idle sources {progress.idle_sources:,}",
+                escape(waiting(progress)),
+            )
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
@@ -79,8 +105,18 @@ def line(progress: Progress) -> str:
 def closing_line(summary: Summary) -> str:
     """The run in one line."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
-    others = "".join(f", {count:,} {name}" for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats)) if count)
-    end = "stopped; run it again to go on" if summary.stopped_by else "finished" if summary.finished else "up to date"
+    others = "".join(
+        f", {count:,} {name}"
+        for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats))
+        if count
+    )
+    end = (
+        "stopped; run it again to go on"
+        if summary.stopped_by
+        else "finished"
+        if summary.finished
+        else "up to date"
+    )
     still_open = f"; {summary.still_open:,} selections still open" if summary.batches else ""
     return (
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, {summary.quarantined:,} quarantined{others}; "
@@ -90,7 +126,9 @@ def closing_line(summary: Summary) -> str:
 
 def waiting(progress: Progress) -> str:
     """Which sources hold the stream, where it stands still; else nothing."""
-    return f"waiting for sources: {one_line(', '.join(progress.waiting_for))}; " if progress.waiting_for else ""
+    return (
+        f"waiting for sources: {one_line(', '.join(progress.waiting_for))}; " if progress.waiting_for else ""
+    )
 
 
 def rate(progress: Progress) -> int:
@@ -102,7 +140,11 @@ def frontier(progress: Progress) -> str:
     """The time before which everything is decided."""
     if progress.finished:
         return "end"
-    return "none yet" if progress.frontier_us is None else f"{EPOCH + timedelta(microseconds=progress.frontier_us):%Y-%m-%d %H:%M:%S}"
+    return (
+        "none yet"
+        if progress.frontier_us is None
+        else f"{EPOCH + timedelta(microseconds=progress.frontier_us):%Y-%m-%d %H:%M:%S}"
+    )
 
 
 def lag(progress: Progress) -> str:

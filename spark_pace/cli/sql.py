@@ -16,7 +16,7 @@ from rich.text import Text
 
 from spark_pace.cli.terminal import console_of
 from spark_pace.cli.values import as_cells, as_json
-from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import Tables
 
 SHOWN_ROWS = 40
@@ -29,7 +29,9 @@ def sql_command(out: str | Path, sql: str, form: str) -> None:
     """The whole command; see `spark_pace.cli.main.sql`."""
     if not _READS.match(sql):
         got = one_line(" ".join(sql.split()[:1])) or "nothing"
-        raise ConfigError((Problem("SQL", "must be a query that begins with SELECT, WITH or VALUES", got, "The tables are only read."),))
+        raise ConfigError.of(
+            "SQL", "must be a query that begins with SELECT, WITH or VALUES", got, "The tables are only read."
+        )
     tables = Tables(out)
     try:
         answer = tables.query(sql)
@@ -78,7 +80,13 @@ def _print(text: io.StringIO) -> None:
 def _write_json(answer: pa.RecordBatchReader) -> None:
     """One JSON object a row, in ASCII: a terminal finds nothing to act on."""
     for batch in answer:
-        sys.stdout.writelines(line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist())
+        sys.stdout.writelines(
+            line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist()
+        )
 
 
-WRITERS: dict[str, Callable[[pa.RecordBatchReader], None]] = {"table": _show, "csv": _write_csv, "json": _write_json}
+WRITERS: dict[str, Callable[[pa.RecordBatchReader], None]] = {
+    "table": _show,
+    "csv": _write_csv,
+    "json": _write_json,
+}

@@ -14,7 +14,18 @@ from spark_pace.errors import one_line
 from spark_pace.io.query import Tables, read_table
 
 _SUMMED = ("seconds", "records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined")
-_SHOWN = ["batch_id", "written_at", *_SUMMED, "pending", "carry", "open", "frontier", "idle_sources", "slowest_source", "finished"]
+_SHOWN = [
+    "batch_id",
+    "written_at",
+    *_SUMMED,
+    "pending",
+    "carry",
+    "open",
+    "frontier",
+    "idle_sources",
+    "slowest_source",
+    "finished",
+]
 WIDTH = 120  # where the output is no terminal
 
 
@@ -48,7 +59,9 @@ def standing(metrics: pa.Table) -> list[str]:
 def found(tables: Tables) -> Table:
     """The matches of each rule, counted where they are read: a table may have more than there is memory for."""
     shown = Table("rule", "matches", "first", "last")
-    rules = tables.query("SELECT rule, count(*), min(matched_at), max(matched_at) FROM matches GROUP BY rule ORDER BY rule").read_all()
+    rules = tables.query(
+        "SELECT rule, count(*), min(matched_at), max(matched_at) FROM matches GROUP BY rule ORDER BY rule"
+    ).read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
         shown.add_row(rule, f"{matches:,}", f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}")
     return shown

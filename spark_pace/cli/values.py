@@ -41,7 +41,9 @@ def as_json(values: pa.Array, encode: Encode = encode_basestring) -> pa.Array:
     """Each value as JSON text, in the bytes that `json.dumps` gives: large_string[n] without nulls."""
     kind = values.type
     if kinds.is_struct(kind):
-        members = {field.name: as_json(child, encode) for field, child in zip(kind, values.flatten(), strict=True)}
+        members = {
+            field.name: as_json(child, encode) for field, child in zip(kind, values.flatten(), strict=True)
+        }
         texts = json_objects(members, len(values), encode)
     elif kinds.is_map(kind):
         texts = _json_maps(values, encode)
@@ -51,7 +53,9 @@ def as_json(values: pa.Array, encode: Encode = encode_basestring) -> pa.Array:
         finite = pc.is_finite(values)
         numbers = pc.if_else(finite, values, None).to_pylist()
         plain = pa.array(json.dumps(numbers)[1:-1].split(", ") if numbers else [], TEXT)
-        texts = pc.if_else(finite, plain, _put_together('"', pa.array(map(str, values.to_pylist()), TEXT), '"'))
+        texts = pc.if_else(
+            finite, plain, _put_together('"', pa.array(map(str, values.to_pylist()), TEXT), '"')
+        )
     elif kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_null(kind):
         texts = values.cast(TEXT)
     else:
@@ -69,8 +73,19 @@ def as_text(values: pa.Array) -> pa.Array:
             texts = pc.replace_substring(texts, written, wanted)
         return _put_together(texts, "Z")
     if kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind):
-        return pa.array([None if value is None else value.decode("utf-8", "backslashreplace") for value in values.to_pylist()], TEXT)
-    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind) or kinds.is_integer(kind):
+        return pa.array(
+            [
+                None if value is None else value.decode("utf-8", "backslashreplace")
+                for value in values.to_pylist()
+            ],
+            TEXT,
+        )
+    if (
+        kinds.is_string(kind)
+        or kinds.is_large_string(kind)
+        or kinds.is_string_view(kind)
+        or kinds.is_integer(kind)
+    ):
         return values.cast(TEXT)
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], TEXT)
 
@@ -102,4 +117,6 @@ def _joined(lists: pa.Array, texts: pa.Array) -> pa.Array:
 
 def _put_together(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
     """The parts of each row without anything between them; null where one is null."""
-    return pc.binary_join_element_wise(*(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT))
+    return pc.binary_join_element_wise(
+        *(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT)
+    )

@@ -6,7 +6,7 @@ A user's attribute never starts with "@".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-TIME = "@time"        # int64, event time in microseconds since 1970 UTC
-SOURCE = "@source"    # dictionary<int32, string>: topic and partition, or path
-OFFSET = "@offset"    # int64: offset, or row number
-HOME = "@home"        # bool: the one slot of several that reports this event
-BITS = "@bits"        # uint64, bit n: what number n of the plan's `bit_names` says of the event; @bits0, @bits1, … for 64 each
-KEYS = "@key:"        # dictionary<int32, string>: key text; @key:k, @key:k,l, … one for each distinct partition_by
-SEQ = "@seq"          # int64: place in the rule's stream, per key
+TIME = "@time"  # int64, event time in microseconds since 1970 UTC
+SOURCE = "@source"  # dictionary<int32, string>: topic and partition, or path
+OFFSET = "@offset"  # int64: offset, or row number
+HOME = "@home"  # bool: the one slot of several that reports this event
+BITS = "@bits"  # uint64, bit n: what number n of the plan's `bit_names` says of the event; @bits0, @bits1, … for 64 each
+KEYS = "@key:"  # dictionary<int32, string>: key text; @key:k, @key:k,l, … one for each distinct partition_by
+SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators of its key stand before this event
-MASK = "@mask"        # uint16, bit k: matches component k
-SPENT = "@spent"      # int8: see contexts/earliest_selected.py
+MASK = "@mask"  # uint16, bit k: matches component k
+SPENT = "@spent"  # int8: see match/contexts/earliest_selected.py
 
-UNKNOWN_TIME = np.iinfo(np.int64).max      # a time that has not come: unresolved
-END_OF_INPUT = UNKNOWN_TIME - 1            # just before it: what only the end of the input decides
+UNKNOWN_TIME = np.iinfo(np.int64).max  # a time that has not come: unresolved
+END_OF_INPUT = UNKNOWN_TIME - 1  # just before it: what only the end of the input decides
 NO_FRONTIER = np.iinfo(np.int64).min
+
+OPEN_BIT = 8  # bit of `@mask`: satisfies the span's open
+CLOSE_BIT = 9  # bit of `@mask`: satisfies the part of its close that is over one event
+
+UTC_TIME = pa.timestamp("us", "UTC")  # of every time in a table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -94,3 +99,29 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
         keys[str(number)] = column
     indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def value_codes(values: pa.Array) -> Ints:
+    """Numbers that are equal where the values are equal in SQL (NaN = NaN, 0.0 = -0.0); -1 for null."""
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)
+    indices = values.dictionary_encode().indices
+    return pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:
+    """The first row of each distinct combination of values, and for each row the number of its combination."""
+    code = np.zeros(len(columns[0]), np.int64)
+    first = np.zeros(0, np.int64)
+    for column in columns:
+        values = value_codes(column) + 1
+        combined = code * (int(values.max(initial=0)) + 1) + values
+        _, first, code = np.unique(combined, return_index=True, return_inverse=True)
+    return first, code
+
+
+def segments_of(codes: Ints) -> Ints:
+    """The first row of each run of equal codes."""
+    if len(codes) == 0:
+        return np.zeros(0, np.int64)
+    return np.append(0, np.flatnonzero(np.diff(codes)) + 1)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from spark_pace.core.intake import pack
-from spark_pace.core.late import LATE_SCHEMA
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operator import FAILED_SCHEMA, operate
-from spark_pace.core.order import Progress
-from spark_pace.core.plan import Plan
-from spark_pace.core.sift import Sifted, sift
-from spark_pace.core.splitter import SlotSplitter, StepOutput
+from spark_pace.core.operate.operator import FAILED_SCHEMA, operate
+from spark_pace.core.order.order import Progress
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 
 COUNTED = ("records", "events", "late", "heartbeats", "repeats")
 STANDING = ("pending", "carry", "open", "idle_sources")
@@ -26,7 +26,7 @@ class LocalResult:
 
     Attributes:
         matches: columns of `spark_pace.core.merger.matches_schema`.
-        late: columns of `spark_pace.core.late.LATE_SCHEMA`.
+        late: columns of `spark_pace.core.intake.late.LATE_SCHEMA`.
         failed: selections a Python operator failed on.
         stats: records = events + late + heartbeats + repeats; pending, carry and open as they stood at the end, summed over
             the slots; idle_sources at the end.
@@ -71,12 +71,21 @@ class LocalRun:
         for slot, frame in [] if sifted is None else pack(self.plan, sifted.events):
             frames.setdefault(slot, []).append(frame)
         progress = replace(sifted.progress if sifted else Progress(), finish=finish)
-        outputs = [splitter.step(frames.get(slot, []), progress) for slot, splitter in enumerate(self.splitters)]
+        outputs = [
+            splitter.step(frames.get(slot, []), progress) for slot, splitter in enumerate(self.splitters)
+        ]
         results = [operate(self.plan, lane) for output in outputs for lane in output.lanes]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
         late = sifted.late if sifted else LATE_SCHEMA.empty_table()
-        return LocalStep(merged.matches, late, merged.failed, _counts(sifted, outputs), self.splitters[0].frontier_us, outputs[0].slowest)
+        return LocalStep(
+            merged.matches,
+            late,
+            merged.failed,
+            _counts(sifted, outputs),
+            self.splitters[0].frontier_us,
+            outputs[0].slowest,
+        )
 
 
 def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> LocalResult:
@@ -97,19 +106,31 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    matches = pa.concat_tables([matches_schema(plan).empty_table(), *(step.matches for step in steps)]).combine_chunks()
+    matches = pa.concat_tables(
+        [matches_schema(plan).empty_table(), *(step.matches for step in steps)]
+    ).combine_chunks()
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])
     failed = pa.concat_tables([FAILED_SCHEMA.empty_table(), *(step.failed for step in steps)])
     stats = {name: sum(step.stats[name] for step in steps) for name in COUNTED}
     stats |= {name: steps[-1].stats[name] if steps else 0 for name in STANDING}
-    return LocalResult(matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")]), late, failed, stats)
+    return LocalResult(
+        matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")]), late, failed, stats
+    )
 
 
 def _counts(sifted: Sifted | None, outputs: list[StepOutput]) -> dict[str, int]:
     stats = dict.fromkeys(COUNTED, 0)
     if sifted is not None:
-        stats |= {"events": sifted.events.num_rows, "late": sifted.late.num_rows, "heartbeats": sifted.heartbeats}
+        stats |= {
+            "events": sifted.events.num_rows,
+            "late": sifted.late.num_rows,
+            "heartbeats": sifted.heartbeats,
+        }
         stats["records"] = sum(stats.values())
     stats |= {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
     repeats = outputs[0].stats["repeats"]
-    return stats | {"events": stats["events"] - repeats, "repeats": repeats, "idle_sources": outputs[0].stats["idle_sources"]}
+    return stats | {
+        "events": stats["events"] - repeats,
+        "repeats": repeats,
+        "idle_sources": outputs[0].stats["idle_sources"],
+    }

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import array, numbers, sorted_rows
+from spark_pace.core.columns import UTC_TIME, array, numbers, sorted_rows
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.match_table import EVENTS_TYPE, UTC_TIME
-from spark_pace.core.operator import FAILED_SCHEMA, Result, decode_result
-from spark_pace.core.plan import Plan, RulePlan
-from spark_pace.core.release import NOTHING_US, must_wait
+from spark_pace.core.match.release import NOTHING_US, must_wait
+from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
+from spark_pace.core.plan.plan import Plan, RulePlan
 
 _FIRST_COLUMNS = [
     ("rule", pa.string()), ("key", pa.string()), ("out_seq", pa.int64()), ("selection_id", pa.int64()),

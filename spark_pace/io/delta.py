@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from spark_pace.core.rule import Rule
+from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import OWNER, require_own_tables
 
@@ -75,7 +75,7 @@ class DeltaTables:
     Each append is a transaction (`app_id`, batch id) of its table: done a second time, it does nothing. Tables on a
     mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), tables elsewhere
     by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both keep the same record of
-    transactions, and Spark reads both alike. Nobody else may write with the same `app_id`: see `spark_pace.spark.lock`.
+    transactions, and Spark reads both alike. Nobody else may write with the same `app_id`: see `spark_pace.spark.checkpoint.lock`.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
@@ -98,12 +98,18 @@ class DeltaTables:
             StateError: a table has a column with the same name and another type.
         """
         for table, schema in schemas.items():
-            self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(self.path(table), schema)
+            self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(
+                self.path(table), schema
+            )
 
     def _prepare(self, path: str, schema: pa.Schema) -> None:
         properties = PROPERTIES | {OWNER: self._app_id}
-        there = DeltaTable.create(path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False)
-        if there.metadata().configuration.get(OWNER) != self._app_id:  # made by another release, or without a row yet
+        there = DeltaTable.create(
+            path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False
+        )
+        if (
+            there.metadata().configuration.get(OWNER) != self._app_id
+        ):  # made by another release, or without a row yet
             there.alter.set_table_properties({OWNER: self._app_id}, raise_if_not_exists=False)
         wanted = Schema.from_arrow(schema)
         missing = _missing(path, _types(there.schema()), _types(wanted))
@@ -157,7 +163,9 @@ class DeltaTables:
             if pa.types.is_integer(rows.schema.field(name).type) and not rows[name].null_count:
                 least, most = pc.min_max(rows[name]).values()
                 same.append(f'there."{name}" BETWEEN {least} AND {most}')
-        merge = DeltaTable(self.path(table)).merge(rows, " AND ".join(same), source_alias="new", target_alias="there")
+        merge = DeltaTable(self.path(table)).merge(
+            rows, " AND ".join(same), source_alias="new", target_alias="there"
+        )
         merge.when_not_matched_insert_all().execute()
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
@@ -166,7 +174,12 @@ class DeltaTables:
             self._append_here(self.path(table), rows, batch_id)
             return
         frame = self._spark.createDataFrame(rows).coalesce(1)
-        writer = frame.write.format("delta").mode("append").option("txnAppId", self._app_id).option("txnVersion", str(batch_id))
+        writer = (
+            frame.write.format("delta")
+            .mode("append")
+            .option("txnAppId", self._app_id)
+            .option("txnVersion", str(batch_id))
+        )
         writer.save(self.path(table))
 
     def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
@@ -175,7 +188,14 @@ class DeltaTables:
         if done is None or done < batch_id:
             once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
             properties = WriterProperties(compression="ZSTD")
-            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once, writer_properties=properties)
+            write_deltalake(
+                there,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                commit_properties=once,
+                writer_properties=properties,
+            )
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
@@ -193,7 +213,10 @@ def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> 
 
 def _types(schema: Schema) -> dict[str, str]:
     """The columns of a table and their types as Spark names them."""
-    texts = {field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json() for field in schema.fields}
+    texts = {
+        field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
+        for field in schema.fields
+    }
     return {name: "bigint" if text == "long" else text for name, text in texts.items()}
 
 
@@ -206,7 +229,13 @@ def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
         view: name of the view; by default the rule's.
     """
     fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
-    columns = [*(["key"] if rule.partition_by else []), *fixed, *rule.partition_by, *(field.name for field in rule.emit), "events"]
+    columns = [
+        *(["key"] if rule.partition_by else []),
+        *fixed,
+        *rule.partition_by,
+        *(field.name for field in rule.emit),
+        "events",
+    ]
     name = rule.name.replace("'", "''")
     return (
         f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {', '.join(map(quoted, dict.fromkeys(columns)))} "

@@ -29,7 +29,9 @@ def require_own_tables(root: str, names: Iterable[str], app_id: str) -> dict[str
                 written[name] = _last_own_batch(DeltaTable(path), path, app_id)
         except DeltaError as error:
             got = " ".join(str(error).split()).rstrip(".")
-            raise StateError(f"{path} — must be a Delta table that can be read; got: {got}. {_RESTORE}") from error
+            raise StateError(
+                f"{path} — must be a Delta table that can be read; got: {got}. {_RESTORE}"
+            ) from error
     return written
 
 
@@ -46,14 +48,22 @@ def _last_own_batch(table: DeltaTable, path: str, app_id: str) -> int:
             f"{path} — must be written by this checkpoint alone; got rows that another one has written. "
             "Go on with that checkpoint, choose another sink, or remove the tables and the checkpoint together."
         )
-    _require_files(path, {unquote(name): size for name, size in zip(*(column.to_pylist() for column in files.columns), strict=True)})
+    _require_files(
+        path,
+        {
+            unquote(name): size
+            for name, size in zip(*(column.to_pylist() for column in files.columns), strict=True)
+        },
+    )
     return -1 if done is None else done
 
 
 def _require_files(path: str, sizes: dict[str, int]) -> None:
     for name, size in sizes.items():
         if "://" not in name and _size(os.path.join(path, name)) != size:
-            raise StateError(f"{path} — must have all its files as they were written; got none or another {name}. {_RESTORE}")
+            raise StateError(
+                f"{path} — must have all its files as they were written; got none or another {name}. {_RESTORE}"
+            )
 
 
 def _size(file: str) -> int | None:

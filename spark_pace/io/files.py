@@ -19,14 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text import CsvParser, JsonParser, header_names
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
-BAD_SCHEMA = pa.schema([("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())])
+BAD_SCHEMA = pa.schema(
+    [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
+)
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
 WHOLE_FILE = "the file — "  # so begin the reasons of a file that is one bad record as a whole
 _BOM = b"\xef\xbb\xbf"
@@ -67,7 +69,9 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
-        if error.errno is None:  # not the system's error but a decoder's: what it gave before that must not count
+        if (
+            error.errno is None
+        ):  # not the system's error but a decoder's: what it gave before that must not count
             return _one_bad_record(f"must be undamaged; got: {error}", schema, source)
         raise EventError(
             f"{path} — must be a readable {format} file; got: {error}. "
@@ -111,11 +115,17 @@ def _one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
 
 
 def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, source: str) -> EventsRead:
-    events = pa.concat_tables([*parts, _events(no_attributes(schema), np.empty(0, np.int64), np.empty(0, np.int64))])
-    names = pa.DictionaryArray.from_arrays(np.zeros(events.num_rows, np.int32), pa.array([source], pa.string()))
+    events = pa.concat_tables(
+        [*parts, _events(no_attributes(schema), np.empty(0, np.int64), np.empty(0, np.int64))]
+    )
+    names = pa.DictionaryArray.from_arrays(
+        np.zeros(events.num_rows, np.int32), pa.array([source], pa.string())
+    )
     events = events.add_column(1, "@source", names)
     offsets, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
-    wrong = pa.table([[source] * len(bad), offsets, [one_line(reason) for reason in reasons], raws], schema=BAD_SCHEMA)
+    wrong = pa.table(
+        [[source] * len(bad), offsets, [one_line(reason) for reason in reasons], raws], schema=BAD_SCHEMA
+    )
     return EventsRead(events, wrong, events.num_rows + len(bad))
 
 
@@ -178,7 +188,9 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
     try:
         with pa.parquet.ParquetFile(path) as file:
             names = set(file.schema_arrow.names)
-            stored = file.read(columns=[field.name for field in schema.fields if field.name in names], use_threads=False)
+            stored = file.read(
+                columns=[field.name for field in schema.fields if field.name in names], use_threads=False
+            )
     except pa.ArrowInvalid as error:
         bad.append((0, f"{WHOLE_FILE}must be Parquet; got: {error}", b""))
         return
@@ -207,14 +219,18 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)
     kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
-    kept |= (is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)) and is_.is_floating(target)
+    kept |= (is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)) and is_.is_floating(
+        target
+    )
     kept |= is_.is_large_string(stored) and is_.is_string(target)
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
     return column.cast(target, safe=is_.is_integer(target))
 
 
-def timely(table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]) -> pa.Table:
+def timely(
+    table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]
+) -> pa.Table:
     """The events of a parsed chunk; rows without a possible event time go to `bad`.
 
     Args:

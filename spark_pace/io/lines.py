@@ -137,12 +137,16 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
             good.append((lines, read))
         else:
             good += _sieve(lines, parser, refused)
-    rows = np.fromiter(itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good), dtype=np.int64)
+    rows = np.fromiter(
+        itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good), dtype=np.int64
+    )
     tables = [table for _, table in good]
     return ParsedLines(pa.concat_tables(tables) if tables else parser.parse(b""), rows, sorted(refused))
 
 
-def _sieve(lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]) -> Iterator[tuple[list[Line], pa.Table]]:
+def _sieve(
+    lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
+) -> Iterator[tuple[list[Line], pa.Table]]:
     """The good ones of a few lines, in parts with their table; the others go to `refused`."""
     for check in parser.checks():
         passed: list[Line] = []
@@ -159,7 +163,9 @@ def _sieve(lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
             refused.append((some[0][0], parser.misfit(read)))
 
 
-def _parsed(lines: list[Line], parse: Parse, few: int, records: bool = True) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
+def _parsed(
+    lines: list[Line], parse: Parse, few: int, records: bool = True
+) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
     """The lines in parts: those that can be parsed together with their table, and parts of at most `few` that cannot with the error.
 
     With `records`, each line must hold exactly one.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_pace.errors import ConfigError, Problem, StateError
+from spark_pace.errors import ConfigError, StateError
 
 TABLES = ("matches", "late", "quarantine", "metrics")
 
@@ -43,13 +43,17 @@ class Tables:
                 table = DeltaTable(f"{out}/{name}")
             except TableNotFoundError as error:
                 must, got = "must be the `sink: path:` of a job that has run", f"no Delta table {name} there"
-                raise ConfigError((Problem(str(out), must, got, "Name the folder with the tables."),)) from error
+                raise ConfigError.of(str(out), must, got, "Name the folder with the tables.") from error
             except DeltaError as error:
                 got = str(error).splitlines()[0]
-                raise StateError(f"{out}/{name} — must be a Delta table with a whole log; got: {got}. Restore the table.") from error
+                raise StateError(
+                    f"{out}/{name} — must be a Delta table with a whole log; got: {got}. Restore the table."
+                ) from error
             except OSError as error:  # in colours, and in lines
                 got = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).rstrip(".")
-                raise StateError(f"{out}/{name} — must be where it can be read; got: {got}. Check the address and the way to it.") from error
+                raise StateError(
+                    f"{out}/{name} — must be where it can be read; got: {got}. Check the address and the way to it."
+                ) from error
             self.schemas[name] = pa.schema(table.schema().to_arrow())
             self._engine.register(name, table)
 
@@ -58,7 +62,9 @@ class Tables:
 
         The tables alone say which rules there are and what they emit: a rule without matches has no view.
         """
-        self.rules = self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()["rule"].to_pylist()
+        self.rules = (
+            self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()["rule"].to_pylist()
+        )
         for rule in self.rules:
             if rule not in self.schemas and re.search(rf"\b{re.escape(rule)}\b", sql):
                 self._add_rule(rule)
@@ -66,7 +72,9 @@ class Tables:
     def _add_rule(self, rule: str) -> None:
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
-        counts = self.query(f"SELECT {', '.join(f'count({quoted(name)}) AS {quoted(name)}' for name in names)} {rows}").read_all()
+        counts = self.query(
+            f"SELECT {', '.join(f'count({quoted(name)}) AS {quoted(name)}' for name in names)} {rows}"
+        ).read_all()
         columns = [*(name for name in names if counts[name][0].as_py()), "events"]
         self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
 
@@ -83,7 +91,7 @@ class Tables:
             got = " ".join(str(error).split()).replace("datafusion.public.", "").rstrip(".")
             rules = f"; as views the rules that have matches: {', '.join(self.rules)}" if self.rules else ""
             do = f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
-            raise ConfigError((Problem("SQL", "must be a query that the tables can answer", got, do),)) from error
+            raise ConfigError.of("SQL", "must be a query that the tables can answer", got, do) from error
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer))
 
 
@@ -93,7 +101,9 @@ def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got:
-            raise StateError(f"a table — must have all its files as they were written; got: {got}. Restore it together with the checkpoint.") from error
+            raise StateError(
+                f"a table — must have all its files as they were written; got: {got}. Restore it together with the checkpoint."
+            ) from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 
 
@@ -113,13 +123,20 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         StateError: the table is damaged.
     """
     if name not in TABLES:
-        raise ConfigError((Problem("read_table", "must be given the name of a table", name, f"Use one of: {', '.join(TABLES)}."),))
+        raise ConfigError.of(
+            "read_table", "must be given the name of a table", name, f"Use one of: {', '.join(TABLES)}."
+        )
     tables = Tables(out, [name])
     schema = tables.schemas[name]
     names = schema.names if columns is None else list(columns)
     for column in names:
         if column not in schema.names:
-            raise ConfigError((Problem("read_table", f"must be given columns of {name}", column, f"Use some of: {', '.join(schema.names)}."),))
+            raise ConfigError.of(
+                "read_table",
+                f"must be given columns of {name}",
+                column,
+                f"Use some of: {', '.join(schema.names)}.",
+            )
     rows = tables.query(f"SELECT {', '.join(map(quoted, names))} FROM {quoted(name)}").read_all()
     return rows.cast(pa.schema([schema.field(column) for column in names]))
 

@@ -14,10 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import one_line
 from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
-from spark_pace.io.lines import CHUNK_BYTES, KEPT_BYTES, MOST_RECORD_BYTES, ParsedLines, parse_lines, short, too_long
+from spark_pace.io.lines import (
+    CHUNK_BYTES,
+    KEPT_BYTES,
+    MOST_RECORD_BYTES,
+    ParsedLines,
+    parse_lines,
+    short,
+    too_long,
+)
 from spark_pace.io.text import CsvParser, JsonParser, timestamps
 
 _MS_US = 1_000
@@ -42,7 +50,12 @@ class Records:
     def slice(self, start: int, rows: int) -> Records:
         """Some of them."""
         columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
-        return Records(self.values.slice(start, rows), self.sources.slice(start, rows), self.offsets.slice(start, rows), columns)
+        return Records(
+            self.values.slice(start, rows),
+            self.sources.slice(start, rows),
+            self.offsets.slice(start, rows),
+            columns,
+        )
 
 
 def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
@@ -70,7 +83,9 @@ def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
     events = timely(table.table, schema, table.rows, 0, values, bad)
     index = events.column("@offset").combine_chunks()
     at = events.column_names.index("@offset")
-    events = events.set_column(at, "@source", records.sources.take(index)).add_column(at + 1, "@offset", records.offsets.take(index))
+    events = events.set_column(at, "@source", records.sources.take(index)).add_column(
+        at + 1, "@offset", records.offsets.take(index)
+    )
     return EventsRead(events, _bad_table(bad, records), len(records.values))
 
 
@@ -97,9 +112,13 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, [])
-    parser = JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
+    parser = (
+        JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
+    )
     if values.nbytes > MOST_RECORD_BYTES:
-        values = pc.if_else(pc.greater(pc.binary_length(values), MOST_RECORD_BYTES), pa.scalar(None, values.type), values)
+        values = pc.if_else(
+            pc.greater(pc.binary_length(values), MOST_RECORD_BYTES), pa.scalar(None, values.type), values
+        )
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
@@ -128,7 +147,9 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
     return pc.if_else(pc.match_substring(ended, "\n"), pa.scalar(None, values.type), ended)
 
 
-def _with_columns(parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
+def _with_columns(
+    parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values
+) -> ParsedLines:
     """All attributes in the schema's order; a record is bad if one of its own columns does not fit its attribute."""
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
@@ -152,7 +173,10 @@ def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0
             wrong.setdefault(first, short(f"{field.name} — must be {field.type}; got: {error}"))
             return pa.nulls(1, ARROW_TYPES[field.type])
         middle = len(column) // 2
-        halves = (_typed(column.slice(0, middle), field, wrong, first), _typed(column.slice(middle), field, wrong, first + middle))
+        halves = (
+            _typed(column.slice(0, middle), field, wrong, first),
+            _typed(column.slice(middle), field, wrong, first + middle),
+        )
         return pa.concat_arrays(halves)
 
 
@@ -171,4 +195,12 @@ def _bad_table(bad: list[Bad], records: Records) -> pa.Table:
     rows, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
     index = pa.array(rows, pa.int64())
     sources = records.sources.take(index).cast(pa.string())
-    return pa.table([sources, records.offsets.take(index), pa.array(map(one_line, reasons), pa.string()), pa.array(raws, pa.binary())], schema=BAD_SCHEMA)
+    return pa.table(
+        [
+            sources,
+            records.offsets.take(index),
+            pa.array(map(one_line, reasons), pa.string()),
+            pa.array(raws, pa.binary()),
+        ],
+        schema=BAD_SCHEMA,
+    )

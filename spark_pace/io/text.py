@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.lines import Check, short
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
@@ -107,7 +107,13 @@ class CsvParser:
         lines = chunk.rstrip(b"\r\n")
         if lines.count(b'"') % 2 or lines.count(b"\r") != lines.count(b"\r\n"):
             return None  # pyarrow would close an open quotation at the end, and end a line at a bare carriage return
-        if len(self.names) < 2 or not lines or lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines:
+        if (
+            len(self.names) < 2
+            or not lines
+            or lines.startswith((b"\n", b"\r"))
+            or b"\n\n" in lines
+            or b"\n\r" in lines
+        ):
             return None
         return lines.count(b"\n") + 1
 
@@ -121,7 +127,11 @@ class CsvParser:
 
     def objection(self, line: bytes) -> str | None:
         """A quotation goes on to the next line, which is a record of its own."""
-        return "the record — must close its quotation marks in its line; got an open one" if _leaves_open(line) else None
+        return (
+            "the record — must close its quotation marks in its line; got an open one"
+            if _leaves_open(line)
+            else None
+        )
 
     def checks(self) -> list[Check]:
         """The number of values, then each attribute."""
@@ -144,7 +154,9 @@ class CsvParser:
     def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
         return pa.csv.read_csv(
             pa.BufferReader(chunk),
-            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=self.names),
+            read_options=pa.csv.ReadOptions(
+                use_threads=False, block_size=len(chunk) + 1, column_names=self.names
+            ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types,
                 include_columns=list(types),
@@ -162,7 +174,9 @@ def _must_be(field: Field) -> str:
 
 def _leaves_open(line: bytes) -> bool:
     """Whether a value begins with a quotation mark that nothing closes; a mark inside a value that does not begin with one means itself."""
-    line = b"," + line.replace(b'""', b"")  # two of them never close: of a run, the first or the last is left if their number is odd
+    line = b"," + line.replace(
+        b'""', b""
+    )  # two of them never close: of a run, the first or the last is left if their number is odd
     at = 0
     while (opened := line.find(b',"', at)) >= 0:
         at = line.find(b'"', opened + 2)
@@ -185,7 +199,11 @@ def _csv_type(field: Field) -> pa.DataType:
 def _cast(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
     """Exactly the declared columns, in order, in the types of the core."""
     columns = [_column(table.column(field.name), field) for field in fields]
-    return pa.table(columns, schema=pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])) if fields else table
+    return (
+        pa.table(columns, schema=pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields]))
+        if fields
+        else table
+    )
 
 
 def _column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
@@ -204,7 +222,11 @@ def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
     if not pc.any(zoned).as_py():
         return plain.cast(pa.timestamp("us"), safe=False)
-    offset = pc.if_else(pc.fill_null(zoned, False), texts, None).cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
+    offset = (
+        pc.if_else(pc.fill_null(zoned, False), texts, None)
+        .cast(pa.timestamp("ns", "UTC"))
+        .cast(pa.timestamp("ns"))
+    )
     return pc.coalesce(offset, plain).cast(pa.timestamp("us"), safe=False)
 
 

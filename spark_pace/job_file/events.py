@@ -5,21 +5,30 @@ from __future__ import annotations
 from typing import cast
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import OPERATOR_TIMEOUT_US, OnBad
-from spark_pace.core.rule import EventSchema
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.spec import Events
-from spark_pace.rules.document import Scalar
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document.section import Fields
 from spark_pace.rules.durations import read_duration
-from spark_pace.rules.expressions import compile_condition
-from spark_pace.rules.fields import Fields
+from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.pattern import as_expression
-from spark_pace.rules.report import nearest, quote
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
-from spark_pace.rules.scopes import EventScope
 
 _OF_SOURCES = ("source_column", "expected_sources", "idle_after")
-_KEYS = ("delay", "ordering", *_OF_SOURCES, "heartbeat", "deduplicate_on", "on_bad_record", "on_operator_error", "operator_timeout")
+_KEYS = (
+    "delay",
+    "ordering",
+    *_OF_SOURCES,
+    "heartbeat",
+    "deduplicate_on",
+    "on_bad_record",
+    "on_operator_error",
+    "operator_timeout",
+)
 
 
 def open_events(fields: Fields) -> Fields | None:
@@ -48,7 +57,8 @@ def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_know
         keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
     elif not sources_known and not keys.has("source_column"):
         do = "Add source_column: and the attribute that names an event's source."
-        keys.report.add(keys.key_place("ordering"), "must come with a source_column where events come from files", "none", do)
+        must = "must come with a source_column where events come from files"
+        keys.report.add(keys.key_place("ordering"), must, "none", do)
     order = OrderSpec(
         delay_us=_duration(keys, "delay", 0) or 0,
         by_source=by_source,
@@ -60,15 +70,22 @@ def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_know
     if column is not None:
         _is_attribute(keys, column, schema)
     beat = _heartbeat(keys, schema)
-    on_bad, on_error = (cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine")) for key in ("on_bad_record", "on_operator_error"))
+    on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
     timeout_us = _timeout(keys)
-    return None if schema is None else Events(schema, order, column.text if column else None, beat, on_bad, on_error, timeout_us)
+    name = column.text if column else None
+    return None if schema is None else Events(schema, order, name, beat, on_bad, on_error, timeout_us)
+
+
+def _on_bad(keys: Fields, key: str) -> OnBad:
+    return cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine"))
 
 
 def _heartbeat(keys: Fields, schema: EventSchema | None) -> Expr | None:
     node = keys.node("heartbeat")
     text = None if node is None else as_expression(node, keys.report)
-    return None if text is None or schema is None else compile_condition(text, EventScope(schema), keys.report)
+    return (
+        None if text is None or schema is None else compile_condition(text, EventScope(schema), keys.report)
+    )
 
 
 def _duration(keys: Fields, key: str, default: int | None) -> int | None:
@@ -79,7 +96,9 @@ def _duration(keys: Fields, key: str, default: int | None) -> int | None:
 def _timeout(keys: Fields) -> int:
     timeout_us = _duration(keys, "operator_timeout", OPERATOR_TIMEOUT_US)
     if timeout_us == 0:
-        keys.report.add(keys.key_place("operator_timeout"), "must be more than 0", "0", "Give a duration such as 30 s.")
+        keys.report.add(
+            keys.key_place("operator_timeout"), "must be more than 0", "0", "Give a duration such as 30 s."
+        )
     return timeout_us or OPERATOR_TIMEOUT_US
 
 
@@ -108,5 +127,7 @@ def _is_attribute(keys: Fields, item: Scalar, schema: EventSchema | None) -> boo
         return True
     names = [field.name for field in schema.fields]
     if item.text not in names:
-        keys.report.add(item.place, "must name an attribute of the events", quote(item.text), nearest(item.text, names))
+        keys.report.add(
+            item.place, "must name an attribute of the events", quote(item.text), nearest(item.text, names)
+        )
     return item.text in names

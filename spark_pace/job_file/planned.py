@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from spark_pace.core.expr.stored import from_stored, to_stored
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.job_file.spec import JobSpec, KafkaSource
 
 
@@ -46,6 +46,10 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
     heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
     source = replace(spec.source, format=settings["format"])
     if isinstance(source, KafkaSource):
-        source = replace(source, columns=tuple((attribute, column) for attribute, column in settings["columns"]))
+        source = replace(
+            source, columns=tuple((attribute, column) for attribute, column in settings["columns"])
+        )
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
-    return replace(spec, events=events, source=source, rules=tuple(replace(rule, schema=schema) for rule in spec.rules))
+    return replace(
+        spec, events=events, source=source, rules=tuple(replace(rule, schema=schema) for rule in spec.rules)
+    )

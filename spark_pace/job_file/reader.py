@@ -8,15 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeGuard
 
-from spark_pace.core.rule import Rule
+from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts, resolve
 from spark_pace.job_file.spec import JobSpec, KafkaSource
-from spark_pace.rules.document import Mapping, Scalar, read_document
+from spark_pace.rules.document.document import Mapping, Scalar, read_document
+from spark_pace.rules.document.report import Report, TooManyError, quote
+from spark_pace.rules.document.section import Fields, as_mapping
 from spark_pace.rules.durations import read_duration
-from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.report import Report, TooManyError, quote
 from spark_pace.rules.rule_file import load_rules, read_rules
 
 _REQUIRED = {
@@ -134,7 +134,12 @@ def _rule_paths(fields: Fields, path: Path) -> list[str]:
     for item in fields.texts("rules", _REQUIRED["rules"]):
         resolved = str(path.parent / item.text)
         if Path(resolved).resolve() == path.resolve():
-            fields.report.add(item.place, "must name a rule file", "the job file itself", "Put the rules into a file of their own.")
+            fields.report.add(
+                item.place,
+                "must name a rule file",
+                "the job file itself",
+                "Put the rules into a file of their own.",
+            )
         elif resolved in found:
             fields.report.add(item.place, "must name a file once", quote(item.text), "Remove one.")
         else:
@@ -150,7 +155,12 @@ def _read_operators(fields: Fields, rules: Iterable[Rule]) -> tuple[str, ...]:
         if module and not any(module == allowed or module.startswith(f"{allowed}.") for allowed in modules):
             place = fields.key_place("operators") if fields.has("operators") else fields.place
             do = f"Add {module} to operators, if you trust its code."
-            fields.report.add(place, f"must name the modules of all operators, for the rule {quote(rule.name)} too", quote(module), do)
+            fields.report.add(
+                place,
+                f"must name the modules of all operators, for the rule {quote(rule.name)} too",
+                quote(module),
+                do,
+            )
     return modules
 
 
@@ -168,15 +178,22 @@ def _read_sink(fields: Fields, folder: Path) -> str | None:
     resolved = resolve(path.text, folder)
     mistaken = None if "://" in resolved else _MISTAKEN.search(resolved)
     if mistaken:
-        must = "must lead to a folder without \"%20\" and the like, \\, [, ], |, ^ and control characters, which the writer of tables mistakes"
-        fields.report.add(path.place, must, f"{quote(mistaken[0])} in {quote(resolved)}", "Choose another name.")
+        must = 'must lead to a folder without "%20" and the like, \\, [, ], |, ^ and control characters, which the writer of tables mistakes'
+        fields.report.add(
+            path.place, must, f"{quote(mistaken[0])} in {quote(resolved)}", "Choose another name."
+        )
     return resolved
 
 
 def _read_checkpoint(fields: Fields, folder: Path) -> str | None:
     path = fields.text("checkpoint", _REQUIRED["checkpoint"])
     if path is not None and "://" in path.text.removeprefix("file://"):
-        fields.report.add(path.place, "must be on a file system that is mounted", quote(path.text), "Mount it, or choose another place.")
+        fields.report.add(
+            path.place,
+            "must be on a file system that is mounted",
+            quote(path.text),
+            "Mount it, or choose another place.",
+        )
     return resolve(path.text, folder) if path else None
 
 
@@ -191,7 +208,12 @@ def _read_finish(fields: Fields, trigger: int | Literal["available_now"]) -> boo
     finish = fields.flag("finish", False)
     if finish and trigger != "available_now":
         do = "Set trigger: available_now, or finish: false."
-        fields.report.add(fields.key_place("finish"), "must be false while the input goes on for ever", "true with a periodic trigger", do)
+        fields.report.add(
+            fields.key_place("finish"),
+            "must be false while the input goes on for ever",
+            "true with a periodic trigger",
+            do,
+        )
     return finish
 
 
@@ -202,12 +224,18 @@ def _read_parallelism(fields: Fields) -> tuple[int | None, int | None, int | Lit
     keys = Fields(mapping, fields.report, ("slots", "buckets", "lanes"))
     lanes = keys.node("lanes")
     automatic = lanes is None or (isinstance(lanes, Scalar) and lanes.text == "auto")
-    return keys.whole("slots", 1, _MOST), keys.whole("buckets", 1, _MOST), "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1
+    return (
+        keys.whole("slots", 1, _MOST),
+        keys.whole("buckets", 1, _MOST),
+        "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1,
+    )
 
 
 def _read_settings(fields: Fields) -> dict[str, str]:
     mapping = fields.mapping("spark", "{spark.driver.memory: 4g}")
     for key, (place, _) in (mapping.entries if mapping else {}).items():
         if not key.startswith("spark."):
-            fields.report.add(place, 'must be a setting that begins with "spark."', quote(key), "Correct the name.")
+            fields.report.add(
+                place, 'must be a setting that begins with "spark."', quote(key), "Correct the name."
+            )
     return read_texts(mapping, fields)

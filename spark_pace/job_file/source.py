@@ -6,18 +6,27 @@ import re
 from pathlib import Path
 from typing import Literal, cast
 
-from spark_pace.core.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource
-from spark_pace.rules.document import Mapping, Scalar, describe
-from spark_pace.rules.fields import Fields
-from spark_pace.rules.report import Report, nearest, quote
+from spark_pace.rules.document.document import Mapping, Scalar, describe
+from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.document.section import Fields
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
 
 _FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger")
-_KAFKA_KEYS = ("kind", "format", "servers", "topics", "starting_offsets", "max_offsets_per_trigger", "columns", "options")
+_KAFKA_KEYS = (
+    "kind",
+    "format",
+    "servers",
+    "topics",
+    "starting_offsets",
+    "max_offsets_per_trigger",
+    "columns",
+    "options",
+)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # keys of the job file, and what would break exactly once
 _OWN_OPTIONS = {
@@ -62,7 +71,11 @@ def _read_files(source: Fields, folder: Path) -> FilesSource | None:
 
 
 def _read_kafka(source: Fields) -> KafkaSource | None:
-    for key, example in (("servers", "servers: localhost:9092"), ("topics", "topics: [events]"), ("format", "format: json")):
+    for key, example in (
+        ("servers", "servers: localhost:9092"),
+        ("topics", "topics: [events]"),
+        ("format", "format: json"),
+    ):
         source.require(key, example)
     form = source.choice("format", ("json", "csv", "columns"), "json")
     servers = source.text("servers", "servers: localhost:9092")
@@ -71,7 +84,12 @@ def _read_kafka(source: Fields) -> KafkaSource | None:
     topics = _read_topics(source)
     columns = _read_columns(source)
     if form == "columns" and not source.has("columns"):
-        source.report.add(source.place, 'must have the key "columns", for the attributes are columns of the record', "none", "Add columns: {name: value}.")
+        source.report.add(
+            source.place,
+            'must have the key "columns", for the attributes are columns of the record',
+            "none",
+            "Add columns: {name: value}.",
+        )
     options = _read_options(source)
     if servers is None or not topics:
         return None
@@ -83,7 +101,12 @@ def _read_topics(source: Fields) -> tuple[str, ...]:
     topics: list[str] = []
     for item in source.texts("topics", "topics: [events]"):
         if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
-            source.report.add(item.place, "must be the name of a topic (letters, digits, dot, _ and -)", quote(item.text), "Correct the name.")
+            source.report.add(
+                item.place,
+                "must be the name of a topic (letters, digits, dot, _ and -)",
+                quote(item.text),
+                "Correct the name.",
+            )
         elif item.text in topics:
             source.report.add(item.place, "must name a topic once", quote(item.text), "Remove one.")
         else:
@@ -99,7 +122,12 @@ def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
         if text in RECORD_COLUMNS[:-1] or (text.startswith("headers.") and text != "headers."):
             found.append((attribute, text))
         else:
-            source.report.add(node.place, "must be a column of the Kafka record", describe(node), f"Use one of: {', '.join(RECORD_COLUMNS)}.")
+            source.report.add(
+                node.place,
+                "must be a column of the Kafka record",
+                describe(node),
+                f"Use one of: {', '.join(RECORD_COLUMNS)}.",
+            )
     return tuple(found)
 
 
@@ -109,7 +137,9 @@ def _read_options(source: Fields) -> dict[str, str]:
     for key in options:
         if key.lower() in _OWN_OPTIONS:
             assert mapping is not None
-            source.report.add(mapping.entries[key][0], "must be left out", quote(key), _OWN_OPTIONS[key.lower()])
+            source.report.add(
+                mapping.entries[key][0], "must be left out", quote(key), _OWN_OPTIONS[key.lower()]
+            )
     return options
 
 
@@ -120,11 +150,15 @@ def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
         if isinstance(node, Scalar) and node.value is not None:
             found[key] = node.text
         else:
-            fields.report.add(node.place, "must be a single value", describe(node), "Write text, a number, true or false.")
+            fields.report.add(
+                node.place, "must be a single value", describe(node), "Write text, a number, true or false."
+            )
     return found
 
 
-def check_source_columns(fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema) -> None:
+def check_source_columns(
+    fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema
+) -> None:
     """Report attributes under `columns` that the schema lacks, and with ``format: columns`` those that nothing fills."""
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     if not isinstance(source, KafkaSource) or mapping is None:
@@ -136,13 +170,28 @@ def check_source_columns(fields: Fields, source: FilesSource | KafkaSource | Non
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
         if attribute not in names:
-            fields.report.add(columns.entries[attribute][0], "must be an attribute of the events", quote(attribute), nearest(attribute, names))
+            fields.report.add(
+                columns.entries[attribute][0],
+                "must be an attribute of the events",
+                quote(attribute),
+                nearest(attribute, names),
+            )
     if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
         place, do = columns.entries[schema.event_time][0], "Declare it a TIMESTAMP, or set time_unit: ms."
-        fields.report.add(place, "must count milliseconds, as the timestamp of a record does", f"time_unit: {schema.time_unit}", do)
+        fields.report.add(
+            place,
+            "must count milliseconds, as the timestamp of a record does",
+            f"time_unit: {schema.time_unit}",
+            do,
+        )
     missing = [name for name in names if name not in dict(source.columns)]
     if source.format == "columns" and missing:
-        fields.report.add(keys.key_place("columns"), "must fill every attribute of the events", f"none for {', '.join(missing)}", "Add them, or use json.")
+        fields.report.add(
+            keys.key_place("columns"),
+            "must fill every attribute of the events",
+            f"none for {', '.join(missing)}",
+            "Add them, or use json.",
+        )
 
 
 def resolve(text: str, folder: Path) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import OPERATOR_TIMEOUT_US, OnBad
-from spark_pace.core.rule import EventSchema, Rule
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
+from spark_pace.core.plan.rule import EventSchema, Rule
 
 Format = Literal["json", "csv", "parquet"]
 KafkaFormat = Literal["json", "csv", "columns"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from spark_pace.core.rule import Consumption, Context, Selection
-from spark_pace.rules.document import Scalar, describe
-from spark_pace.rules.fields import Fields
-from spark_pace.rules.report import meant_by, nearest
+from spark_pace.core.plan.rule import Consumption, Context, Selection
+from spark_pace.rules.document.document import Scalar, describe
+from spark_pace.rules.document.report import meant_by, nearest
+from spark_pace.rules.document.section import Fields
 
 _SNOOP = {
     "recent": Context("latest", "zero"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from spark_pace.core.durations import UNITS_US
-from spark_pace.core.rule import Within
-from spark_pace.rules.document import Node, Scalar, describe
-from spark_pace.rules.report import Report
+from spark_pace.core.plan.durations import UNITS_US
+from spark_pace.core.plan.rule import Within
+from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.report import Report
 
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
@@ -23,7 +23,14 @@ def read_duration(node: Node, report: Report, must: str = "a duration such as 10
 
 def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
     """A duration or a number of events; reports anything else. `least` holds for microseconds; events are at least 1."""
-    return _read(node, report, "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events", counts=True, least=least)
+    return _read(
+        node,
+        report,
+        "a length such as 10 min or 1000 events",
+        "us, ms, s, min, h, d or events",
+        counts=True,
+        least=least,
+    )
 
 
 def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, least: int) -> Within | None:
@@ -31,7 +38,9 @@ def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, le
     match = _AMOUNT.fullmatch(text)
     unit = match[2] if match else ""
     if match is None or (unit not in UNITS_US and not (counts and unit in ("event", "events"))):
-        report.add(node.place, f"must be {must}", describe(node), f"Write a whole number and a unit: {units}.")
+        report.add(
+            node.place, f"must be {must}", describe(node), f"Write a whole number and a unit: {units}."
+        )
         return None
     amount = int(match[1])
     if unit not in UNITS_US:

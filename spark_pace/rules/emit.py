@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spark_pace.core.rule import EmitField, EventSchema, Pattern, Rule
-from spark_pace.rules.document import Node, Scalar, describe
-from spark_pace.rules.expressions import compile_value
-from spark_pace.rules.fields import Fields
+from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule
+from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document.section import Fields
+from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
 from spark_pace.rules.pattern import as_expression
-from spark_pace.rules.report import Place, Report, nearest, quote
 from spark_pace.rules.schema import TYPE_NAMES, type_name
-from spark_pace.rules.scopes import GatheredScope, MatchScope
 
 FIXED_COLUMNS = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at", "events")
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
-def read_emit(rule: Fields, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]) -> tuple[EmitField, ...]:
+def read_emit(
+    rule: Fields, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
+) -> tuple[EmitField, ...]:
     """The key ``emit``: expressions over a pattern's components, or the types that a Python operator yields.
 
     `shared` are the attributes of the rule's key.
@@ -28,23 +30,44 @@ def read_emit(rule: Fields, schema: EventSchema, pattern: Pattern | None, shared
     if mapping is None:
         return ()
     if len(mapping.entries) > MAX_FIELDS:
-        rule.report.add(mapping.place, f"must have at most {MAX_FIELDS} fields", f"{len(mapping.entries)}", "Compute less, or write several rules.")
+        rule.report.add(
+            mapping.place,
+            f"must have at most {MAX_FIELDS} fields",
+            f"{len(mapping.entries)}",
+            "Compute less, or write several rules.",
+        )
         return ()
     found: list[EmitField] = []
     for name, (place, node) in mapping.entries.items():
         if _check_name(name, place, [field.name for field in found], shared, rule.report):
-            field = _read_declared(name, node, rule.report) if pattern is None else _read_computed(name, node, rule.report, schema, pattern, shared)
+            field = (
+                _read_declared(name, node, rule.report)
+                if pattern is None
+                else _read_computed(name, node, rule.report, schema, pattern, shared)
+            )
             found += [] if field is None else [field]
     return tuple(found)
 
 
-def _check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[str], report: Report) -> bool:
+def _check_name(
+    name: str, place: Place, before: Sequence[str], shared: Sequence[str], report: Report
+) -> bool:
     if not _NAME.fullmatch(name):
         report.add(place, "must be a name of letters, digits and _", quote(name), "Rename the field.")
     elif name.lower() in FIXED_COLUMNS:
-        report.add(place, "must not be a column that every match has", quote(name), f"Choose another name than {', '.join(FIXED_COLUMNS)}.")
+        report.add(
+            place,
+            "must not be a column that every match has",
+            quote(name),
+            f"Choose another name than {', '.join(FIXED_COLUMNS)}.",
+        )
     elif name.lower() in [other.lower() for other in shared]:
-        report.add(place, "must not be a column of partition_by", quote(name), "It is in the result already; choose another name.")
+        report.add(
+            place,
+            "must not be a column of partition_by",
+            quote(name),
+            "It is in the result already; choose another name.",
+        )
     elif name.lower() in [other.lower() for other in before]:
         report.add(place, "must be a new name (letter case aside)", quote(name), "Rename one of the fields.")
     else:
@@ -55,13 +78,19 @@ def _check_name(name: str, place: Place, before: Sequence[str], shared: Sequence
 def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
     kind = type_name(node.text) if isinstance(node, Scalar) else None
     if kind is None:
-        advice = nearest(node.text.upper(), TYPE_NAMES) if isinstance(node, Scalar) else f"Use one of: {', '.join(TYPE_NAMES)}."
+        advice = (
+            nearest(node.text.upper(), TYPE_NAMES)
+            if isinstance(node, Scalar)
+            else f"Use one of: {', '.join(TYPE_NAMES)}."
+        )
         report.add(node.place, "must be the type that the operator yields", describe(node), advice)
         return None
     return EmitField(name, kind, None)
 
 
-def _read_computed(name: str, node: Node, report: Report, schema: EventSchema, pattern: Pattern, shared: tuple[str, ...]) -> EmitField | None:
+def _read_computed(
+    name: str, node: Node, report: Report, schema: EventSchema, pattern: Pattern, shared: tuple[str, ...]
+) -> EmitField | None:
     scalar = as_expression(node, report)
     if scalar is None:
         return None
@@ -77,7 +106,9 @@ def check_columns(rules: Sequence[tuple[Rule, Place]], report: Report) -> None:
     seen: dict[str, tuple[str, str, str]] = {}
     for rule, place in rules:
         types = {field.name: field.type for field in rule.schema.fields}
-        columns = [(name, types[name]) for name in rule.partition_by] + [(field.name, field.type) for field in rule.emit]
+        columns = [(name, types[name]) for name in rule.partition_by] + [
+            (field.name, field.type) for field in rule.emit
+        ]
         for name, kind in columns:
             other_name, other_kind, other_rule = seen.setdefault(name.lower(), (name, kind, rule.name))
             if (other_name, other_kind) != (name, kind):

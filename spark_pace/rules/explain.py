@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spark_pace.core.durations import show_duration, show_length
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.release import must_wait
-from spark_pace.core.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
+from spark_pace.core.match.release import must_wait
+from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
 
 
 def explain(rule: Rule) -> tuple[str, ...]:
@@ -22,7 +22,9 @@ def explain(rule: Rule) -> tuple[str, ...]:
     lines.append(f"  carried      {_carried(rule)}")
     lines.append(f"  bounded by   {_bound(rule)}")
     lines.append(f"  order        {_order(rule)}")
-    lines.append(f"  emits        {', '.join(f'{field.name} {field.type}' for field in rule.emit) or 'the fixed columns only'}")
+    lines.append(
+        f"  emits        {', '.join(f'{field.name} {field.type}' for field in rule.emit) or 'the fixed columns only'}"
+    )
     return tuple(lines)
 
 
@@ -30,7 +32,9 @@ def _pattern_lines(pattern: Pattern) -> list[str]:
     label = "sequence"
     lines = []
     for component in pattern.components:
-        lines.append(f"  {label:<12} {component.name}: {to_text(component.predicate)}  [intake, on whole columns]")
+        lines.append(
+            f"  {label:<12} {component.name}: {to_text(component.predicate)}  [intake, on whole columns]"
+        )
         label = ""
     for conjunct in pattern.where:
         lines.append(f"  where        {to_text(conjunct.expr)}  [on candidates]")
@@ -46,7 +50,9 @@ def _operator_lines(rule: Rule) -> list[str]:
 
 def _span_lines(span: Span) -> list[str]:
     if isinstance(span, GridSpan):
-        return [f"  span         {show_duration(span.size_us)} long, one every {show_duration(span.every_us)}"]
+        return [
+            f"  span         {show_duration(span.size_us)} long, one every {show_duration(span.every_us)}"
+        ]
     if isinstance(span, CountSpan):
         return [f"  span         {span.size} events long, one every {span.every} events"]
     closes = " and ".join(to_text(expr) for expr in (span.close, *span.close_where))

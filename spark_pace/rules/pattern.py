@@ -11,15 +11,15 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from spark_pace.core.expr import Call, Column, Expr, conjunction, walk
-from spark_pace.core.rule import Close, Component, Conjunct, Context, EventSchema, Pattern, Within
+from spark_pace.core.plan.rule import Close, Component, Conjunct, Context, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import read_context, why_within
-from spark_pace.rules.document import Broken, Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import Broken, Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.section import Fields, as_mapping
 from spark_pace.rules.durations import read_length
-from spark_pace.rules.expressions import compile_condition, compile_conjuncts
-from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.parsing import RuleDialect, conjuncts_of, parse_expression
-from spark_pace.rules.report import Report, quote
-from spark_pace.rules.scopes import EventScope, MatchScope
+from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
+from spark_pace.rules.expressions.parsing import RuleDialect, conjuncts_of, parse_expression
+from spark_pace.rules.expressions.scopes import EventScope, MatchScope
 
 MAX_COMPONENTS = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -37,8 +37,14 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
         return None
     conjuncts = _read_where(rule, schema, components)
     plain = not _several(conjuncts) and not _names_several(rule, components)
-    if not rule.has("within") and (why := why_within(context, plain, close)) and not (in_span and close != "window"):
-        report.add(rule.place, 'must have the key "within"', "none", f"{why}; add for example within: 10 min.")
+    if (
+        not rule.has("within")
+        and (why := why_within(context, plain, close))
+        and not (in_span and close != "window")
+    ):
+        report.add(
+            rule.place, 'must have the key "within"', "none", f"{why}; add for example within: 10 min."
+        )
     return _assemble(components, conjuncts, within, context, close)
 
 
@@ -70,7 +76,12 @@ def _read_close(rule: Fields, context: Context) -> Close:
         return "completion"
     if context != Context("each", "zero"):
         report, place = rule.report, rule.key_place("close")
-        report.add(place, 'must be "completion" in this context', f'"window" with "{context}"', 'Use context "each, zero", or leave "close" out.')
+        report.add(
+            place,
+            'must be "completion" in this context',
+            f'"window" with "{context}"',
+            'Use context "each, zero", or leave "close" out.',
+        )
     return "window"
 
 
@@ -87,7 +98,12 @@ def _read_components(rule: Fields, schema: EventSchema | None) -> list[Component
         return None
     if not isinstance(node, Listing) or not 1 <= len(node.items) <= MAX_COMPONENTS:
         got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
-        rule.report.add(node.place, f"must be a list of 1 to {MAX_COMPONENTS} components", got, f"Write for example {_EXAMPLE}.")
+        rule.report.add(
+            node.place,
+            f"must be a list of 1 to {MAX_COMPONENTS} components",
+            got,
+            f"Write for example {_EXAMPLE}.",
+        )
         return None
     components: list[Component | None] = []
     for item in node.items:
@@ -113,9 +129,13 @@ def _read_component(item: Node, schema: EventSchema | None, report: Report) -> C
 
 def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> Component | None:
     fields = Fields(mapping, report, _LONG_KEYS)
-    name = fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
+    name = (
+        fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
+    )
     if fields.flag("not", False):
-        report.add(fields.key_place("not"), "must be false", "true", "Negated components are not supported yet.")
+        report.add(
+            fields.key_place("not"), "must be false", "true", "Negated components are not supported yet."
+        )
     times = fields.node("times")
     if times is not None and not (isinstance(times, Scalar) and times.text == "1"):
         report.add(times.place, "must be 1", describe(times), "Repeated components are not supported yet.")
@@ -144,21 +164,35 @@ def as_expression(node: Node, report: Report) -> Scalar | None:
     if isinstance(node, Scalar) and node.text.strip():
         return node
     if not isinstance(node, Broken):
-        report.add(node.place, "must be an expression", describe(node), "Write for example x = 1, in quotes if it holds : or #.")
+        report.add(
+            node.place,
+            "must be an expression",
+            describe(node),
+            "Write for example x = 1, in quotes if it holds : or #.",
+        )
     return None
 
 
 def _check_name(name: Scalar, report: Report) -> None:
     if not _NAME.fullmatch(name.text):
-        report.add(name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component.")
+        report.add(
+            name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component."
+        )
         return
     try:
         tree = sqlglot.parse_one(f"{name.text}.x = 1", dialect=RuleDialect)
-        usable = isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
+        usable = (
+            isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
+        )
     except SqlglotError:
         usable = False
     if not usable:
-        report.add(name.place, "must not be a word of the expression language", quote(name.text), "Rename the component.")
+        report.add(
+            name.place,
+            "must not be a word of the expression language",
+            quote(name.text),
+            "Rename the component.",
+        )
 
 
 def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Component]) -> list[Conjunct]:
@@ -173,7 +207,12 @@ def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Componen
         if named:
             found.append(Conjunct(expr, tuple(index for index, name in enumerate(names) if name in named)))
         else:
-            rule.report.add(scalar.place, "must be about components", quote(scalar.text), "Remove the condition that is always the same.")
+            rule.report.add(
+                scalar.place,
+                "must be about components",
+                quote(scalar.text),
+                "Remove the condition that is always the same.",
+            )
     return found
 
 
@@ -189,7 +228,13 @@ def _several(conjuncts: Sequence[Conjunct]) -> bool:
     return any(len(conjunct.components) > 1 for conjunct in conjuncts)
 
 
-def _assemble(components: list[Component], conjuncts: list[Conjunct], within: Within | None, context: Context, close: Close) -> Pattern:
+def _assemble(
+    components: list[Component],
+    conjuncts: list[Conjunct],
+    within: Within | None,
+    context: Context,
+    close: Close,
+) -> Pattern:
     """Conjuncts over a single component become part of that component's predicate."""
     several = tuple(conjunct for conjunct in conjuncts if len(conjunct.components) > 1)
     complete = []

@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Literal
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.rule import EventSchema, Pattern, Rule
+from spark_pace.core.plan.rule import EventSchema, Pattern, Rule
 from spark_pace.errors import RuleError
-from spark_pace.rules.document import Listing, Mapping, Node, Scalar, describe, read_document
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
+from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
+from spark_pace.rules.document.section import Fields, as_mapping
 from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
-from spark_pace.rules.expressions import compile_condition
-from spark_pace.rules.fields import Fields, as_mapping
-from spark_pace.rules.pattern import as_expression, check_pattern_syntax, check_syntax, read_pattern, read_window
-from spark_pace.rules.report import Place, Report, TooManyError, nearest, quote
+from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.pattern import (
+    as_expression,
+    check_pattern_syntax,
+    check_syntax,
+    read_pattern,
+    read_window,
+)
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
-from spark_pace.rules.scopes import EventScope
 from spark_pace.rules.span import SPAN_KEYS, read_span
 
 RULE_KEYS = (
@@ -44,7 +50,9 @@ class _RuleFile:
     rules: Listing | None
 
 
-def load_rules(paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None) -> tuple[Rule, ...]:
+def load_rules(
+    paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None
+) -> tuple[Rule, ...]:
     """Read and check rule files that are to run together.
 
     Args:
@@ -72,7 +80,11 @@ def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: 
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
     names: dict[str, Place] = {}
-    entries = [_read_rule(node, schema, names, report) for file in files for node in (file.rules.items if file.rules else ())]
+    entries = [
+        _read_rule(node, schema, names, report)
+        for file in files
+        for node in (file.rules.items if file.rules else ())
+    ]
     found = [entry for entry in entries if entry is not None]
     check_columns(found, report)
     return tuple(rule for rule, _ in found)
@@ -94,12 +106,19 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
         got = "an empty list" if isinstance(node, Listing) else describe(node)
         report.add(node.place, "must be a list of rules", got, "Write one or more rules, each with a name.")
     if isinstance(node, Listing) and len(node.items) > MAX_RULES:
-        report.add(node.place, f"must hold at most {MAX_RULES} rules", f"{len(node.items)}", "Run them as several jobs.")
+        report.add(
+            node.place,
+            f"must hold at most {MAX_RULES} rules",
+            f"{len(node.items)}",
+            "Run them as several jobs.",
+        )
         return None
     return _RuleFile(keys, schema, node if isinstance(node, Listing) else None)
 
 
-def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, report: Report) -> EventSchema | None:
+def _common_schema(
+    files: Sequence[_RuleFile], events: EventSchema | None, report: Report
+) -> EventSchema | None:
     """The one declaration of the events; all must say the same."""
     common = events
     for file in files:
@@ -109,7 +128,12 @@ def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, repor
         if file.schema != common:
             place = file.keys.key_place("events")
             must = f"must declare the same events as the job or the other files: {show_schema(common)}"
-            report.add(place, must, "another declaration", "Rules that run together see one stream; keep one declaration.")
+            report.add(
+                place,
+                must,
+                "another declaration",
+                "Rules that run together see one stream; keep one declaration.",
+            )
     if common is None:
         for file in files:
             if not file.keys.has("events"):
@@ -118,7 +142,9 @@ def _common_schema(files: Sequence[_RuleFile], events: EventSchema | None, repor
     return common
 
 
-def _read_rule(node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report) -> tuple[Rule, Place] | None:
+def _read_rule(
+    node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report
+) -> tuple[Rule, Place] | None:
     """A rule and the place of its name, which is noted in `names`; None where something in it is reported as wrong."""
     mapping = as_mapping(node, report, "- name: and the keys of a rule")
     if mapping is None:
@@ -150,7 +176,12 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
     operator = _read_operator(fields)
     pattern: Pattern | None = None
     if not fields.has("pattern") and not fields.has("operator"):
-        fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}.")
+        fields.report.add(
+            fields.place,
+            'must have a "pattern" or an "operator"',
+            "neither",
+            "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}.",
+        )
     if fields.has("pattern") or not fields.has("operator"):
         pattern = read_pattern(fields, schema, in_span=fields.has("span"))
     readable = pattern is not None or (fields.has("operator") and not fields.has("pattern"))
@@ -169,20 +200,33 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
 
 
 def _read_merge(fields: Fields) -> Literal["selection", "detection"]:
-    return "detection" if fields.choice("merge", ("selection", "detection"), "selection") == "detection" else "selection"
+    return (
+        "detection"
+        if fields.choice("merge", ("selection", "detection"), "selection") == "detection"
+        else "selection"
+    )
 
 
 def _read_name(fields: Fields, names: dict[str, Place]) -> Scalar | None:
-    name = fields.text("name", "name: my_rule") if fields.require("name", "name: and the rule's name") else None
+    name = (
+        fields.text("name", "name: my_rule") if fields.require("name", "name: and the rule's name") else None
+    )
     if name is None:
         return None
     if not _NAME.fullmatch(name.text):
-        fields.report.add(name.place, "must be a letter, then letters, digits and _ (64 at most)", quote(name.text), "Rename the rule.")
+        fields.report.add(
+            name.place,
+            "must be a letter, then letters, digits and _ (64 at most)",
+            quote(name.text),
+            "Rename the rule.",
+        )
         return None
     first = names.setdefault(name.text.lower(), name.place)
     if first is not name.place:
         got = f"{quote(name.text)}, which is also at {first.file}:{first.line}"
-        fields.report.add(name.place, "must be a name of its own (letter case aside)", got, "Rename one of the rules.")
+        fields.report.add(
+            name.place, "must be a name of its own (letter case aside)", got, "Rename one of the rules."
+        )
     return name
 
 
@@ -202,15 +246,30 @@ def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
     found: list[str] = []
     items = fields.texts("partition_by", "partition_by: [id]")
     if len(items) > MAX_KEYS:
-        fields.report.add(fields.key_place("partition_by"), f"must name at most {MAX_KEYS} attributes", f"{len(items)}", "Name fewer.")
+        fields.report.add(
+            fields.key_place("partition_by"),
+            f"must name at most {MAX_KEYS} attributes",
+            f"{len(items)}",
+            "Name fewer.",
+        )
     for item in items[:MAX_KEYS]:
         name, report = item.text, fields.report
         if name not in types:
             report.add(item.place, "must name an attribute of the events", quote(name), nearest(name, types))
         elif types[name] == "DOUBLE":
-            report.add(item.place, "must name an attribute with exact values", f"{quote(name)}, a DOUBLE", "Use a BIGINT or STRING attribute.")
+            report.add(
+                item.place,
+                "must name an attribute with exact values",
+                f"{quote(name)}, a DOUBLE",
+                "Use a BIGINT or STRING attribute.",
+            )
         elif not _IDENTIFIER.fullmatch(name) or name.lower() in FIXED_COLUMNS:
-            report.add(item.place, "must be usable as a column of the matches", quote(name), "Rename the attribute (letters, digits and _).")
+            report.add(
+                item.place,
+                "must be usable as a column of the matches",
+                quote(name),
+                "Rename the attribute (letters, digits and _).",
+            )
         elif name in found:
             report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
         else:
@@ -226,8 +285,15 @@ def _read_operator(fields: Fields) -> str | None:
             fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")
         if not fields.has("span"):
             do = "Add for example span: {every: 10 s, size: 60 s}."
-            fields.report.add(fields.place, 'must have the key "span", for an operator works on spans', "none", do)
+            fields.report.add(
+                fields.place, 'must have the key "span", for an operator works on spans', "none", do
+            )
     if text is not None and not _OPERATOR.fullmatch(text.text):
-        fields.report.add(text.place, "must be module:function", quote(text.text), "Write for example my_rules.traffic:overtakers.")
+        fields.report.add(
+            text.place,
+            "must be module:function",
+            quote(text.text),
+            "Write for example my_rules.traffic:overtakers.",
+        )
         return None
     return text.text if text else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from spark_pace.core.expr import TypeName
-from spark_pace.core.rule import EventSchema, Field
-from spark_pace.rules.document import Scalar
-from spark_pace.rules.fields import Fields
-from spark_pace.rules.report import Place, Report, nearest, quote
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document.section import Fields
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
@@ -38,7 +38,11 @@ def read_schema(keys: Fields) -> EventSchema | None:
     report = keys.report
     before = report.count
     fields = _declared(keys, report)
-    event_time = keys.text("event_time", "event_time: time") if keys.require("event_time", "event_time: and the attribute's name") else None
+    event_time = (
+        keys.text("event_time", "event_time: time")
+        if keys.require("event_time", "event_time: and the attribute's name")
+        else None
+    )
     unit = keys.choice("time_unit", ("s", "ms", "us"), "")
     if fields and event_time is not None:
         _check_event_time(event_time, fields, unit, keys)
@@ -59,7 +63,12 @@ def _declared(keys: Fields, report: Report) -> list[Field]:
     if text is None:
         return fields
     if text.text.count(",") >= MAX_ATTRIBUTES:
-        report.add(text.place, f"must declare at most {MAX_ATTRIBUTES} attributes", f"{text.text.count(',') + 1}", "Declare those that rules use.")
+        report.add(
+            text.place,
+            f"must declare at most {MAX_ATTRIBUTES} attributes",
+            f"{text.text.count(',') + 1}",
+            "Declare those that rules use.",
+        )
         return fields
     for match in _PART.finditer(text.text):
         part = match.group()
@@ -73,7 +82,9 @@ def _declared(keys: Fields, report: Report) -> list[Field]:
 def _field(part: str, place: Place, report: Report) -> Field | None:
     match = _DECLARATION.fullmatch(part)
     if match is None:
-        report.add(place, "must declare a name and a type", quote(part.strip()), f"Write for example {_EXAMPLE}.")
+        report.add(
+            place, "must declare a name and a type", quote(part.strip()), f"Write for example {_EXAMPLE}."
+        )
         return None
     name, kind = match[1] or match[2], type_name(match[3])
     if kind is None:
@@ -88,7 +99,12 @@ def _field(part: str, place: Place, report: Report) -> Field | None:
 def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> bool:
     for other in fields:
         if other.name.lower() == field.name.lower():
-            report.add(place, "must declare an attribute once (letter case aside)", quote(field.name), "Remove or rename one.")
+            report.add(
+                place,
+                "must declare an attribute once (letter case aside)",
+                quote(field.name),
+                "Remove or rename one.",
+            )
             return False
     return True
 
@@ -98,11 +114,26 @@ def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: 
     kind = types.get(event_time.text)
     report = keys.report
     if kind is None:
-        report.add(event_time.place, "must name an attribute of the schema", quote(event_time.text), nearest(event_time.text, types))
+        report.add(
+            event_time.place,
+            "must name an attribute of the schema",
+            quote(event_time.text),
+            nearest(event_time.text, types),
+        )
     elif kind not in ("TIMESTAMP", "BIGINT"):
-        report.add(event_time.place, "must name a TIMESTAMP or BIGINT attribute", kind, "Change its type in the schema.")
+        report.add(
+            event_time.place,
+            "must name a TIMESTAMP or BIGINT attribute",
+            kind,
+            "Change its type in the schema.",
+        )
     elif kind == "BIGINT" and not keys.has("time_unit"):
-        report.add(keys.place, "must say what a BIGINT event time counts", "no time_unit", "Add time_unit: s, ms or us.")
+        report.add(
+            keys.place,
+            "must say what a BIGINT event time counts",
+            "no time_unit",
+            "Add time_unit: s, ms or us.",
+        )
     elif kind == "TIMESTAMP" and keys.has("time_unit"):
         keys.refuse(["time_unit"], "A TIMESTAMP needs no unit.")
 
@@ -112,7 +143,12 @@ def _tie_break(keys: Fields, fields: list[Field]) -> tuple[str, ...]:
     found: list[str] = []
     for item in keys.texts("tie_break", "tie_break: [id]"):
         if names and item.text not in names:
-            keys.report.add(item.place, "must name an attribute of the schema", quote(item.text), nearest(item.text, names))
+            keys.report.add(
+                item.place,
+                "must name an attribute of the schema",
+                quote(item.text),
+                nearest(item.text, names),
+            )
         elif item.text in found:
             keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
         else:

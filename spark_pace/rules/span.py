@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from spark_pace.core.expr import Column, Expr, conjunction, walk
-from spark_pace.core.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
-from spark_pace.rules.document import Node
+from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
+from spark_pace.rules.document.document import Node
+from spark_pace.rules.document.section import Fields
 from spark_pace.rules.durations import read_duration, read_length
-from spark_pace.rules.expressions import compile_condition, compile_conjuncts
-from spark_pace.rules.fields import Fields
+from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
+from spark_pace.rules.expressions.scopes import CloseScope, EventScope
 from spark_pace.rules.pattern import as_expression
-from spark_pace.rules.scopes import CloseScope, EventScope
 
 MAX_OVERLAP = 10_000
 _PREDICATE_KEYS = ("open", "close", "within")
@@ -27,7 +27,12 @@ def read_span(rule: Fields, schema: EventSchema) -> Span | None:
     on_grid = any(fields.has(key) for key in _GRID_KEYS)
     if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
         got = ", ".join(key for key in SPAN_KEYS if fields.has(key))
-        rule.report.add(fields.place, "must have either open, close and within, or every and size", got, f"Write {_EXAMPLE}.")
+        rule.report.add(
+            fields.place,
+            "must have either open, close and within, or every and size",
+            got,
+            f"Write {_EXAMPLE}.",
+        )
         return None
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
@@ -40,7 +45,9 @@ def _read_predicates(fields: Fields, schema: EventSchema) -> PredicateSpan | Non
     if opens is None or not closes or length is None:
         return None
     alone = [expr for expr in closes if not _mentions_open(expr)]
-    return PredicateSpan(opens, conjunction(alone), tuple(expr for expr in closes if _mentions_open(expr)), length)
+    return PredicateSpan(
+        opens, conjunction(alone), tuple(expr for expr in closes if _mentions_open(expr)), length
+    )
 
 
 _PREDICATE_EXAMPLES = {
@@ -74,11 +81,21 @@ def _read_grid(fields: Fields) -> GridSpan | CountSpan | None:
     if every is None or size is None:
         return None
     if (every.events is None) != (size.events is None):
-        fields.report.add(fields.place, "must give every and size in the same kind of unit", "a duration and a count", "Use durations or counts for both.")
+        fields.report.add(
+            fields.place,
+            "must give every and size in the same kind of unit",
+            "a duration and a count",
+            "Use durations or counts for both.",
+        )
         return None
     if _amount(size) > MAX_OVERLAP * _amount(every):
         got = f"{-(-_amount(size) // _amount(every))}"
-        fields.report.add(fields.place, f"must put an event into at most {MAX_OVERLAP} windows", got, "Make every longer or size shorter.")
+        fields.report.add(
+            fields.place,
+            f"must put an event into at most {MAX_OVERLAP} windows",
+            got,
+            "Make every longer or size shorter.",
+        )
         return None
     if every.events is not None and size.events is not None:
         return CountSpan(every.events, size.events)

@@ -14,26 +14,33 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.intake import wanted
-from spark_pace.core.match_table import EVENTS_TYPE
+from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import Plan, RulePlan, build_plan
-from spark_pace.core.rule import Field, Rule
+from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
+from spark_pace.core.plan.rule import Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
-from spark_pace.rules import to_spark_filter
-from spark_pace.spark.intake import TaskIntake
+from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
-from spark_pace.spark.slots import slot_keys
+from spark_pace.spark.spark_filter import to_spark_filter
+from spark_pace.spark.stages.intake import TaskIntake
+from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
 COUNTS = ("events", "late", "carry", "open")
 
 
-def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None) -> DataFrame:
+def detect(
+    df: DataFrame,
+    rules: Sequence[Rule],
+    *,
+    delay_us: int = 0,
+    tie_break: Sequence[str] = (),
+    slots: int | None = None,
+) -> DataFrame:
     """The matches of `rules` in a streaming DataFrame, each as soon as it is decided.
 
     Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort what you
@@ -58,18 +65,35 @@ def detect(df: DataFrame, rules: Sequence[Rule], *, delay_us: int = 0, tie_break
     spark = df.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     cores = spark.sparkContext.defaultParallelism
-    slots = min(slots or 8, partitions)
-    schema = replace(rules[0].schema, tie_break=tuple(dict.fromkeys([*tie_break, *rules[0].schema.tie_break])))
-    adapted = [replace(rule, schema=schema, merge="detection") for rule in rules]
-    plan = build_plan(adapted, order=OrderSpec(delay_us), slots=slots, buckets=slots, lanes=cores, on_operator_error="fail", tie_break="columns")
-    wanted = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in schema.fields)).where(wanted_sql(plan))
-    rows = wanted.select(*map(_crossing, schema.fields)).mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+    plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
+    fields = plan.schema.fields
+    wanted = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields)).where(
+        wanted_sql(plan)
+    )
+    rows = wanted.select(*map(_crossing, fields)).mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
     results = match_rows(rows, plan, slot_keys(spark, plan.slots, partitions), cores)
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
-    observed = results.observe("spark_pace", *(F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS))
+    observed = results.observe(
+        "spark_pace",
+        *(F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS),
+    )
     crossing = _without_zone(matches_schema(plan))
     merged = observed.mapInArrow(ResultsMerger(plan).stage(), from_arrow_schema(crossing))
     return merged.select(*(_final(field) for field in matches_schema(plan) if field.name != "out_seq"))
+
+
+def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots: int, cores: int) -> Plan:
+    own = rules[0].schema
+    schema = replace(own, tie_break=tuple(dict.fromkeys([*tie_break, *own.tie_break])))
+    return build_plan(
+        [replace(rule, schema=schema, merge="detection") for rule in rules],
+        order=OrderSpec(delay_us),
+        slots=slots,
+        buckets=slots,
+        lanes=cores,
+        on_operator_error="fail",
+        tie_break="columns",
+    )
 
 
 def wanted_sql(plan: Plan) -> str:
@@ -78,7 +102,11 @@ def wanted_sql(plan: Plan) -> str:
 
 
 def _stream_sql(plan: Plan, rule: RulePlan) -> str:
-    member = "true" if rule.takes_all else " OR ".join(to_spark_filter(plan.predicates[predicate]) for _, predicate in rule.bits)
+    member = (
+        "true"
+        if rule.takes_all
+        else " OR ".join(to_spark_filter(plan.predicates[predicate]) for _, predicate in rule.bits)
+    )
     passes = "true" if rule.filter_bit is None else to_spark_filter(plan.predicates[rule.filter_bit])
     return f"(({member}) AND {passes})"
 
@@ -100,20 +128,26 @@ class ColumnsIntake:
         return lambda batches: to_batches(self._rows(batches), "slot")
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
-        intake = TaskIntake(self.plan, NO_FRONTIER, "fail")  # no driver tells the frontier here: the splitters decide what is late
+        intake = TaskIntake(
+            self.plan, NO_FRONTIER, "fail"
+        )  # no driver tells the frontier here: the splitters decide what is late
         for batch in batches:
             yield from intake.take(self._events(pa.Table.from_batches([batch])))
         yield from intake.rows_at_end()
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema
-        typed = pa.table({field.name: table.column(field.name).cast(ARROW_TYPES[field.type]) for field in schema.fields})
+        typed = pa.table(
+            {field.name: table.column(field.name).cast(ARROW_TYPES[field.type]) for field in schema.fields}
+        )
         events = chosen(typed, wanted(self.plan, typed))
         counts = array(events, schema.event_time).cast(pa.int64())
         unit = UNIT_US[schema.time_unit]
         possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
         if not pc.all(pc.fill_null(possible, False)).as_py():
-            raise EventError(f"{schema.event_time} — must be an event time from 1900 to 2199; got null or another. Filter such rows out before detect.")
+            raise EventError(
+                f"{schema.event_time} — must be an event time from 1900 to 2199; got null or another. Filter such rows out before detect."
+            )
         rows = events.num_rows
         nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
         ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
@@ -131,23 +165,40 @@ class ResultsMerger:
         return self._merge
 
     def _merge(self, batches: Batches) -> Batches:
-        results = [body for batch in batches for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True) if kind == RESULT]
+        results = [
+            body
+            for batch in batches
+            for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True)
+            if kind == RESULT
+        ]
         matches = merge(self.plan, results, {}).matches
         yield from matches.cast(_without_zone(matches.schema)).to_batches()
 
 
 def _without_zone(schema: pa.Schema) -> pa.Schema:
     """The matches with times as numbers, for the same reason as in `_crossing`."""
-    event = pa.struct([(field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type) for field in EVENTS_TYPE.value_type])
+    event = pa.struct(
+        [
+            (field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type)
+            for field in EVENTS_TYPE.value_type
+        ]
+    )
     types = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in schema]
-    return pa.schema([(field.name, pa.list_(event) if field.name == "events" else kind) for field, kind in zip(schema, types, strict=True)])
+    return pa.schema(
+        [
+            (field.name, pa.list_(event) if field.name == "events" else kind)
+            for field, kind in zip(schema, types, strict=True)
+        ]
+    )
 
 
 def _final(field: pa.Field) -> Column:
     column = F.col(quoted(field.name))
     if field.name == "events":
         names = [part.name for part in EVENTS_TYPE.value_type]
-        return F.transform(column, lambda e: F.struct(*(_time(e[name], name == "event_time").alias(name) for name in names))).alias("events")
+        return F.transform(
+            column, lambda e: F.struct(*(_time(e[name], name == "event_time").alias(name) for name in names))
+        ).alias("events")
     return _time(column, pa.types.is_timestamp(field.type)).alias(field.name)
 
 

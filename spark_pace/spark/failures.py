@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
-from spark_pace.spark.durable import RESTORE
+from spark_pace.spark.checkpoint.durable import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -18,7 +18,9 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
-_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)  # the Kafka connector's words
+_LOST = re.compile(
+    r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL
+)  # the Kafka connector's words
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
@@ -59,7 +61,9 @@ def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
             "Restore the topic, or start a new checkpoint with a sink of its own."
         )
     if _FULL.search(whole):
-        return SetupError("the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again.")
+        return SetupError(
+            "the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again."
+        )
     if _READ_ONLY.search(whole):
         return SetupError(
             "the sink or the checkpoint — must be on a file system that can be written to; got a read-only one. Mount it anew and start the job again."
@@ -68,7 +72,9 @@ def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
     if _STATE_LOST.search(whole):
-        return StateError(f"the checkpoint's state — must be as Spark wrote it; got: {_cause(texts).rstrip('. ')}. {RESTORE}")
+        return StateError(
+            f"the checkpoint's state — must be as Spark wrote it; got: {_cause(texts).rstrip('. ')}. {RESTORE}"
+        )
     return None
 
 

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from spark_pace.core.plan import OnBad, Plan
-from spark_pace.spark.frontier import kept_frontiers, tell_frontiers
-from spark_pace.spark.intake import FilesIntake
-from spark_pace.spark.merger import MergerHost
-from spark_pace.spark.operators import OperatorHost
-from spark_pace.spark.rows import PART_ROWS, SLOT_ROWS
-from spark_pace.spark.source import SOURCE_NAME, FilesSource
-from spark_pace.spark.splitter import STATE_SCHEMA, SplitterHost
+from spark_pace.core.plan.plan import OnBad, Plan
+from spark_pace.spark.checkpoint.sequences import kept_frontiers, tell_frontiers
+from spark_pace.spark.sources.files import SOURCE_NAME, FilesSource
+from spark_pace.spark.stages.intake import FilesIntake
+from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.operators import OperatorHost
+from spark_pace.spark.stages.rows import PART_ROWS, SLOT_ROWS
+from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
 # microseconds between two batches; or all that is there now; or a batch that was planned and not finished, and no other
 Trigger = int | Literal["available_now", "unfinished"]
@@ -40,7 +40,12 @@ def read_files(spark: SparkSession, plan: Plan, source: Input, manifest: Path) -
     """The rows of the intake (`SLOT_ROWS`), streaming."""
     spark.dataSource.register(FilesSource)
     tasks = spark.sparkContext.defaultParallelism
-    options = {"root": source.path, "manifest": str(manifest), "tasks": str(tasks), "finish": str(source.finish).lower()}
+    options = {
+        "root": source.path,
+        "manifest": str(manifest),
+        "tasks": str(tasks),
+        "finish": str(source.finish).lower(),
+    }
     if source.max_files is not None:
         options["max_files"] = str(source.max_files)
     names = spark.readStream.format(SOURCE_NAME).options(**options).load()
@@ -60,16 +65,24 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
     split = (
         intake.select(key.alias("key"), "kind", "body")
         .groupBy("key")
-        .applyInPandasWithState(splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout)
+        .applyInPandasWithState(
+            splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
+        )
     )
-    dealt = split.select(F.expr(f"pmod(part, {parts})").alias("part"), "kind", "body").repartitionById(parts, F.col("part"))
+    dealt = split.select(F.expr(f"pmod(part, {parts})").alias("part"), "kind", "body").repartitionById(
+        parts, F.col("part")
+    )
     return dealt.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
 
 
-def start(rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger: Trigger, name: str) -> StreamingQuery:
+def start(
+    rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger: Trigger, name: str
+) -> StreamingQuery:
     """Start the query; its tasks are told the frontiers that the merger has kept."""
     tell_frontiers(rows.sparkSession, kept_frontiers(merger.sequences))
-    writer = rows.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(merger)
+    writer = (
+        rows.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(merger)
+    )
     if trigger == "unfinished":
         return writer.trigger(once=True).start()
     if trigger == "available_now":

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
-from spark_pace.spark.home import session_folder, without_archive
-from spark_pace.spark.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
+from spark_pace.spark.java.home import session_folder, without_archive
+from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -50,11 +50,17 @@ SETTINGS = {
 
 # The default manager makes a .crc file and forks a process for each of some fifty small files of a batch. Only for
 # local checkpoints: its rename is a check, then a rename, which is safe where one process writes (see lock.py).
-LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"}
+LOCAL_CHECKPOINT = {
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+}
 
 
 def build_session(
-    name: str, settings: Mapping[str, str] | None = None, *, jars: Path | None = None, secret: Mapping[str, str] | None = None
+    name: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    jars: Path | None = None,
+    secret: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session, started if there is none.
 
@@ -92,12 +98,16 @@ def build_session(
 def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:
     try:
         if secret:
-            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(builder._options.items())))
+            SparkContext._ensure_initialized(
+                conf=SparkConf(loadDefaults=False).setAll(list(builder._options.items()))
+            )
         for key, value in secret.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
-        raise SetupError(f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars.") from error
+        raise SetupError(
+            f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars."
+        ) from error
 
 
 def _temporary() -> dict[str, str]:
@@ -115,18 +125,26 @@ def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession
     directory = Path(named or JAR_DIRECTORY)
     found = local_jars(directory)
     if named and not found:
-        raise SetupError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. Run `make setup` and name its jars/, or unset it.")
-    return builder.config("spark.jars", ",".join(found)) if found else configure_spark_with_delta_pip(builder, [kafka_coordinate()])
+        raise SetupError(
+            f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. Run `make setup` and name its jars/, or unset it."
+        )
+    if found:
+        return builder.config("spark.jars", ",".join(found))
+    return configure_spark_with_delta_pip(builder, [kafka_coordinate()])
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:
     try:
-        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("io.delta.sql.DeltaSparkSessionExtension")  # type: ignore[union-attr]
+        assert spark._jvm is not None
+        loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        loader.loadClass("io.delta.sql.DeltaSparkSessionExtension")
     except Exception as error:
         spark.stop()
         submit = f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}"
         remedy = submit if submitted else f"Run `make setup`, or point {JARS_VARIABLE} at them"
-        raise SetupError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}.") from error
+        raise SetupError(
+            f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}."
+        ) from error
 
 
 def _last_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 
 from examples.kafka.broker import Broker
-from tests.integration.certificates import Certificates
+from tests.support.certificates import Certificates
 
 USER, PASSWORD = "reader", "correct-horse-battery"
 NUMBERS = count()
@@ -25,7 +25,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Broker]:
     """On free ports of this machine; open, for `USER` with his password, and for the client with the certificate."""
-    started = Broker(tmp_path_factory.mktemp("kafka"), users={USER: PASSWORD}, tls=certificates.of_the_broker())
+    started = Broker(
+        tmp_path_factory.mktemp("kafka"), users={USER: PASSWORD}, tls=certificates.of_the_broker()
+    )
     started.start()
     yield started
     started.kill()

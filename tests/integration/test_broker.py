@@ -41,7 +41,9 @@ def test_a_producer_that_was_stopped_goes_on_where_the_topic_ends(broker: Broker
     broker.create_topic("flights", PARTITIONS)
     for count in (10, 25, 25):
         send(flights(count), broker.servers, "flights", speed=1.0)
-    with KafkaConsumer(bootstrap_servers=broker.servers, auto_offset_reset="earliest", consumer_timeout_ms=5_000) as consumer:
+    with KafkaConsumer(
+        bootstrap_servers=broker.servers, auto_offset_reset="earliest", consumer_timeout_ms=5_000
+    ) as consumer:
         consumer.assign([TopicPartition("flights", number) for number in range(PARTITIONS)])
         held = sorted((record.partition, record.offset, record.value) for record in consumer)
     assert held == sorted((number % PARTITIONS, number // PARTITIONS, b"%d" % number) for number in range(25))

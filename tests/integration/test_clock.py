@@ -51,8 +51,22 @@ class MovedClock:
         self._moved_by = folder / "moved_by"
         self._library = folder / "clock.so"
         self._moved_by.write_bytes(struct.pack("q", 0))
-        assert shutil.which("cc"), "a C compiler — must be on the PATH as cc; got none. Install one: it makes the clock of this test."
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(self._library), str(Path(__file__).with_name("clock.c")), "-ldl"], check=True)
+        assert shutil.which("cc"), (
+            "a C compiler — must be on the PATH as cc; got none. Install one: it makes the clock of this test."
+        )
+        subprocess.run(
+            [
+                "cc",
+                "-shared",
+                "-fPIC",
+                "-O1",
+                "-o",
+                str(self._library),
+                str(Path(__file__).parents[1] / "support" / "clock.c"),
+                "-ldl",
+            ],
+            check=True,
+        )
 
     def move(self, seconds: int) -> None:
         """Set the clock to so many seconds after the true time."""
@@ -63,7 +77,9 @@ class MovedClock:
         """The job, whose processes all have this clock."""
         moved = {"LD_PRELOAD": str(self._library), "CLOCK_MOVED_BY": str(self._moved_by)}
         command = [sys.executable, str(ROOT / "jobs" / "run.py"), str(job_file)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment() | moved)
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment() | moved
+        )
 
 
 def wait_for(process: subprocess.Popen[str], beginning: str) -> None:

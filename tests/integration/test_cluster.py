@@ -13,8 +13,8 @@ import pytest
 from spark_pace import read_table
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
-from tests.integration.containers import ROOT, SERVICES, Containers
 from tests.spark.jobs import RULES, in_core, make_job, matches, random_events, write_files
+from tests.support.containers import ROOT, SERVICES, Containers
 
 pytestmark = pytest.mark.integration
 
@@ -45,23 +45,35 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def documented_command() -> str:
-    found = re.findall(r"^spark-submit .*?(?<!\\)$", (ROOT / "docs" / "operations.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"^spark-submit .*?(?<!\\)$",
+        (ROOT / "docs" / "operations.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     assert len(found) == 1
     return str(found[0])
 
 
-def test_the_documented_command_runs_a_job_on_all_workers(cluster: Containers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_command_runs_a_job_on_all_workers(
+    cluster: Containers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = make_job(tmp_path, rules=RULES.replace("tests.spark.jobs", "my_operators"))
     job.write_text(job.read_text().replace("tests.spark.jobs", "my_operators"))
     (tmp_path / "my_operators.py").write_text(OPERATOR)
     write_files(tmp_path, random_events(50), 2)
     (tmp_path / "installed").mkdir()
-    (tmp_path / "installed" / "spark_pace").symlink_to(ROOT / "spark_pace")  # as by `make setup`, and nothing else of the checkout
+    (tmp_path / "installed" / "spark_pace").symlink_to(
+        ROOT / "spark_pace"
+    )  # as by `make setup`, and nothing else of the checkout
     given = {"MASTER": "spark-master", "OPERATORS.py": f"{tmp_path}/my_operators.py", "JOB": str(job)}
-    command = shlex.split(re.sub("|".join(given), lambda name: given[name[0]], documented_command().replace("\\\n", " ")))
+    command = shlex.split(
+        re.sub("|".join(given), lambda name: given[name[0]], documented_command().replace("\\\n", " "))
+    )
     code = cluster.start("submitted", command, {"PYTHONPATH": str(tmp_path / "installed")}).wait(LONG_S)
     assert code == 0, cluster.log("submitted")
-    assert re.search(r"^finished: 200 events in .*, 0 late, 0 quarantined;", cluster.log("submitted"), re.MULTILINE)
+    assert re.search(
+        r"^finished: 200 events in .*, 0 late, 0 quarantined;", cluster.log("submitted"), re.MULTILINE
+    )
     monkeypatch.syspath_prepend(tmp_path)
     spec = read_job(job)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -25,15 +25,28 @@ COSTLY = """  - name: costly
 
 
 def run(job: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "jobs/run.py", job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "jobs/run.py", job],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_on_without_it(tmp_path: Path) -> None:
+def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_on_without_it(
+    tmp_path: Path,
+) -> None:
     job = make_job(tmp_path, rules=CHEAP + COSTLY)
     with job.open("a") as file:
         file.write("spark: {spark.executor.pyspark.memory: 2g}\n")
-    times = (f"2024-01-01T00:{tenth // 600:02d}:{tenth // 10 % 60:02d}.{tenth % 10}" for tenth in range(EVENTS))
-    events = [{"t": time, "k": "u", "kind": "ab"[number % 2], "x": number % 7} for number, time in enumerate(times)]
+    times = (
+        f"2024-01-01T00:{tenth // 600:02d}:{tenth // 10 % 60:02d}.{tenth % 10}" for tenth in range(EVENTS)
+    )
+    events = [
+        {"t": time, "k": "u", "kind": "ab"[number % 2], "x": number % 7} for number, time in enumerate(times)
+    ]
     (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, events)))
     answer = run(job)
     assert answer.returncode == 1

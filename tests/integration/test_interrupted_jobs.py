@@ -15,7 +15,7 @@ import pytest
 
 from spark_pace.errors import SetupError
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.lock import checkpoint_lock
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = pytest.mark.integration
@@ -78,7 +78,12 @@ def assert_complete(spec: JobSpec) -> None:
 
 @pytest.mark.parametrize(
     ("number", "send", "code"),
-    [(signal.SIGINT, os.kill, 130), (signal.SIGTERM, os.kill, 143), (signal.SIGTERM, os.killpg, 143), (signal.SIGKILL, os.kill, -9)],
+    [
+        (signal.SIGINT, os.kill, 130),
+        (signal.SIGTERM, os.kill, 143),
+        (signal.SIGTERM, os.killpg, 143),
+        (signal.SIGKILL, os.kill, -9),
+    ],
 )
 def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(
     job_file: Path, number: signal.Signals, send: Callable[[int, int], None], code: int
@@ -127,7 +132,13 @@ def test_a_checkpoint_is_not_taken_from_a_jvm_that_outlived_its_job(job_file: Pa
         process.kill()
         process.wait()
         try:
-            with pytest.raises(SetupError, match=f"got the JVM of a job that was killed, process {jvm.pid}, still running"), checkpoint_lock(checkpoint, 0.5):
+            with (
+                pytest.raises(
+                    SetupError,
+                    match=f"got the JVM of a job that was killed, process {jvm.pid}, still running",
+                ),
+                checkpoint_lock(checkpoint, 0.5),
+            ):
                 pass
         finally:
             jvm.resume()  # it finds that nobody is there any more

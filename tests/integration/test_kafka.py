@@ -15,13 +15,13 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.core import local
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.files import table_events
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark import kafka_check
+from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD, USER
 from tests.spark.jobs import RULES, Event, make_job, matches, only, random_events, stop_at, table
 
@@ -34,7 +34,15 @@ SASL = {
 }
 
 
-def kafka_job(folder: Path, servers: str, *topics: str, finish: bool = True, trigger: str = "available_now", order: Any = None, **source: Any) -> JobSpec:
+def kafka_job(
+    folder: Path,
+    servers: str,
+    *topics: str,
+    finish: bool = True,
+    trigger: str = "available_now",
+    order: Any = None,
+    **source: Any,
+) -> JobSpec:
     section = {"kind": "kafka", "format": "json", "servers": servers, "topics": list(topics), **source}
     job = {
         "name": "test",
@@ -91,10 +99,16 @@ def columns_of(events: list[Event]) -> pa.Table:
 
 @pytest.mark.parametrize(
     ("record", "source"),
-    [(as_json, {"max_offsets_per_trigger": 80}), (as_csv, {"format": "csv"}), (as_columns, {"format": "columns", "columns": COLUMNS})],
+    [
+        (as_json, {"max_offsets_per_trigger": 80}),
+        (as_csv, {"format": "csv"}),
+        (as_columns, {"format": "columns", "columns": COLUMNS}),
+    ],
     ids=["json", "csv", "columns"],
 )
-def test_a_job_finds_what_the_core_finds(broker: Broker, topic: str, send: Any, tmp_path: Path, record: Any, source: Any) -> None:
+def test_a_job_finds_what_the_core_finds(
+    broker: Broker, topic: str, send: Any, tmp_path: Path, record: Any, source: Any
+) -> None:
     events = random_events(7)
     send(topic, *dealt(events, record))
     spec = kafka_job(tmp_path, broker.servers, topic, **source)
@@ -105,7 +119,9 @@ def test_a_job_finds_what_the_core_finds(broker: Broker, topic: str, send: Any, 
     assert matches(spec) == in_core(spec, topic, events)
 
 
-def test_bad_records_keep_their_place_and_bytes(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_bad_records_keep_their_place_and_bytes(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     second = topic + "-too"
     broker.create_topic(second)
     good = as_json(random_events(1)[0])
@@ -126,7 +142,9 @@ def test_bad_records_keep_their_place_and_bytes(broker: Broker, topic: str, send
     assert rows[2]["reason"].startswith("t — must be TIMESTAMP; got: ")
 
 
-def test_a_job_goes_on_where_it_stopped_and_takes_what_comes_after_the_end_for_late(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_a_job_goes_on_where_it_stopped_and_takes_what_comes_after_the_end_for_late(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     events = random_events(8)
     records = dealt(events, as_json)
     send(topic, *records[:90])
@@ -140,10 +158,14 @@ def test_a_job_goes_on_where_it_stopped_and_takes_what_comes_after_the_end_for_l
     again = run_job(spec)
     assert (again.records, again.events, again.late, again.batches) == (1, 0, 1, 1)
     late = table(spec, "late").to_pylist()
-    assert [(row["source"], row["offset"], row["reason"]) for row in late] == [(f"{topic}/0", 100, "the input had ended")]
+    assert [(row["source"], row["offset"], row["reason"]) for row in late] == [
+        (f"{topic}/0", 100, "the input had ended")
+    ]
 
 
-def test_a_job_may_begin_with_what_comes_after_its_first_start(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_a_job_may_begin_with_what_comes_after_its_first_start(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     spec = kafka_job(tmp_path, broker.servers, topic, finish=False, starting_offsets="latest")
     send(topic, (0, {"value": b"before"}))
     assert run_job(spec).records == 0
@@ -152,7 +174,9 @@ def test_a_job_may_begin_with_what_comes_after_its_first_start(broker: Broker, t
     assert table(spec, "quarantine")["raw"].to_pylist() == [b"after"]
 
 
-def test_new_partitions_are_read_while_the_job_runs(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_new_partitions_are_read_while_the_job_runs(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     send(topic, (1, {"value": b"old"}))
     options = {"kafka.metadata.max.age.ms": "200"}
     spec = kafka_job(tmp_path, broker.servers, topic, finish=False, trigger="200 ms", options=options)
@@ -171,7 +195,9 @@ def test_new_partitions_are_read_while_the_job_runs(broker: Broker, topic: str, 
     assert {(row["source"], row["offset"]) for row in rows} == {(f"{topic}/1", 0), (f"{topic}/2", 0)}
 
 
-def test_a_topic_that_lost_records_stops_the_job_in_one_line(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_a_topic_that_lost_records_stops_the_job_in_one_line(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     spec = kafka_job(tmp_path, broker.servers, topic, finish=False)
     send(topic, (1, {"value": b"one"}), (1, {"value": b"two"}))
     run_job(spec)
@@ -185,13 +211,17 @@ def test_a_topic_that_lost_records_stops_the_job_in_one_line(broker: Broker, top
     )
 
 
-def test_by_sources_a_partition_that_is_still_empty_is_waited_for(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
     events = random_events(9)
     send(topic, *((0, as_json(event)) for event in events[0::2]))
     order = {"ordering": "sources", "delay": "2 s"}
     first = run_job(kafka_job(tmp_path, broker.servers, topic, finish=False, order=order))
     assert (first.events, sum(first.matches.values())) == (100, 0)
-    send(topic, *((1, as_json(event)) for event in events[1::2]))  # a watermark over both would call nearly all of them late
+    send(
+        topic, *((1, as_json(event)) for event in events[1::2])
+    )  # a watermark over both would call nearly all of them late
     spec = kafka_job(tmp_path, broker.servers, topic, order=order)
     second = run_job(spec)
     assert (second.events, second.late) == (100, 0)
@@ -215,21 +245,35 @@ def test_rules_change_after_a_batch_that_was_not_finished(
     monkeypatch.undo()
     send(topic, *rest)
     run_job(only(spec, "keyed", "sums"))
-    shown = [(row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in matches(spec)]
-    whole = [(row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in in_core(spec, topic, events)]
+    shown = [
+        (row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in matches(spec)
+    ]
+    whole = [
+        (row["rule"], row["out_seq"], row["first"], row["second"], row["total"])
+        for row in in_core(spec, topic, events)
+    ]
     assert [row for row in shown if row[0] == "keyed"] == [row for row in whole if row[0] == "keyed"]
-    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * sum(event["x"] for event in events[90:]) * bool(rest)
+    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * sum(
+        event["x"] for event in events[90:]
+    ) * bool(rest)
     metrics = table(spec, "metrics")
     counted = [sum(metrics[name].to_pylist()) for name in ("records", "events", "repeats", "late")]
     assert counted == [203, 200, 3, 0]
 
 
 def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
-    broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    broker: Broker,
+    topic: str,
+    send: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
     send(topic, (0, as_json(random_events(1)[0])))
-    assert run_job(kafka_job(tmp_path, broker.secure_servers["SASL_PLAINTEXT"], topic, options=SASL)).events == 1
+    assert (
+        run_job(kafka_job(tmp_path, broker.secure_servers["SASL_PLAINTEXT"], topic, options=SASL)).events == 1
+    )
     output, errors = capfd.readouterr()
     assert PASSWORD not in output + errors
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -237,7 +281,9 @@ def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
 
 
-def test_a_wrong_password_is_refused_in_one_line_without_it(broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_password_is_refused_in_one_line_without_it(
+    broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "wrong-horse")
     secure = broker.secure_servers["SASL_PLAINTEXT"]
     with pytest.raises(SetupError) as raised:
@@ -250,27 +296,36 @@ def test_a_wrong_password_is_refused_in_one_line_without_it(broker: Broker, topi
 
 def test_a_missing_variable_is_named_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
-    with pytest.raises(SetupError, match=r"^source\.options\.kafka\.sasl\.jaas\.config — must name a variable .* \$\{env:KAFKA_PASSWORD\}, which is not set"):
+    with pytest.raises(
+        SetupError,
+        match=r"^source\.options\.kafka\.sasl\.jaas\.config — must name a variable .* \$\{env:KAFKA_PASSWORD\}, which is not set",
+    ):
         run_job(kafka_job(tmp_path, "127.0.0.1:1", "any", options=SASL))
 
 
 def test_a_missing_topic_is_named(broker: Broker, topic: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, "nowhere"))
-    assert str(raised.value).startswith(f"source.topics — must be topics of {broker.servers}; got {topic}, nowhere: ")
+    assert str(raised.value).startswith(
+        f"source.topics — must be topics of {broker.servers}; got {topic}, nowhere: "
+    )
 
 
 def test_a_broker_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 1)
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, "127.0.0.1:1", "any"))
-    assert str(raised.value).startswith("source.servers — must answer within 1 s; got nothing from 127.0.0.1:1. Start the broker, or ")
+    assert str(raised.value).startswith(
+        "source.servers — must answer within 1 s; got nothing from 127.0.0.1:1. Start the broker, or "
+    )
 
 
 def test_an_unknown_option_of_the_client_is_named(broker: Broker, topic: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, options={"kafka.security.protocol": "NONE"}))
-    assert str(raised.value).startswith("source.options — must be options of Kafka's client; got: Invalid value NONE for configuration security.protocol")
+    assert str(raised.value).startswith(
+        "source.options — must be options of Kafka's client; got: Invalid value NONE for configuration security.protocol"
+    )
 
 
 def test_an_option_that_sparks_source_refuses_is_one_line(broker: Broker, topic: str, tmp_path: Path) -> None:
@@ -281,9 +336,17 @@ def test_an_option_that_sparks_source_refuses_is_one_line(broker: Broker, topic:
     assert "\n" not in str(raised.value)
 
 
-def test_a_checkpoint_keeps_its_kind_of_source_and_its_topics(broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_a_checkpoint_keeps_its_kind_of_source_and_its_topics(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
     run_job(kafka_job(tmp_path, broker.servers, topic, finish=False))
-    with pytest.raises(StateError, match=r"checkpoint — must belong to a job that reads files; got the checkpoint of one that reads kafka\."):
+    with pytest.raises(
+        StateError,
+        match=r"checkpoint — must belong to a job that reads files; got the checkpoint of one that reads kafka\.",
+    ):
         run_job(read_job(make_job(tmp_path)))
-    with pytest.raises(StateError, match=rf"checkpoint — must go on with its topics; got a job without {topic}\. Name them again"):
+    with pytest.raises(
+        StateError,
+        match=rf"checkpoint — must go on with its topics; got a job without {topic}\. Name them again",
+    ):
         run_job(kafka_job(tmp_path, broker.servers, "another"))

@@ -14,12 +14,12 @@ import pytest
 from examples.kafka.broker import Broker
 from spark_pace.errors import SetupError
 from spark_pace.job import run_job
-from spark_pace.spark import kafka_check
-from tests.integration.certificates import BROKER, CLIENT, KEY_PASSWORD, TRUST_PASSWORD, Certificates
-from tests.integration.chaos.series import one_line, without_greeting
+from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD
 from tests.integration.test_kafka import SASL, as_json, dealt, in_core, kafka_job
+from tests.long.chaos.series import one_line, without_greeting
 from tests.spark.jobs import ROOT, matches, random_events
+from tests.support.certificates import BROKER, CLIENT, KEY_PASSWORD, TRUST_PASSWORD, Certificates
 
 pytestmark = pytest.mark.integration
 
@@ -64,18 +64,35 @@ def by_certificate(certificates: Certificates) -> dict[str, str]:
 
 
 def by_password(certificates: Certificates) -> dict[str, str]:
-    trust = {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(certificates.pem(BROKER))}
+    trust = {
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": str(certificates.pem(BROKER)),
+    }
     return {**SASL, "kafka.security.protocol": "SASL_SSL", **trust}
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(("protocol", "options"), [("SSL", by_certificate), ("SASL_SSL", by_password)], ids=["mTLS", "SASL_SSL"])
+@pytest.mark.parametrize(
+    ("protocol", "options"), [("SSL", by_certificate), ("SASL_SSL", by_password)], ids=["mTLS", "SASL_SSL"]
+)
 def test_a_job_reads_all_events_of_a_broker_that_encrypts(
-    broker: Broker, certificates: Certificates, topic: str, send: Any, tmp_path: Path, protocol: str, options: Callable[[Certificates], dict[str, str]]
+    broker: Broker,
+    certificates: Certificates,
+    topic: str,
+    send: Any,
+    tmp_path: Path,
+    protocol: str,
+    options: Callable[[Certificates], dict[str, str]],
 ) -> None:
     events = random_events(7)
     send(topic, *dealt(events, as_json))
-    spec = kafka_job(tmp_path, broker.secure_servers[protocol], topic, options=options(certificates), max_offsets_per_trigger=150)
+    spec = kafka_job(
+        tmp_path,
+        broker.secure_servers[protocol],
+        topic,
+        options=options(certificates),
+        max_offsets_per_trigger=150,
+    )
     assert run_job(spec).events == len(events)
     assert matches(spec) == in_core(spec, topic, events)
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
@@ -83,7 +100,10 @@ def test_a_job_reads_all_events_of_a_broker_that_encrypts(
 
 
 def of_another_broker(certificates: Certificates) -> dict[str, str]:
-    trust = {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(certificates.pem(CLIENT))}
+    trust = {
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": str(certificates.pem(CLIENT)),
+    }
     return {**SASL, "kafka.security.protocol": "SASL_SSL", **trust}
 
 
@@ -100,14 +120,31 @@ def without_a_file(certificates: Certificates) -> dict[str, str]:
     ("protocol", "options", "must", "got"),
     [
         ("SSL", trusting, TRUST, "Received fatal alert: "),
-        ("SASL_SSL", of_another_broker, TRUST, "SSL handshake failed: unable to find valid certification path to requested target. Correct "),
-        ("SSL", with_a_wrong_password, STORE, "client.p12 of type PKCS12: IOException: keystore password was incorrect. Correct "),
+        (
+            "SASL_SSL",
+            of_another_broker,
+            TRUST,
+            "SSL handshake failed: unable to find valid certification path to requested target. Correct ",
+        ),
+        (
+            "SSL",
+            with_a_wrong_password,
+            STORE,
+            "client.p12 of type PKCS12: IOException: keystore password was incorrect. Correct ",
+        ),
         ("SSL", without_a_file, STORE, "/nowhere/client.p12 of type PKCS12: NoSuchFileException: "),
     ],
     ids=["no certificate", "another broker", "wrong password", "no file"],
 )
 def test_what_is_wrong_with_certificates_is_said_in_one_line(
-    broker: Broker, certificates: Certificates, topic: str, tmp_path: Path, protocol: str, options: Any, must: str, got: str
+    broker: Broker,
+    certificates: Certificates,
+    topic: str,
+    tmp_path: Path,
+    protocol: str,
+    options: Any,
+    must: str,
+    got: str,
 ) -> None:
     began = time.monotonic()
     with pytest.raises(SetupError) as raised:
@@ -120,13 +157,17 @@ def test_what_is_wrong_with_certificates_is_said_in_one_line(
     assert [name for name, value in SECRETS.items() if value in said] == []
 
 
-def test_nothing_but_the_line_is_printed(broker: Broker, certificates: Certificates, topic: str, tmp_path: Path) -> None:
+def test_nothing_but_the_line_is_printed(
+    broker: Broker, certificates: Certificates, topic: str, tmp_path: Path
+) -> None:
     jobs = []
     for options in (trusting, without_a_file):
         folder = tmp_path / options.__name__
         folder.mkdir()
         kafka_job(folder, broker.secure_servers["SSL"], topic, options=options(certificates))
         jobs.append(str(folder / "job.yaml"))
-    answer = subprocess.run([sys.executable, "-c", BOTH, *jobs], cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [sys.executable, "-c", BOTH, *jobs], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert answer.stdout == "refused\nrefused\n"
     assert without_greeting(answer.stderr) == ""

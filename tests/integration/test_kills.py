@@ -9,10 +9,10 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.job_file import read_job
-from tests.integration.chaos.check import differences, tables_of
-from tests.integration.chaos.series import RANDOM, Kill, Series
-from tests.integration.chaos.stream import in_core, make_stream
-from tests.integration.chaos.topic import kill_for, produce, write_topic_job
+from tests.long.chaos.check import differences, tables_of
+from tests.long.chaos.series import RANDOM, Kill, Series
+from tests.long.chaos.stream import in_core, make_stream
+from tests.long.chaos.topic import kill_for, produce, write_topic_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -45,13 +45,18 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     broker.kill()
 
 
-def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path, own_broker: Broker) -> None:
+def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
+    tmp_path: Path, own_broker: Broker
+) -> None:
     stream = make_stream(BATCH * BATCHES, 3, 2 * BATCH)
     source_of = produce(own_broker, "kills", stream)
     job = write_topic_job(tmp_path / "job", own_broker, "kills", BATCH)
     outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds)).run(KILLS)
     spec = read_job(job)
-    assert list(differences(tables_of(spec.sink_path), stream, in_core(spec, stream, source_of), source_of)) == []
+    assert (
+        list(differences(tables_of(spec.sink_path), stream, in_core(spec, stream, source_of), source_of))
+        == []
+    )
     assert outcome.complaints == []
     assert outcome.unspent == []
     assert len(outcome.survived) == len(KILLS)

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.integration
 __all__ = ["job_file"]
 
 
-def test_what_a_killed_job_leaves_is_removed_by_the_next_start(job_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_job_leaves_is_removed_by_the_next_start(
+    job_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     temporary = tmp_path / "temporary files"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))

@@ -20,5 +20,11 @@ spark.stop()
 
 
 def test_a_secret_setting_is_not_on_the_command_line() -> None:
-    answer = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    answer = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
     assert answer.stdout.splitlines() == ["True False", "correct-horse local[1]"], answer.stderr

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak.run import soak
-from benchmarks.soak.settings import Settings
-from benchmarks.soak.trend import Tolerance
+from tests.long.soak.run import soak
+from tests.long.soak.settings import Settings
+from tests.long.soak.trend import Tolerance
 
 pytestmark = pytest.mark.integration
 
 
 def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path) -> None:
-    problems = soak(Settings(tmp_path / "soak", minutes=3, rate=300, burst=5), Tolerance(share=0.25, least_mb=150))
+    problems = soak(
+        Settings(tmp_path / "soak", minutes=3, rate=300, burst=5), Tolerance(share=0.25, least_mb=150)
+    )
     assert problems == []
     account = json.loads((tmp_path / "soak" / "report.json").read_text())["account"]
     assert account["produced"] == account["events"] + account["late"] + account["bad"]

@@ -6,7 +6,11 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+COMMON = settings(
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
 
 settings.register_profile("ci", COMMON, derandomize=True, max_examples=100, database=None)
 settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))

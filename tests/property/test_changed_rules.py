@@ -8,13 +8,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import Place, Plan, build_plan, dealt_out
-from spark_pace.core.rule import Rule
-from tests.drive import drive
-from tests.property.checks import WIDE, assert_equal, expected_rows
-from tests.results import from_core
-from tests.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import Place, Plan, build_plan, dealt_out
+from spark_pace.core.plan.rule import Rule
+from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.results import from_core
+from tests.support.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,25 @@ def plans_of(arrival: Arrival, stays: list[Stay], spread: Parallelism) -> list[P
         places = dealt_out(rules, spread.slots, spread.buckets, places, since=batch)
         order = OrderSpec(arrival.delay_us)
         every = [stay.rule for stay in stays]
-        plans.append(build_plan(every, order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1, places=places))
+        plans.append(
+            build_plan(
+                every,
+                order=order,
+                slots=spread.slots,
+                buckets=spread.buckets,
+                lanes=spread.lanes,
+                lane_rows=1,
+                places=places,
+            )
+        )
     return plans
 
 
 @WIDE
 @given(changes(), parallelisms(), st.integers(1, 3))
-def test_rules_that_come_and_go_leave_the_others_alone(drawn: tuple[Arrival, list[Stay]], spread: Parallelism, parts: int) -> None:
+def test_rules_that_come_and_go_leave_the_others_alone(
+    drawn: tuple[Arrival, list[Stay]], spread: Parallelism, parts: int
+) -> None:
     arrival, stays = drawn
     tables = arrival.tables(stays[0].rule)
     steps = drive(plans_of(arrival, stays, spread), tables, finish=True, parts=parts)
@@ -65,6 +77,8 @@ def test_rules_that_come_and_go_leave_the_others_alone(drawn: tuple[Arrival, lis
             read = [event for batch in arrival.batches[stay.first :] for event in batch]
             assert_equal(stay.rule, expected_rows(stay.rule, read), matches)
         elif stay.first == 0:
-            alone = drive(build_plan([stay.rule], order=OrderSpec(arrival.delay_us)), tables[: stay.end], finish=False)
+            alone = drive(
+                build_plan([stay.rule], order=OrderSpec(arrival.delay_us)), tables[: stay.end], finish=False
+            )
             expected = pa.concat_tables([step.matches for step in alone])
             assert from_core(stay.rule, matches) == from_core(stay.rule, expected)

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import Context, Rule
-from tests.oracle_contexts import Event
-from tests.property.checks import assert_equal, expected_rows
-from tests.results import table_of
-from tests.strategies import CONTEXTS, SECOND, rules, streams
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Rule
+from tests.oracle.contexts import Event
+from tests.support.checks import assert_equal, expected_rows
+from tests.support.results import table_of
+from tests.support.strategies import CONTEXTS, SECOND, rules, streams
 
 
 def check(rule: Rule, events: list[Event]) -> None:
@@ -29,5 +29,7 @@ def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data
 
 
 @given(rules(CONTEXTS[0], close_window=True), streams())
-def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(rule: Rule, events: list[Event]) -> None:
+def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
+    rule: Rule, events: list[Event]
+) -> None:
     check(rule, events)

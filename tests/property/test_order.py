@@ -13,15 +13,26 @@ from hypothesis import strategies as st
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalRun, run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import Plan, build_plan
-from spark_pace.core.rule import Rule
-from tests.drive import drive
-from tests.oracle_contexts import Event
-from tests.oracle_expr import Bindings, holds
-from tests.oracle_order import Reading, read
-from tests.property.checks import WIDE, assert_equal, expected_rows
-from tests.strategies import SECOND, Arrival, Parallelism, any_rule, arrivals, column, condition, number, parallelisms, text
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.rule import Rule
+from tests.oracle.contexts import Event
+from tests.oracle.expressions import Bindings, holds
+from tests.oracle.order import Reading, read
+from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.strategies import (
+    SECOND,
+    Arrival,
+    Parallelism,
+    any_rule,
+    arrivals,
+    column,
+    condition,
+    number,
+    parallelisms,
+    text,
+)
 
 
 @dataclass(frozen=True)
@@ -65,10 +76,16 @@ def settings(draw: st.DrawFn) -> Setting:
         delay_us=draw(seconds) * SECOND,
         by_source=by_source,
         idle_after_us=draw(st.none() | seconds.map(lambda s: s * SECOND)) if by_source else None,
-        expected_sources=draw(st.sampled_from([(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")])) if by_source else (),
+        expected_sources=draw(st.sampled_from([(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")]))
+        if by_source
+        else (),
         deduplicate_on=draw(st.sampled_from([(), (), ("x",), ("type", "k"), ("y", "x"), ("id",)])),
     )
-    beats = draw(st.sampled_from([None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]))
+    beats = draw(
+        st.sampled_from(
+            [None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]
+        )
+    )
     return Setting(spec, draw(st.sampled_from([None, "k", "x"])) if by_source else None, beats)
 
 
@@ -83,8 +100,16 @@ def test_frontier_late_events_and_matches_are_those_of_one_record_after_another(
 ) -> None:
     steps = list(drive(setting.plan(rule, spread), arrival.tables(rule), finish=True, parts=parts))
     reading = setting.read(rule, arrival)
-    assert [step.frontier_us for step in steps] == [*(NO_FRONTIER if at is None else at for at in reading.frontiers), UNKNOWN_TIME]
-    late = sorted((row["source"], row["offset"], row["lateness_us"]) for step in steps for table in step.late for row in table.to_pylist())
+    assert [step.frontier_us for step in steps] == [
+        *(NO_FRONTIER if at is None else at for at in reading.frontiers),
+        UNKNOWN_TIME,
+    ]
+    late = sorted(
+        (row["source"], row["offset"], row["lateness_us"])
+        for step in steps
+        for table in step.late
+        for row in table.to_pylist()
+    )
     assert late == sorted((event.source, event.offset, lateness_us) for event, lateness_us in reading.late)
     counts = sum((step.counts for step in steps), Counter())
     assert (counts["heartbeats"], counts["repeats"]) == (reading.heartbeats, len(reading.repeats))
@@ -93,11 +118,15 @@ def test_frontier_late_events_and_matches_are_those_of_one_record_after_another(
 
 
 @given(any_rule(), arrivals(late=True), parallelisms(), settings())
-def test_one_process_tells_the_same_of_every_batch(rule: Rule, arrival: Arrival, spread: Parallelism, setting: Setting) -> None:
+def test_one_process_tells_the_same_of_every_batch(
+    rule: Rule, arrival: Arrival, spread: Parallelism, setting: Setting
+) -> None:
     plan = setting.plan(rule, spread)
     local = LocalRun(plan)
     reading = setting.read(rule, arrival)
-    for table, frontier, idle, slowest in zip(arrival.tables(rule), reading.frontiers, reading.idle, reading.slowest, strict=True):
+    for table, frontier, idle, slowest in zip(
+        arrival.tables(rule), reading.frontiers, reading.idle, reading.slowest, strict=True
+    ):
         step = local.step(table)
         assert step.stats["records"] == table.num_rows == accounted(Counter(step.stats))
         assert step.frontier_us == (NO_FRONTIER if frontier is None else frontier)
@@ -108,7 +137,9 @@ def test_one_process_tells_the_same_of_every_batch(rule: Rule, arrival: Arrival,
 
 
 @given(any_rule(), arrivals(), st.sampled_from([("x",), ("type", "k")]), parallelisms())
-def test_repeats_do_not_depend_on_how_the_events_arrive(rule: Rule, one: Arrival, columns: tuple[str, ...], spread: Parallelism) -> None:
+def test_repeats_do_not_depend_on_how_the_events_arrive(
+    rule: Rule, one: Arrival, columns: tuple[str, ...], spread: Parallelism
+) -> None:
     spec = OrderSpec(one.delay_us, deduplicate_on=columns)
     setting = Setting(spec, None, None)
     together = tuple(event for batch in one.batches for event in batch)

@@ -7,14 +7,23 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import Context, Rule, Span
-from tests.drive import drive
-from tests.oracle import evaluate
-from tests.property.checks import assert_equal, expected_rows
-from tests.results import brief, from_core
-from tests.strategies import CONTEXTS, Arrival, arrivals, count_spans, grid_spans, predicate_spans, rules, span_rules
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Rule, Span
+from tests.oracle.matches import evaluate
+from tests.support.checks import assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.results import brief, from_core
+from tests.support.strategies import (
+    CONTEXTS,
+    Arrival,
+    arrivals,
+    count_spans,
+    grid_spans,
+    predicate_spans,
+    rules,
+    span_rules,
+)
 
 
 def check(rule: Rule, arrival: Arrival, slots: int) -> None:
@@ -23,26 +32,42 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     releases = [match.releasable for match in evaluate(rule, events)]
     so_far: list[pa.Table] = []
     plan = build_plan([rule], order=OrderSpec(arrival.delay_us), slots=slots, buckets=2)
-    for step, frontier in zip(drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True):
+    for step, frontier in zip(
+        drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True
+    ):
         so_far.append(step.matches)
-        expected = [row for row, release in zip(everything, releases, strict=True) if frontier is not None and release[0] < frontier]
+        expected = [
+            row
+            for row, release in zip(everything, releases, strict=True)
+            if frontier is not None and release[0] < frontier
+        ]
         note(f"frontier {frontier}: " + "; ".join(map(brief, from_core(rule, step.matches))))
         assert_equal(rule, expected, pa.concat_tables(so_far))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 @given(data=st.data())
-def test_a_pattern_has_given_what_is_releasable_below_the_frontier(context: Context, data: st.DataObject) -> None:
+def test_a_pattern_has_given_what_is_releasable_below_the_frontier(
+    context: Context, data: st.DataObject
+) -> None:
     check(data.draw(rules(context)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
 
 
 @given(rules(CONTEXTS[0], close_window=True), arrivals())
-def test_a_selection_open_to_the_end_of_its_window_has_given_what_is_releasable_below_the_frontier(rule: Rule, arrival: Arrival) -> None:
+def test_a_selection_open_to_the_end_of_its_window_has_given_what_is_releasable_below_the_frontier(
+    rule: Rule, arrival: Arrival
+) -> None:
     check(rule, arrival, 1)
 
 
-@pytest.mark.parametrize("kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"])
+@pytest.mark.parametrize(
+    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
+)
 @pytest.mark.parametrize("operator", [False, True], ids=["pattern", "operator"])
 @given(data=st.data())
-def test_a_span_has_given_what_is_releasable_below_the_frontier(kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject) -> None:
-    check(data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+def test_a_span_has_given_what_is_releasable_below_the_frontier(
+    kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject
+) -> None:
+    check(
+        data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2))
+    )

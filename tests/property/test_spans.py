@@ -7,13 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import Context, Rule, Span
-from tests.oracle_contexts import Event
-from tests.property.checks import assert_equal, expected_rows
-from tests.results import table_of
-from tests.strategies import CONTEXTS, SECOND, count_spans, grid_spans, predicate_spans, span_rules, spans, streams
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Rule, Span
+from tests.oracle.contexts import Event
+from tests.support.checks import assert_equal, expected_rows
+from tests.support.results import table_of
+from tests.support.strategies import (
+    CONTEXTS,
+    SECOND,
+    count_spans,
+    grid_spans,
+    predicate_spans,
+    span_rules,
+    spans,
+    streams,
+)
 
 
 def check(rule: Rule, events: list[Event]) -> None:
@@ -21,9 +30,13 @@ def check(rule: Rule, events: list[Event]) -> None:
     assert_equal(rule, expected_rows(rule, events), result.matches)
 
 
-@pytest.mark.parametrize("kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"])
+@pytest.mark.parametrize(
+    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
+)
 @given(data=st.data())
-def test_a_python_operator_gets_the_oracles_spans(kinds: st.SearchStrategy[Span], data: st.DataObject) -> None:
+def test_a_python_operator_gets_the_oracles_spans(
+    kinds: st.SearchStrategy[Span], data: st.DataObject
+) -> None:
     check(data.draw(span_rules(kinds, operator=True)), data.draw(streams()))
 
 

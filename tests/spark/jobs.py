@@ -19,7 +19,7 @@ import pytest
 
 from spark_pace import read_table
 from spark_pace.core import local
-from spark_pace.core.plan import build_plan
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec, read_job
@@ -110,11 +110,21 @@ def write_everywhere() -> None:
             os.write(number, b"\xff" * 1000)
 
 
-def make_job(folder: Path, *, finish: bool = True, slots: int = 2, buckets: int = 2, rules: str = RULES, events: str = "delay: 2 s") -> Path:
+def make_job(
+    folder: Path,
+    *,
+    finish: bool = True,
+    slots: int = 2,
+    buckets: int = 2,
+    rules: str = RULES,
+    events: str = "delay: 2 s",
+) -> Path:
     """A job file in `folder`, whose events go into `folder`/in."""
     (folder / "in").mkdir(exist_ok=True)
     (folder / "rules.yaml").write_text(rules)
-    (folder / "job.yaml").write_text(JOB.format(finish=str(finish).lower(), slots=slots, buckets=buckets, events=events))
+    (folder / "job.yaml").write_text(
+        JOB.format(finish=str(finish).lower(), slots=slots, buckets=buckets, events=events)
+    )
     return folder / "job.yaml"
 
 
@@ -149,7 +159,12 @@ def random_events(seed: int, count: int = 200) -> list[Event]:
     seconds = sorted(range(count), key=lambda second: second + chance.random() * 2)
     kinds = [("a", "b", "c")[chance.randrange(3)] for _ in seconds]
     return [
-        {"t": f"2024-01-01T{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}", "k": chance.choice("uvw"), "kind": kind, "x": chance.randrange(9)}
+        {
+            "t": f"2024-01-01T{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}",
+            "k": chance.choice("uvw"),
+            "kind": kind,
+            "x": chance.randrange(9),
+        }
         for s, kind in zip(seconds, kinds, strict=True)
     ]
 
@@ -166,9 +181,16 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
 
 def in_core(spec: JobSpec) -> local.LocalResult:
     """What the core finds in a job's files, one file a batch, in one process."""
-    plan = build_plan(spec.rules, order=spec.events.order, source_column=spec.events.source_column, heartbeat=spec.events.heartbeat)
+    plan = build_plan(
+        spec.rules,
+        order=spec.events.order,
+        source_column=spec.events.source_column,
+        heartbeat=spec.events.heartbeat,
+    )
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
-    return local.run(plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files])
+    return local.run(
+        plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files]
+    )
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:

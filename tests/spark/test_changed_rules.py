@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core import local
 from spark_pace.core.merger import matches_schema
-from spark_pace.core.plan import build_plan
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
@@ -37,7 +37,9 @@ def expected(spec: JobSpec, rule: str, first: int, last: int, *, finish: bool, b
 
 def found(spec: JobSpec, rule: str) -> list[Row]:
     """The rule's matches in the table, without the columns of other rules."""
-    names = matches_schema(build_plan([one for one in spec.rules if one.name == rule], order=spec.events.order)).names
+    names = matches_schema(
+        build_plan([one for one in spec.rules if one.name == rule], order=spec.events.order)
+    ).names
     return [{name: row[name] for name in names} for row in matches(spec) if row["rule"] == rule]
 
 
@@ -68,7 +70,11 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
     feed(tmp_path, spec, 0, 2)
     run_job(spec)
     before = {name: found(spec, name) for name in ("keyed", "sums")}
-    changed = job(tmp_path, finish=True, rules=RULES.replace("within: 30 s", "within: 31 s").replace("where: b.x >= a.x", "where: b.x > a.x"))
+    changed = job(
+        tmp_path,
+        finish=True,
+        rules=RULES.replace("within: 30 s", "within: 31 s").replace("where: b.x >= a.x", "where: b.x > a.x"),
+    )
     feed(tmp_path, spec, 2, 4)
     message = (
         "rules pairs, keyed — must be as the checkpoint knows them; got pairs with a changed where: b.x > a.x, was b.x >= a.x; "
@@ -108,7 +114,9 @@ def test_an_unfinished_batch_is_finished_before_rules_change(
     early = expected(spec, "pairs", 0, 3, finish=False)[:written]
     assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 6, finish=True, base=written)
     assert found(spec, "sums") == expected(spec, "sums", 3, 6, finish=True)
-    assert [found(spec, name) for name in stays] == [expected(spec, name, 0, 6, finish=True) for name in stays]
+    assert [found(spec, name) for name in stays] == [
+        expected(spec, name, 0, 6, finish=True) for name in stays
+    ]
     assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [40] * 6
 
 
@@ -140,7 +148,9 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
     feed(tmp_path, spec, 0, 1)
     run_job(spec)
-    changed = job(tmp_path, rules=RULES.replace("name: pairs", "name: other").replace("began: a.t", "began: a.k"))
+    changed = job(
+        tmp_path, rules=RULES.replace("name: pairs", "name: other").replace("began: a.t", "began: a.k")
+    )
     message = "out/matches — must have a column began of type STRING; got began of type TIMESTAMP. Give what is emitted another name, or choose another sink."
     with pytest.raises(StateError, match=f"{re.escape(message)}$"):
         run_job(changed)
@@ -157,6 +167,8 @@ def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkS
     tables.append("matches", pa.table({"rule": ["b"], "out_seq": [0]}, narrow), 1)
     rows = spark.read.format("delta").load(tables.path("matches")).orderBy("rule", "out_seq").collect()
     assert [tuple(row) for row in rows] == [("a", 0, 0.5), ("a", 1, 1.5), ("b", 0, None)]
-    assert [tables.has_matches(1, rule, number) for rule, number in (("a", 1), ("a", 2), ("b", 0), ("c", 0))] == [True, False, True, False]
+    assert [
+        tables.has_matches(1, rule, number) for rule, number in (("a", 1), ("a", 2), ("b", 0), ("c", 0))
+    ] == [True, False, True, False]
     with pytest.raises(StateError, match="must have a column total of type STRING; got total of type DOUBLE"):
         tables.prepare({"matches": pa.schema([*narrow, ("total", pa.string())])})

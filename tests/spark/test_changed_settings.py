@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core import local
-from spark_pace.core.plan import Plan, build_plan
-from spark_pace.core.splitter import SlotSplitter
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.files import read_events
 from spark_pace.job import run_job
@@ -29,7 +29,11 @@ CASES = {
     "shorter delay": (("delay: 30 s", "x BIGINT", "json"), ("delay: 4 s", "x BIGINT", "json")),
     "all of sources": (
         (f"delay: 8 s, {SOURCES}, idle_after: 60 s, heartbeat: kind = 'c' and x > 1", "x BIGINT", "json"),
-        (f"delay: 20 s, {SOURCES}, idle_after: 30 s, heartbeat: kind = 'b' and x < 1, expected_sources: [u, v, w]", "x BIGINT", "json"),
+        (
+            f"delay: 20 s, {SOURCES}, idle_after: 30 s, heartbeat: kind = 'b' and x < 1, expected_sources: [u, v, w]",
+            "x BIGINT",
+            "json",
+        ),
     ),
     "records": (("delay: 5 s", "x BIGINT, y BIGINT", "json"), ("delay: 5 s", "x BIGINT, y STRING", "csv")),
 }
@@ -72,10 +76,17 @@ def feed(folder: Path, numbers: Sequence[int], form: str) -> None:
 
 
 def plan_of(spec: JobSpec) -> Plan:
-    return build_plan(spec.rules, order=spec.events.order, source_column=spec.events.source_column, heartbeat=spec.events.heartbeat)
+    return build_plan(
+        spec.rules,
+        order=spec.events.order,
+        source_column=spec.events.source_column,
+        heartbeat=spec.events.heartbeat,
+    )
 
 
-def in_core(folder: Path, before: JobSpec, after: JobSpec) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+def in_core(
+    folder: Path, before: JobSpec, after: JobSpec
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Matches and late events where four files are read with the old settings and two with the new ones."""
     run = local.LocalRun(plan_of(before))
     steps = []
@@ -87,7 +98,11 @@ def in_core(folder: Path, before: JobSpec, after: JobSpec) -> tuple[list[dict[st
             run.splitters = [SlotSplitter(run.plan, slot, state) for slot, state in enumerate(states)]
             run.next_out_seq = numbers
         name = f"{number:03d}.txt"
-        steps.append(run.step(read_events(str(folder / "in" / name), spec.files.format, spec.events.schema, name).events))
+        steps.append(
+            run.step(
+                read_events(str(folder / "in" / name), spec.files.format, spec.events.schema, name).events
+            )
+        )
     steps.append(run.step(None, finish=True))
     found, late = (pa.concat_tables([getattr(step, name) for step in steps]) for name in ("matches", "late"))
     return found.sort_by([("rule", "ascending"), ("out_seq", "ascending")]).to_pylist(), by_place(late)
@@ -113,7 +128,9 @@ def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.parametrize(("written", "restarted"), [(True, True), (False, False)])
-def test_an_unfinished_batch_is_done_again_as_it_was_planned(unfinished: tuple[str, Path], tmp_path: Path, written: bool, restarted: bool) -> None:
+def test_an_unfinished_batch_is_done_again_as_it_was_planned(
+    unfinished: tuple[str, Path], tmp_path: Path, written: bool, restarted: bool
+) -> None:
     case, kept = unfinished
     folder = tmp_path / "job"
     shutil.copytree(kept, folder)
@@ -126,7 +143,9 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(unfinished: tuple[s
     if restarted:
         run_job(after)
     feed(folder, [4, 5], after.files.format)
-    (folder / "job.yaml").write_text((folder / "job.yaml").read_text().replace("finish: false", "finish: true"))
+    (folder / "job.yaml").write_text(
+        (folder / "job.yaml").read_text().replace("finish: false", "finish: true")
+    )
     run_job(read_job(folder / "job.yaml"))
     expected, late = in_core(folder, before, after)
     assert matches(after) == expected
@@ -136,11 +155,15 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(unfinished: tuple[s
 
 
 @pytest.mark.parametrize("unfinished", ["records"], indirect=True)
-def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(unfinished: tuple[str, Path], tmp_path: Path) -> None:
+def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(
+    unfinished: tuple[str, Path], tmp_path: Path
+) -> None:
     """So a job that has stopped at one can be told to go on."""
     case, kept = unfinished
     shutil.copytree(kept, tmp_path / "job")
     events, attributes, form = CASES[case][0]
-    with pytest.raises(SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"):
+    with pytest.raises(
+        SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"
+    ):
         run_job(write_job(tmp_path / "job", f"{events}, on_bad_record: fail", attributes, form))
     assert run_job(write_job(tmp_path / "job", events, attributes, form)).batches == 1

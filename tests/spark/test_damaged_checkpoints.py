@@ -24,7 +24,11 @@ def cut(path: Path) -> None:
 
 
 def state_files(checkpoint: Path) -> list[Path]:
-    return sorted(path for path in (checkpoint / "state").rglob("*") if path.is_file() and path.suffix in (".changelog", ".zip"))
+    return sorted(
+        path
+        for path in (checkpoint / "state").rglob("*")
+        if path.is_file() and path.suffix in (".changelog", ".zip")
+    )
 
 
 def without_tables(checkpoint: Path) -> None:
@@ -44,7 +48,9 @@ def spoil_state(checkpoint: Path) -> None:
 
 def lose(pattern: str) -> Callable[[Path], None]:
     """Remove the last of some files of the tables."""
-    return lambda checkpoint: max((checkpoint.parent / "out").glob(pattern), key=lambda path: (path.stat().st_mtime_ns, path.name)).unlink()
+    return lambda checkpoint: max(
+        (checkpoint.parent / "out").glob(pattern), key=lambda path: (path.stat().st_mtime_ns, path.name)
+    ).unlink()
 
 
 def change(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -67,32 +73,110 @@ def versions(spec: JobSpec) -> dict[str, int]:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "layout cut": (lambda c: cut(c / "layout.json"), r"layout\.json — must be as this program wrote it; got damaged text"),
-    "numbers cut": (lambda c: cut(c / "sequence" / "3.json"), r"sequence/3\.json — must be as this program wrote it; got damaged text"),
-    "numbers spoilt": (lambda c: (c / "sequence" / "3.json").write_text("{}"), r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}"),
-    "numbers missing": (lambda c: (c / "sequence" / "3.json").unlink(), r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json"),
-    "manifest spoilt": (lambda c: (c / "manifest.jsonl").write_text("x\ny\n"), r"manifest\.jsonl:1 — must be the name of a file, in quotes, with a checksum"),
-    "manifest lost": (lambda c: (c / "manifest.jsonl").unlink(), r"manifest\.jsonl — must know the 3 files that were read; got 0"),
-    "last offsets missing": (lambda c: (c / "offsets" / "2").unlink(), r"must know the offsets of each batch .* got offsets up to batch 1, done up to 2"),
-    "other offsets missing": (lambda c: (c / "offsets" / "1").unlink(), r"offsets — must have a file for each batch; got none for batch 1"),
-    "offsets cut": (lambda c: cut(c / "offsets" / "2"), r"offsets/2 — must be as Spark wrote it; got damaged text"),
-    "commit cut": (lambda c: cut(c / "commits" / "2"), r"commits/2 — must be as Spark wrote it; got another content"),
-    "older than its tables": (without_the_last_batch, r"must be as old as its tables; got batch 1 here, batch 2 as the last of metrics there"),
-    "without its tables": (without_tables, r"must be as old as its tables; got batch 2 here, no batch in metrics there"),
-    "without its matches": (lambda c: shutil.rmtree(c.parent / "out" / "matches"), r"checkpoint — must have all its tables; got none named matches"),
-    "without its late events": (lambda c: shutil.rmtree(c.parent / "out" / "late"), r"must have all its tables; got none named late"),
-    "a table's last entry lost": (lose("matches/_delta_log/*.json"), r"got batch 2 as the last of matches here, batch 1 there"),
-    "a table's file lost": (lose("matches/*.parquet"), r"out/matches — must have all its files as they were written; got none or another part-"),
-    "checkpoint gone": (shutil.rmtree, r"out/matches — must be written by this checkpoint alone; got rows that another one has written"),
-    "numbers changed": (change("sequence/3.json", '"out_seq": {"keyed": ', '"out_seq": {"keyed": 1'), r"sequence/3\.json — .* got another content than its"),
-    "manifest changed": (change("manifest.jsonl", "001.json", "007.json"), r"manifest\.jsonl:2 — must have the checksum of the names up to it"),
-    "layout changed": (change("layout.json", '"buckets": 2', '"buckets": 3'), r"layout\.json — must be as this program wrote it; got another content"),
-    "source changed": (change("source.json", "files", "filez"), r"source\.json — must be as this program wrote it; got another content"),
-    "source lost": (lambda c: [(c / name).unlink() for name in ("source.json", "manifest.jsonl")], r"source\.json — must be there where batches are"),
-    "source emptied": (lambda c: (c / "source.json").write_text("{}"), r"source\.json — must be as this program wrote it; got another kind of source, \{\}"),
-    "offsets of another kind": (change("offsets/2", '"entries": 3', '"entriez": 3'), r"offsets — must be as Spark wrote it; got other offsets than of files"),
-    "without its quarantine": (lambda c: shutil.rmtree(c.parent / "out" / "quarantine"), r"must have all its tables; got none named quarantine"),
-    "offsets changed": (change("offsets/2", '"entries": 3', '"entries": 2'), r"offsets/2 — must be as Spark wrote it; got another content"),
+    "layout cut": (
+        lambda c: cut(c / "layout.json"),
+        r"layout\.json — must be as this program wrote it; got damaged text",
+    ),
+    "numbers cut": (
+        lambda c: cut(c / "sequence" / "3.json"),
+        r"sequence/3\.json — must be as this program wrote it; got damaged text",
+    ),
+    "numbers spoilt": (
+        lambda c: (c / "sequence" / "3.json").write_text("{}"),
+        r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}",
+    ),
+    "numbers missing": (
+        lambda c: (c / "sequence" / "3.json").unlink(),
+        r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json",
+    ),
+    "manifest spoilt": (
+        lambda c: (c / "manifest.jsonl").write_text("x\ny\n"),
+        r"manifest\.jsonl:1 — must be the name of a file, in quotes, with a checksum",
+    ),
+    "manifest lost": (
+        lambda c: (c / "manifest.jsonl").unlink(),
+        r"manifest\.jsonl — must know the 3 files that were read; got 0",
+    ),
+    "last offsets missing": (
+        lambda c: (c / "offsets" / "2").unlink(),
+        r"must know the offsets of each batch .* got offsets up to batch 1, done up to 2",
+    ),
+    "other offsets missing": (
+        lambda c: (c / "offsets" / "1").unlink(),
+        r"offsets — must have a file for each batch; got none for batch 1",
+    ),
+    "offsets cut": (
+        lambda c: cut(c / "offsets" / "2"),
+        r"offsets/2 — must be as Spark wrote it; got damaged text",
+    ),
+    "commit cut": (
+        lambda c: cut(c / "commits" / "2"),
+        r"commits/2 — must be as Spark wrote it; got another content",
+    ),
+    "older than its tables": (
+        without_the_last_batch,
+        r"must be as old as its tables; got batch 1 here, batch 2 as the last of metrics there",
+    ),
+    "without its tables": (
+        without_tables,
+        r"must be as old as its tables; got batch 2 here, no batch in metrics there",
+    ),
+    "without its matches": (
+        lambda c: shutil.rmtree(c.parent / "out" / "matches"),
+        r"checkpoint — must have all its tables; got none named matches",
+    ),
+    "without its late events": (
+        lambda c: shutil.rmtree(c.parent / "out" / "late"),
+        r"must have all its tables; got none named late",
+    ),
+    "a table's last entry lost": (
+        lose("matches/_delta_log/*.json"),
+        r"got batch 2 as the last of matches here, batch 1 there",
+    ),
+    "a table's file lost": (
+        lose("matches/*.parquet"),
+        r"out/matches — must have all its files as they were written; got none or another part-",
+    ),
+    "checkpoint gone": (
+        shutil.rmtree,
+        r"out/matches — must be written by this checkpoint alone; got rows that another one has written",
+    ),
+    "numbers changed": (
+        change("sequence/3.json", '"out_seq": {"keyed": ', '"out_seq": {"keyed": 1'),
+        r"sequence/3\.json — .* got another content than its",
+    ),
+    "manifest changed": (
+        change("manifest.jsonl", "001.json", "007.json"),
+        r"manifest\.jsonl:2 — must have the checksum of the names up to it",
+    ),
+    "layout changed": (
+        change("layout.json", '"buckets": 2', '"buckets": 3'),
+        r"layout\.json — must be as this program wrote it; got another content",
+    ),
+    "source changed": (
+        change("source.json", "files", "filez"),
+        r"source\.json — must be as this program wrote it; got another content",
+    ),
+    "source lost": (
+        lambda c: [(c / name).unlink() for name in ("source.json", "manifest.jsonl")],
+        r"source\.json — must be there where batches are",
+    ),
+    "source emptied": (
+        lambda c: (c / "source.json").write_text("{}"),
+        r"source\.json — must be as this program wrote it; got another kind of source, \{\}",
+    ),
+    "offsets of another kind": (
+        change("offsets/2", '"entries": 3', '"entriez": 3'),
+        r"offsets — must be as Spark wrote it; got other offsets than of files",
+    ),
+    "without its quarantine": (
+        lambda c: shutil.rmtree(c.parent / "out" / "quarantine"),
+        r"must have all its tables; got none named quarantine",
+    ),
+    "offsets changed": (
+        change("offsets/2", '"entries": 3', '"entries": 2'),
+        r"offsets/2 — must be as Spark wrote it; got another content",
+    ),
     "state cut": (spoil_state, r"state/0/\d/\d\.changelog — must be as Spark wrote it; got another content"),
     "state missing": (lambda c: shutil.rmtree(c / "state"), r"state — must be as Spark wrote it; got"),
 }
@@ -139,7 +223,10 @@ def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(
     write_files(tmp_path, random_events(30), 2)
     offsets = Path(spec.checkpoint_path) / "offsets"
     offsets.mkdir(parents=True)
-    for name in (".0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp", "..0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp.crc"):
+    for name in (
+        ".0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp",
+        "..0.2ac23ba5-21e0-48b5-a5d3-ac6a5e54a1bf.tmp.crc",
+    ):
         (offsets / name).write_text('v1\n{"batchWater')
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -19,31 +19,45 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace import load_rules, replay
-from spark_pace.core.intake import pack
+from spark_pace.core.intake.pack import pack
 from spark_pace.core.local import LocalRun
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
-from tests import expression_cases
 from tests.spark.jobs import RULES, job, random_events, write_files
+from tests.support import expression_cases
 
 pytestmark = pytest.mark.spark
 
 ONLY_PAIRS = RULES[: RULES.index("  - name: sums")]
-COMPUTED = ONLY_PAIRS.replace("kind = 'a'", "concat(kind, kind) = 'aa' and x + 1 > 0").replace("kind = 'b'", "kind = 'b' and (x % 2 = 0 or not x * 3 < 10)")
+COMPUTED = ONLY_PAIRS.replace("kind = 'a'", "concat(kind, kind) = 'aa' and x + 1 > 0").replace(
+    "kind = 'b'", "kind = 'b' and (x % 2 = 0 or not x * 3 < 10)"
+)
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
-    for second, path in enumerate(sorted((folder / "in").iterdir())):  # Spark takes files in the order of their times
+    for second, path in enumerate(
+        sorted((folder / "in").iterdir())
+    ):  # Spark takes files in the order of their times
         os.utime(path, (1_700_000_000 + second, 1_700_000_000 + second))
-    return spark.readStream.schema("x long, t timestamp, other string, k string, kind string").option("maxFilesPerTrigger", 1).json(f"{folder}/in")
+    return (
+        spark.readStream.schema("x long, t timestamp, other string, k string, kind string")
+        .option("maxFilesPerTrigger", 1)
+        .json(f"{folder}/in")
+    )
 
 
 def collected(found: DataFrame, folder: Path, name: str) -> tuple[list[dict[str, Any]], int]:
     """The rows found, and how many events were late."""
-    query = found.writeStream.format("memory").queryName(name).option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
+    query = (
+        found.writeStream.format("memory")
+        .queryName(name)
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     late = sum(progress["observedMetrics"]["spark_pace"]["late"] for progress in query.recentProgress)
     return found.sparkSession.table(name).toArrow().to_pylist(), late
@@ -51,11 +65,17 @@ def collected(found: DataFrame, folder: Path, name: str) -> tuple[list[dict[str,
 
 def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
     """The same of the core, where only wanted events move the frontier and nothing says that the input ends."""
-    plan = build_plan([replace(rule, merge="detection") for rule in spec.rules], order=OrderSpec(delay_us), tie_break="columns")
+    plan = build_plan(
+        [replace(rule, merge="detection") for rule in spec.rules],
+        order=OrderSpec(delay_us),
+        tie_break="columns",
+    )
     local, rows, late = LocalRun(plan), [], 0
     for path in sorted(Path(spec.files.path).iterdir()):
         events = read_events(str(path), "json", spec.events.schema, "").events
-        wanted = pa.array([offset for _, frame in pack(plan, events) for offset in frame["@offset"].to_pylist()], pa.int64())
+        wanted = pa.array(
+            [offset for _, frame in pack(plan, events) for offset in frame["@offset"].to_pylist()], pa.int64()
+        )
         step = local.step(events.filter(pc.is_in(events["@offset"], wanted)))
         rows += step.matches.to_pylist()
         late += step.late.num_rows
@@ -67,14 +87,27 @@ def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["rule"], str(row["key"]), row["selection_id"], row["seq"], [event["seq"] for event in row["events"]]
+    return (
+        row["rule"],
+        str(row["key"]),
+        row["selection_id"],
+        row["seq"],
+        [event["seq"] for event in row["events"]],
+    )
 
 
-@pytest.mark.parametrize(("rules", "slots", "delay_us"), [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (COMPUTED, 1, 0), (RULES, 1, 2_000_000)])
-def test_detect_finds_what_the_core_finds_and_counts_what_is_late(spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int) -> None:
+@pytest.mark.parametrize(
+    ("rules", "slots", "delay_us"),
+    [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (COMPUTED, 1, 0), (RULES, 1, 2_000_000)],
+)
+def test_detect_finds_what_the_core_finds_and_counts_what_is_late(
+    spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int
+) -> None:
     spec = job(tmp_path, rules=rules)
     write_files(tmp_path, random_events(31), 3)
-    found, late = collected(detect(stream(spark, tmp_path), spec.rules, delay_us=delay_us, slots=slots), tmp_path, "found")
+    found, late = collected(
+        detect(stream(spark, tmp_path), spec.rules, delay_us=delay_us, slots=slots), tmp_path, "found"
+    )
     wanted, wanted_late = expected(spec, delay_us)
     assert sorted(found, key=order) == sorted(wanted, key=order)
     assert late == wanted_late
@@ -112,21 +145,40 @@ def elsewhere(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_every_condition_holds_for_the_same_events_as_in_the_core(elsewhere: SparkSession, tmp_path: Path) -> None:
+def test_every_condition_holds_for_the_same_events_as_in_the_core(
+    elsewhere: SparkSession, tmp_path: Path
+) -> None:
     """Each rule has events of its own, so that no other rule lets through what this one must not lose."""
     chance = random.Random(5)
-    chains = [f"i {chance.choice('+-*')} {large(chance)} {chance.choice('+-*')} {large(chance)} {chance.choice(['<', '=', '<=>'])} 0" for _ in range(20)]
-    written = [*WRITTEN.splitlines(), *chains, *(expression_cases.random_text("BOOLEAN", 3, chance) for _ in range(30)), "true"]
+    chains = [
+        f"i {chance.choice('+-*')} {large(chance)} {chance.choice('+-*')} {large(chance)} {chance.choice(['<', '=', '<=>'])} 0"
+        for _ in range(20)
+    ]
+    written = [
+        *WRITTEN.splitlines(),
+        *chains,
+        *(expression_cases.random_text("BOOLEAN", 3, chance) for _ in range(30)),
+        "true",
+    ]
     rules = load_rules(rules_over(written, tmp_path))
     events = events_for(len(written))
     (tmp_path / "in").mkdir()
-    zoned = [field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field for field in events.schema]
+    zoned = [
+        field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in events.schema
+    ]
     pq.write_table(events.cast(pa.schema(zoned)), tmp_path / "in" / "events.parquet")
-    frame = elsewhere.readStream.schema(elsewhere.read.parquet(f"{tmp_path}/in").schema).parquet(f"{tmp_path}/in")
+    frame = elsewhere.readStream.schema(elsewhere.read.parquet(f"{tmp_path}/in").schema).parquet(
+        f"{tmp_path}/in"
+    )
     found, late = collected(detect(frame, rules, slots=1), tmp_path, "conditions")
-    wanted = Counter(replay(rules, events[:-1]).matches["rule"].to_pylist())  # the last event waits for a later one
+    wanted = Counter(
+        replay(rules, events[:-1]).matches["rule"].to_pylist()
+    )  # the last event waits for a later one
     held = Counter(row["rule"] for row in found)
-    assert [(written[int(name[1:])], held[name], count) for name, count in wanted.items() if held[name] != count] == []
+    assert [
+        (written[int(name[1:])], held[name], count) for name, count in wanted.items() if held[name] != count
+    ] == []
     assert held == wanted
     assert (late, len(wanted) > 30) == (0, True)
 
@@ -137,10 +189,18 @@ def large(chance: random.Random) -> int:
 
 def rules_over(written: list[str], folder: Path) -> Path:
     """A rule for each condition, over the events that bear its number."""
-    fields = [*((field.name, field.type) for field in expression_cases.SCHEMA.fields if " " not in field.name), ("n", "BIGINT")]
-    rules = [{"name": f"r{n}", "filter": f"n = {n}", "pattern": {"sequence": [{"e": text}]}} for n, text in enumerate(written)]
+    fields = [
+        *((field.name, field.type) for field in expression_cases.SCHEMA.fields if " " not in field.name),
+        ("n", "BIGINT"),
+    ]
+    rules = [
+        {"name": f"r{n}", "filter": f"n = {n}", "pattern": {"sequence": [{"e": text}]}}
+        for n, text in enumerate(written)
+    ]
     events = {"schema": ", ".join(map(" ".join, fields)), "event_time": "t"}
-    (folder / "rules.yaml").write_text(json.dumps({"events": events, "rules": rules}, ensure_ascii=False), encoding="utf-8")
+    (folder / "rules.yaml").write_text(
+        json.dumps({"events": events, "rules": rules}, ensure_ascii=False), encoding="utf-8"
+    )
     return folder / "rules.yaml"
 
 

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.expr import Expr, evaluate
-from spark_pace.rules.document import Scalar
-from spark_pace.rules.expressions import compile_value
-from spark_pace.rules.report import Place, Report
-from spark_pace.rules.scopes import EventScope
-from tests.expression_cases import SCHEMA, TableColumns, compiled, random_text, table, texts
-from tests.spark_sql import as_written, to_spark_sql
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import EventScope
+from tests.support.expression_cases import SCHEMA, TableColumns, compiled, random_text, table, texts
+from tests.support.spark_sql import as_written, to_spark_sql
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,9 @@ def events() -> pa.Table:
 def frame(spark: SparkSession, events: pa.Table, tmp_path: Path) -> Iterator[DataFrame]:
     """The same rows in Spark, in order (one file, one partition), where expressions are computed as written."""
     for name in ("t", "u"):
-        events = events.set_column(events.column_names.index(name), name, events[name].cast(pa.timestamp("us", "UTC")))
+        events = events.set_column(
+            events.column_names.index(name), name, events[name].cast(pa.timestamp("us", "UTC"))
+        )
     pq.write_table(events, tmp_path / "events.parquet")
     with as_written(spark):
         yield spark.read.parquet(str(tmp_path / "events.parquet"))
@@ -54,16 +56,40 @@ def test_random_nested_expressions_mean_the_same(frame: DataFrame, events: pa.Ta
 
 def test_what_is_read_as_written_is_read_in_the_order_of_spark(frame: DataFrame, events: pa.Table) -> None:
     """Every two operators one after the other, without parentheses: refused here, or the same in Spark."""
-    written = [f"{prefix}{first} {one} {two}" for prefix in ("", "not ") for first in "pis" for one in operators("qjz") for two in operators("pis")]
-    read = {text: expr for text in written if (expr := compile_value(Scalar(Place("test"), text, text, None), SCOPE, Report())) is not None}
+    written = [
+        f"{prefix}{first} {one} {two}"
+        for prefix in ("", "not ")
+        for first in "pis"
+        for one in operators("qjz")
+        for two in operators("pis")
+    ]
+    read = {
+        text: expr
+        for text in written
+        if (expr := compile_value(Scalar(Place("test"), text, text, None), SCOPE, Report())) is not None
+    }
     result = frame.selectExpr(*(f"{text} AS `{index}`" for index, text in enumerate(read))).toArrow()
-    assert [found for index, (text, expr) in enumerate(read.items()) for found in compare(text, expr, result[str(index)], events)] == []
+    assert [
+        found
+        for index, (text, expr) in enumerate(read.items())
+        for found in compare(text, expr, result[str(index)], events)
+    ] == []
     assert len(read) > 500
 
 
 def operators(names: str) -> list[str]:
     """Each operator with each of the operands."""
-    tests = ["= {}", "<> {}", "<=> {}", "< {}", ">= {}", "in ({}, {})", "not in ({}, {})", "between {} and {}", "is distinct from {}"]
+    tests = [
+        "= {}",
+        "<> {}",
+        "<=> {}",
+        "< {}",
+        ">= {}",
+        "in ({}, {})",
+        "not in ({}, {})",
+        "between {} and {}",
+        "is distinct from {}",
+    ]
     alone = ["is null", "is not null", "is true", "is not true", "like 'a%'", "not like 'b'", "- 0", "|| 'a'"]
     return [form.format(name, name) for form in [*tests, "and {}", "or {}"] for name in names] + alone
 
@@ -79,7 +105,9 @@ def differences(written: list[str], frame: DataFrame, events: pa.Table) -> list[
     found: list[str] = []
     for start in range(0, len(written), PER_SELECT):
         exprs = {text: compiled(text) for text in written[start : start + PER_SELECT]}
-        result = frame.selectExpr(*(f"{to_spark_sql(expr)} AS `{index}`" for index, expr in enumerate(exprs.values()))).toArrow()
+        result = frame.selectExpr(
+            *(f"{to_spark_sql(expr)} AS `{index}`" for index, expr in enumerate(exprs.values()))
+        ).toArrow()
         for index, (text, expr) in enumerate(exprs.items()):
             found += compare(text, expr, result[str(index)], events)
     return found
@@ -94,7 +122,10 @@ def compare(text: str, expr: Expr, theirs: pa.ChunkedArray, events: pa.Table) ->
         return [f"{text}: {ours.type} here, {theirs.type} in Spark"]
     pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
     rows = [row for row, (here, there) in enumerate(pairs) if not same(here, there)]
-    return [f"{text}: {ours[row]} here, {theirs[row]} in Spark, for {events.slice(row, 1).to_pylist()[0]}" for row in rows[:1]]
+    return [
+        f"{text}: {ours[row]} here, {theirs[row]} in Spark, for {events.slice(row, 1).to_pylist()[0]}"
+        for row in rows[:1]
+    ]
 
 
 def same(here: object, there: object) -> bool:

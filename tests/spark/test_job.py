@@ -19,8 +19,18 @@ from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceEr
 from spark_pace.io.delta import DeltaTables, create_views
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.lock import checkpoint_lock
-from tests.spark.jobs import failing, in_core, job, make_job, matches, random_events, stop_at, table, write_files
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from tests.spark.jobs import (
+    failing,
+    in_core,
+    job,
+    make_job,
+    matches,
+    random_events,
+    stop_at,
+    table,
+    write_files,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -36,7 +46,13 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
     assert matches(spec) == expected
     assert {row["rule"] for row in expected} == {"pairs", "keyed", "sums"}
     assert summary.matches == {rule: sum(row["rule"] == rule for row in expected) for rule in summary.matches}
-    assert (summary.events, summary.late, summary.quarantined, summary.batches, summary.still_open) == (200, 0, 0, 4, core.stats["open"])
+    assert (summary.events, summary.late, summary.quarantined, summary.batches, summary.still_open) == (
+        200,
+        0,
+        0,
+        4,
+        core.stats["open"],
+    )
     assert summary.finished
     assert [progress.finished for progress in seen] == [False] * 3 + [True]
     assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [50, 50, 50, 50]
@@ -67,7 +83,9 @@ def test_a_batch_that_runs_again_is_written_once(tmp_path: Path) -> None:
     write_files(tmp_path, [*random_events(6), {"t": "2024-01-01T00:00:00", "k": "u", "kind": "a", "x": 1}], 3)
     run_job(spec)
     before = {name: table(spec, name).to_pylist() for name in ("matches", "late", "quarantine", "metrics")}
-    (Path(spec.checkpoint_path) / "commits" / "2").unlink()  # as a crash between the tables and the commit leaves it
+    (
+        Path(spec.checkpoint_path) / "commits" / "2"
+    ).unlink()  # as a crash between the tables and the commit leaves it
     assert run_job(spec).batches == 1
     assert {name: table(spec, name).to_pylist() for name in before} == before
     assert len(before["late"]) == 1
@@ -101,7 +119,10 @@ def test_changed_slots_and_buckets_are_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_held_by_one_job(tmp_path: Path) -> None:
     spec = job(tmp_path)
-    with checkpoint_lock(Path(spec.checkpoint_path)), pytest.raises(SetupError, match=f"one job at a time; got a second while process {os.getpid()} runs"):
+    with (
+        checkpoint_lock(Path(spec.checkpoint_path)),
+        pytest.raises(SetupError, match=f"one job at a time; got a second while process {os.getpid()} runs"),
+    ):
         run_job(spec)
 
 
@@ -147,7 +168,12 @@ def test_bad_records_go_to_the_quarantine_with_place_reason_and_bytes(tmp_path: 
     spoilt(tmp_path)
     summary = run_job(spec)
     first, second = table(spec, "quarantine").sort_by("offset").to_pylist()
-    assert (first["kind"], first["source"], first["offset"], first["raw"]) == ("record", "001.json", 0, b'{"t":"9999-01-01T00:00:00"}')
+    assert (first["kind"], first["source"], first["offset"], first["raw"]) == (
+        "record",
+        "001.json",
+        0,
+        b'{"t":"9999-01-01T00:00:00"}',
+    )
     assert first["reason"] == "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"
     assert (second["offset"], second["raw"]) == (31, b'{"t": nonsense')
     assert (summary.quarantined, summary.events) == (2, 60)
@@ -199,7 +225,9 @@ def test_a_damaged_archive_is_one_bad_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way_out", ["an intact file", "quarantine"])
-def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_ways_on(tmp_path: Path, way_out: str) -> None:
+def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_ways_on(
+    tmp_path: Path, way_out: str
+) -> None:
     spec = failing(job(tmp_path), on_bad_record="fail")
     whole = with_an_archive(tmp_path)
     ways = "Put a good file of that name in its place, or set on_bad_record to quarantine."
@@ -215,7 +243,9 @@ def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_wa
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
-def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_one_does(tmp_path: Path) -> None:
+def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_one_does(
+    tmp_path: Path,
+) -> None:
     spec = failing(job(tmp_path), on_bad_record="fail")
     with_an_archive(tmp_path)
     with pytest.raises(EventError):
@@ -231,11 +261,15 @@ def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_on
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
-def test_folders_may_have_any_characters_in_their_names(tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_may_have_any_characters_in_their_names(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     nasty = "a b #?'\"`{ä} 100%"
     path = make_job(tmp_path)
     text = path.read_text().replace("path: in,", f"path: {json.dumps(f'in %20 [x] {nasty}')},")
-    text = text.replace("path: out}", f"path: {json.dumps(nasty)}}}").replace(": checkpoint", f": {json.dumps(f'checkpoint %20 [x] {nasty}')}")
+    text = text.replace("path: out}", f"path: {json.dumps(nasty)}}}").replace(
+        ": checkpoint", f": {json.dumps(f'checkpoint %20 [x] {nasty}')}"
+    )
     path.write_text(text)
     spec = read_job(path)
     write_files(tmp_path, random_events(16, 90), 2)
@@ -248,14 +282,22 @@ def test_folders_may_have_any_characters_in_their_names(tmp_path: Path, spark: S
     assert spark.table("pairs").count() == sum(row["rule"] == "pairs" for row in expected) > 0
     status_command(Path(spec.sink_path))
     assert "90 records" in capsys.readouterr().out
-    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "rules.yaml", nasty, f"in %20 [x] {nasty}", f"checkpoint %20 [x] {nasty}"}
+    assert {entry.name for entry in tmp_path.iterdir()} == {
+        path.name,
+        "rules.yaml",
+        nasty,
+        f"in %20 [x] {nasty}",
+        f"checkpoint %20 [x] {nasty}",
+    }
 
 
 def test_the_trace_of_a_failed_query_can_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = job(tmp_path)
     write_files(tmp_path, random_events(17, 30), 1)
     stop_at(monkeypatch, "metrics", 0)
-    with pytest.raises(SparkPaceError, match=r"got OSError: the disk is full.* SPARK_PACE_TRACEBACK=1 shows the whole trace") as caught:
+    with pytest.raises(
+        SparkPaceError, match=r"got OSError: the disk is full.* SPARK_PACE_TRACEBACK=1 shows the whole trace"
+    ) as caught:
         run_job(spec)
     assert len(shown(caught.value).splitlines()) == 1
     monkeypatch.setenv("SPARK_PACE_TRACEBACK", "1")
@@ -272,4 +314,8 @@ def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSessi
     fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
     assert spark.table("keyed").columns == ["key", *fixed, "k", "events"]
     assert spark.table("pairs").columns == [*fixed, "first", "second", "began", "events"]
-    assert spark.sql("SELECT count(*) FROM pairs WHERE second >= first").first()[0] == sum(row["rule"] == "pairs" for row in matches(spec)) > 0  # type: ignore[index]
+    assert (
+        spark.sql("SELECT count(*) FROM pairs WHERE second >= first").first()[0]
+        == sum(row["rule"] == "pairs" for row in matches(spec))
+        > 0
+    )  # type: ignore[index]

@@ -12,9 +12,9 @@ import pytest
 
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.slots import READ_VERSIONS
-from tests.checkpoints import FILES, FIXTURES, write_input
+from spark_pace.spark.checkpoint.layout import READ_VERSIONS
 from tests.spark.jobs import in_core, matches, table
+from tests.support.checkpoints import FILES, FIXTURES, write_input
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,11 @@ def unpacked(version: int, folder: Path) -> Path:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """All files below a folder but the locks that every start makes."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".lock")}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".lock")
+    }
 
 
 @pytest.mark.parametrize("version", READ_VERSIONS)
@@ -47,7 +51,9 @@ def test_a_checkpoint_of_the_first_format_is_refused_in_one_line_and_left_as_it_
     before = files_of(tmp_path)
     assert len(before) > 10
     command = [sys.executable, "-c", "from spark_pace.cli import main; main()", "run", str(job)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+    )
     assert answer.stderr == (
         f"{tmp_path}/checkpoint/layout.json — must have format version 2 or 3; got 1. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"

@@ -38,7 +38,13 @@ REASONS = {
     1005: "the operator's process ended with signal 11 (SIGSEGV)",
 }
 BROKEN = "the operator wrote into, closed or replaced a descriptor that is not its own: its process has lost its connection"
-HOSTILE_REASONS = {1001: BROKEN, 1002: BROKEN, 1003: BROKEN, 1004: "x" * 4_900, 1005: "TypeError: emit total — must be BIGINT; got double"}
+HOSTILE_REASONS = {
+    1001: BROKEN,
+    1002: BROKEN,
+    1003: BROKEN,
+    1004: "x" * 4_900,
+    1005: "TypeError: emit total — must be BIGINT; got double",
+}
 
 
 def poisoned_events() -> list[dict[str, Any]]:
@@ -59,7 +65,9 @@ def test_poison_of_every_kind_costs_its_selections_only(tmp_path: Path) -> None:
     failed = table(spec, "quarantine").sort_by(order).to_pylist()
     assert summary.quarantined == len(failed) > 6
     columns = ("rule", "key", "selection_id", "source", "offset", "raw")
-    assert [[row[name] for name in columns] for row in failed] == [[row[name] for name in columns] for row in tame.failed.sort_by(order).to_pylist()]
+    assert [[row[name] for name in columns] for row in failed] == [
+        [row[name] for name in columns] for row in tame.failed.sort_by(order).to_pylist()
+    ]
     assert {row["kind"] for row in failed} == {"selection"}
     for row in failed:
         values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
@@ -83,7 +91,9 @@ def test_attacks_on_the_process_cost_their_selections_and_little_time(tmp_path: 
         values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
         assert len(row["reason"]) < 10_100
         assert next(HOSTILE_REASONS[x] for x in values if x in HOSTILE_REASONS) in row["reason"]
-    assert seconds < 120  # no attack lasts much longer than the time limit: two calls each, of sixteen selections at the most
+    assert (
+        seconds < 120
+    )  # no attack lasts much longer than the time limit: two calls each, of sixteen selections at the most
 
 
 def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:
@@ -91,6 +101,9 @@ def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:
     events = random_events(22)
     events[100]["x"] = 1003
     write_files(tmp_path, events, 1)
-    with pytest.raises(OperatorError, match=r"its operator must return; got the operator's process ended with exit code 3\. Mend the operator") as caught:
+    with pytest.raises(
+        OperatorError,
+        match=r"its operator must return; got the operator's process ended with exit code 3\. Mend the operator",
+    ) as caught:
         run_job(spec)
     assert "\n" not in str(caught.value)

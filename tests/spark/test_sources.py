@@ -29,7 +29,9 @@ def uneven(seed: int) -> list[Event]:
     found = []
     for second in range(240):
         sources = [("u", second), ("v", max(0, second - 5))]
-        sources += [("w", second - 30)] if 30 <= second < 120 else [("w", second - 100)] if second >= 200 else []
+        sources += (
+            [("w", second - 30)] if 30 <= second < 120 else [("w", second - 100)] if second >= 200 else []
+        )
         for source, time in sources:
             kind = "tick" if source == "v" and chance.random() < 0.5 else chance.choice("abc")
             found += [event(source, time, kind, chance.randrange(9))] * (2 if chance.random() < 0.1 else 1)
@@ -49,10 +51,15 @@ def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_
     by_place = [("source", "ascending"), ("offset", "ascending")]
     assert table(spec, "late").sort_by(by_place).to_pylist() == core.late.sort_by(by_place).to_pylist()
     metrics = table(spec, "metrics").to_pylist()
-    counted = [row["events"] + row["late"] + row["bad_records"] + row["heartbeats"] + row["repeats"] for row in metrics]
+    counted = [
+        row["events"] + row["late"] + row["bad_records"] + row["heartbeats"] + row["repeats"]
+        for row in metrics
+    ]
     assert [row["records"] for row in metrics] == counted
     assert (summary.records, summary.bad_records) == (len(events) + 1, 1)
-    assert (summary.events, summary.late, summary.heartbeats, summary.repeats) == tuple(core.stats[n] for n in ("events", "late", "heartbeats", "repeats"))
+    assert (summary.events, summary.late, summary.heartbeats, summary.repeats) == tuple(
+        core.stats[n] for n in ("events", "late", "heartbeats", "repeats")
+    )
     assert min(summary.late, summary.heartbeats, summary.repeats) > 0
     assert {progress.slowest_source for progress in seen} == {"v", "w"}
     assert {progress.idle_sources for progress in seen} == {0, 1}
@@ -63,7 +70,11 @@ def test_a_stream_that_waits_for_a_source_says_so_and_goes_on_at_the_end(tmp_pat
     write_files(tmp_path, random_events(41, 60), 3)
     seen: list[Progress] = []
     run_job(spec, on_progress=seen.append)
-    assert [progress.waiting_for for progress in seen] == [(), ("nobody (never heard of)",), ("nobody (never heard of)",)]
+    assert [progress.waiting_for for progress in seen] == [
+        (),
+        ("nobody (never heard of)",),
+        ("nobody (never heard of)",),
+    ]
     assert table(spec, "metrics")["slowest_source"].to_pylist() == ["nobody (never heard of)"] * 3
     assert [progress.pending for progress in seen] == [20, 40, 60]
     assert matches(spec) == []
@@ -78,7 +89,12 @@ def test_a_batch_after_a_restart_has_the_frontier_of_the_first_time(tmp_path: Pa
     write_files(tmp_path, [event("u", second, "a", 1) for second in range(20)], 1)
     run_job(spec)
     shutil.copytree(tmp_path / "out" / "late", tmp_path / "late before")
-    write_files(tmp_path, [event("u", 16, "no rule wants it", 1), event("u", 17, "a", 1), event("u", 300, "a", 1)], 1, first=1)
+    write_files(
+        tmp_path,
+        [event("u", 16, "no rule wants it", 1), event("u", 17, "a", 1), event("u", 300, "a", 1)],
+        1,
+        first=1,
+    )
     assert run_job(spec).late == 1
     late = table(spec, "late").to_pylist()
     assert [(row["source"], row["offset"], row["lateness_us"], row["reason"]) for row in late] == [

@@ -25,7 +25,9 @@ def in_the_directory_of_bad_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_bad_file_is_refused_with_its_message(path: Path) -> None:
     problems = check_files([path.name])
-    assert "".join(f"{problem}\n" for problem in problems) == path.with_suffix(".txt").read_text(encoding="utf-8")
+    assert "".join(f"{problem}\n" for problem in problems) == path.with_suffix(".txt").read_text(
+        encoding="utf-8"
+    )
     assert problems
 
 
@@ -57,7 +59,9 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 def test_a_directory_is_no_file() -> None:
-    assert [str(problem) for problem in check_files(["good"])] == ["good — must be a file that can be read; got is a directory. Check the path."]
+    assert [str(problem) for problem in check_files(["good"])] == [
+        "good — must be a file that can be read; got is a directory. Check the path."
+    ]
 
 
 def test_a_cycle_of_links_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +73,9 @@ def test_a_cycle_of_links_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_are_no_text_are_named_with_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("latin.yaml").write_bytes(b"rules:\n  - name: caf\xe9\n")
     assert [str(problem) for problem in check_files(["latin.yaml"])] == [

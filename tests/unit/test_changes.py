@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from spark_pace.core.parts import fingerprint, rule_parts
-from spark_pace.core.plan import Place, dealt_out
-from spark_pace.core.rule import Rule
+from spark_pace.core.plan.meaning import fingerprint, rule_parts
+from spark_pace.core.plan.plan import Place, dealt_out
+from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
-from spark_pace.spark.changes import change_of, next_batch
-from spark_pace.spark.slots import Layout, read_layout, write_layout
+from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
+from spark_pace.spark.checkpoint.rule_changes import change_of, next_batch
 
 EVENTS = 'events: {schema: "t TIMESTAMP, kind STRING, x BIGINT, k STRING", event_time: t}\n'
 PAIR = """
@@ -78,10 +78,14 @@ def test_a_rule_is_told_by_its_parts_in_words(tmp_path: Path) -> None:
         ("within:", "context: next, selected\n    within:", "context"),
     ],
 )
-def test_a_change_of_its_meaning_changes_that_part_of_a_rule(tmp_path: Path, old: str, new: str, part: str) -> None:
+def test_a_change_of_its_meaning_changes_that_part_of_a_rule(
+    tmp_path: Path, old: str, new: str, part: str
+) -> None:
     [before], [after] = rules_of(tmp_path, PAIR), rules_of(tmp_path, PAIR.replace(old, new))
     first, second = rule_parts(before), rule_parts(after)
-    assert [name for name in {**first, **second} if first.get(name) != second.get(name)] == ([part, "schema"] if part == "partition_by" else [part])
+    assert [name for name in {**first, **second} if first.get(name) != second.get(name)] == (
+        [part, "schema"] if part == "partition_by" else [part]
+    )
     assert fingerprint(first) != fingerprint(second)
 
 
@@ -94,7 +98,9 @@ def test_a_change_of_its_meaning_changes_that_part_of_a_rule(tmp_path: Path, old
 )
 def test_attributes_that_it_does_not_use_are_no_part_of_a_rule(tmp_path: Path, events: str) -> None:
     described = PAIR.replace("filter:", "description: rises\n    filter:")
-    assert rule_parts(rules_of(tmp_path, PAIR)[0]) == rule_parts(rules_of(tmp_path, SPAN.replace("NAME", "other"), described, events=events)[1])
+    assert rule_parts(rules_of(tmp_path, PAIR)[0]) == rule_parts(
+        rules_of(tmp_path, SPAN.replace("NAME", "other"), described, events=events)[1]
+    )
 
 
 def test_a_python_operator_uses_every_attribute(tmp_path: Path) -> None:
@@ -102,7 +108,13 @@ def test_a_python_operator_uses_every_attribute(tmp_path: Path) -> None:
     assert rule_parts(rules_of(tmp_path, SPAN)[0]) != rule_parts(rules_of(tmp_path, SPAN, events=wider)[0])
 
 
-@pytest.mark.parametrize("events", [EVENTS.replace("x BIGINT", "x DOUBLE"), EVENTS.replace("event_time: t", "event_time: t, tie_break: [x]")])
+@pytest.mark.parametrize(
+    "events",
+    [
+        EVENTS.replace("x BIGINT", "x DOUBLE"),
+        EVENTS.replace("event_time: t", "event_time: t, tie_break: [x]"),
+    ],
+)
 def test_the_types_and_the_order_of_what_it_uses_are_parts_of_a_rule(tmp_path: Path, events: str) -> None:
     assert rule_parts(rules_of(tmp_path, PAIR)[0]) != rule_parts(rules_of(tmp_path, PAIR, events=events)[0])
 
@@ -111,7 +123,11 @@ def test_new_units_go_where_the_fewest_are_and_the_others_stay(tmp_path: Path) -
     rules = [pair(tmp_path, name) for name in ("one", "two", "three")]
     assert dealt_out(rules[:2], 3, 2) == {"one": Place((0, 1)), "two": Place((2, 0))}
     kept = {"one": Place((0, 1)), "gone": Place((2, 2))}
-    assert dealt_out(rules, 3, 2, kept, since=7) == {"one": Place((0, 1)), "two": Place((2, 0), 7), "three": Place((1, 2), 7)}
+    assert dealt_out(rules, 3, 2, kept, since=7) == {
+        "one": Place((0, 1)),
+        "two": Place((2, 0), 7),
+        "three": Place((1, 2), 7),
+    }
 
 
 # ---------------------------------------------------------------- from layout to layout
@@ -181,18 +197,24 @@ def test_an_unfinished_batch_is_done_by_the_rules_that_stay(tmp_path: Path, chec
     assert checkpoint.since() == {"two": 0, "three": 2}
 
 
-def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(
+    tmp_path: Path, checkpoint: Checkpoint
+) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
     checkpoint.start([two, three], stops_after=0)
     assert checkpoint.since() == {"two": 0}
-    checkpoint.start([one, two])  # the rule that was taken away is back: its state may be gone, so it begins anew
+    checkpoint.start(
+        [one, two]
+    )  # the rule that was taken away is back: its state may be gone, so it begins anew
     assert checkpoint.ran[1:] == [(["two"], True), (["one", "two"], False)]
     assert checkpoint.since() == {"two": 0, "one": 1}
 
 
-def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(
+    tmp_path: Path, checkpoint: Checkpoint
+) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
@@ -213,7 +235,9 @@ def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: C
     assert checkpoint.since() == {"one": 0, "two": 0}
 
 
-def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(
+    tmp_path: Path, checkpoint: Checkpoint
+) -> None:
     rules = [pair(tmp_path, "one")]
     checkpoint.start(rules, delay_us=8)
     checkpoint.batch(0, finished=False)
@@ -236,7 +260,10 @@ def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint
     checkpoint.start([pair(tmp_path)])
     checkpoint.start([replace(pair(tmp_path), merge="detection")])
     checkpoint.batch(0, finished=False)
-    with pytest.raises(StateError, match=r"^rule pair — must be as the checkpoint knows it; got a changed merge: selection, was detection\. Restore it"):
+    with pytest.raises(
+        StateError,
+        match=r"^rule pair — must be as the checkpoint knows it; got a changed merge: selection, was detection\. Restore it",
+    ):
         checkpoint.start([pair(tmp_path)])
 
 
@@ -250,19 +277,26 @@ def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Checkpoint)
 def laid_out(keys: list[int], slots: list[int]) -> str:
     place = {"slots": slots, "since": 0}
     rules = {"a": {"parts": {}, "place": place}}
-    return json.dumps({"version": 3, "slots": 2, "buckets": 2, "keys": keys, "app_id": "a", "events": {}, "rules": rules})
+    return json.dumps(
+        {"version": 3, "slots": 2, "buckets": 2, "keys": keys, "app_id": "a", "events": {}, "rules": rules}
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
         *("{", "[]", '{"version": 2}', '{"version": 2, "rules": {"a": {}}}', '{"version": 2, "rules": []}'),
-        *(laid_out(keys, slots) for keys, slots in (([0], [0]), ([0, 1], [2]), ([0, 1], [0, 1, 0]), ([0, 1], []))),
+        *(
+            laid_out(keys, slots)
+            for keys, slots in (([0], [0]), ([0, 1], [2]), ([0, 1], [0, 1, 0]), ([0, 1], []))
+        ),
     ],
 )
 def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "layout.json").write_text(text)
-    with pytest.raises(StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"):
+    with pytest.raises(
+        StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"
+    ):
         read_layout(tmp_path)
 
 
@@ -271,7 +305,9 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "layout.json").read_text())
     del stored["checksum"]
     (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 4}))
-    with pytest.raises(StateError, match=r"must have format version 2 or 3; got 4\. Go on with the release that made it"):
+    with pytest.raises(
+        StateError, match=r"must have format version 2 or 3; got 4\. Go on with the release that made it"
+    ):
         read_layout(tmp_path)
 
 
@@ -279,11 +315,16 @@ def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
     write_layout(tmp_path, replace(EMPTY, planned={"delay_us": 8_000_000}))
     path = tmp_path / "layout.json"
     path.write_text(path.read_text().replace("8000000", "9000000"))
-    with pytest.raises(StateError, match=r"layout\.json — must be as this program wrote it; got another content than its checksum is of\. Restore"):
+    with pytest.raises(
+        StateError,
+        match=r"layout\.json — must be as this program wrote it; got another content than its checksum is of\. Restore",
+    ):
         read_layout(tmp_path)
 
 
 def test_batches_without_a_layout_are_refused(checkpoint: Checkpoint) -> None:
     checkpoint.batch(0)
-    with pytest.raises(StateError, match=r"must be there where batches are; got no file\. Restore the whole checkpoint\."):
+    with pytest.raises(
+        StateError, match=r"must be there where batches are; got no file\. Restore the whole checkpoint\."
+    ):
         read_layout(checkpoint.path)

@@ -9,9 +9,9 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint import offsets_digest, require_whole
-from spark_pace.spark.durable import write_json
-from spark_pace.spark.frontier import read_sequence
+from spark_pace.spark.checkpoint.durable import write_json
+from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.spark.checkpoint.whole import offsets_digest, require_whole
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Path:
@@ -20,7 +20,12 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
         for number in numbers:
             (folder / name / str(number)).touch()
     last = dict.fromkeys(TABLES, following - 1) | {"late": 3}
-    numbers = {"out_seq": {"rule": 17}, "frontier_us": 1_000_000, "tables": last, "offsets": offsets_digest(folder, following - 1)}
+    numbers = {
+        "out_seq": {"rule": 17},
+        "frontier_us": 1_000_000,
+        "tables": last,
+        "offsets": offsets_digest(folder, following - 1),
+    }
     write_json(folder / "sequence" / f"{following}.json", numbers)
     return folder
 
@@ -39,21 +44,31 @@ def test_a_stop_while_old_batches_are_removed_leaves_a_whole_checkpoint(tmp_path
 def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
     (whole / log / "7").unlink()
-    with pytest.raises(StateError, match=rf"{log} — must have a file for each batch; got none for batch 7\. Restore"):
+    with pytest.raises(
+        StateError, match=rf"{log} — must have a file for each batch; got none for batch 7\. Restore"
+    ):
         require_whole(whole, written(8), TABLES)
 
 
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        (written(20, matches=19), r"must be as old as its tables; got batch 20 as the last of matches here, batch 19 there\. Restore"),
+        (
+            written(20, matches=19),
+            r"must be as old as its tables; got batch 20 as the last of matches here, batch 19 there\. Restore",
+        ),
         (written(20, late=-1), r"got batch 3 as the last of late here, batch -1 there"),
         (written(20, quarantine=22), r"got batch 20 as the last of quarantine here, batch 22 there"),
-        ({name: batch for name, batch in written(20).items() if name != "late"}, r"must have all its tables; got none named late\. Restore"),
+        (
+            {name: batch for name, batch in written(20).items() if name != "late"},
+            r"must have all its tables; got none named late\. Restore",
+        ),
         (written(19), r"got batch 21 here, batch 19 as the last of metrics there\. Restore"),
     ],
 )
-def test_each_table_must_have_the_batches_that_the_checkpoint_says(tmp_path: Path, tables: dict[str, int], message: str) -> None:
+def test_each_table_must_have_the_batches_that_the_checkpoint_says(
+    tmp_path: Path, tables: dict[str, int], message: str
+) -> None:
     whole = checkpoint(tmp_path, range(11, 22), range(11, 21), 21)
     require_whole(whole, written(20), TABLES)
     require_whole(whole, written(20, late=21, matches=21), TABLES)  # batch 21 was being written
@@ -84,14 +99,18 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
     tables = written(begun) | {"late": begun}
     require_whole(whole, tables, TABLES)
     (whole / "offsets" / str(begun)).write_text("v1")
-    with pytest.raises(StateError, match=rf"offsets/{begun} — must be as Spark wrote it; got another content"):
+    with pytest.raises(
+        StateError, match=rf"offsets/{begun} — must be as Spark wrote it; got another content"
+    ):
         require_whole(whole, tables, TABLES)
 
 
 def test_offsets_with_one_other_digit_are_refused(tmp_path: Path) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
     (whole / "offsets" / "8").write_text("v1")
-    with pytest.raises(StateError, match=r"offsets/8 — must be as Spark wrote it; got another content\. Restore"):
+    with pytest.raises(
+        StateError, match=r"offsets/8 — must be as Spark wrote it; got another content\. Restore"
+    ):
         require_whole(whole, written(8), TABLES)
 
 
@@ -101,5 +120,8 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
     text = path.read_text()
     for place, letter in enumerate(text):
         path.write_text(text[:place] + ("1" if letter == "0" else "0") + text[place + 1 :])
-        with pytest.raises(StateError, match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)"):
+        with pytest.raises(
+            StateError,
+            match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)",
+        ):
             read_sequence(path)

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import spark_pace as package
+from spark_pace import __version__
 from spark_pace.errors import ConfigError
-from spark_pace.version import __version__
-from tests.golden_cases import GoldenCase, golden_cases
 from tests.spark.jobs import environment, make_job
+from tests.support.golden_cases import GoldenCase, golden_cases
 
 ROOT = Path(__file__).parents[2]
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"
@@ -36,7 +36,9 @@ EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
 
 
 def spark_pace(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPARK_PACE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [SPARK_PACE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -53,13 +55,19 @@ def test_replay_gives_the_golden_table(case: GoldenCase, tmp_path: Path):
     assert answer.returncode == 0, answer.stderr
     matches = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     ids = [event.row["id"] for event in case.events]
-    assert [tuple(ids[event["offset"]] for event in match["events"]) for match in matches] == [events for _, events in case.matches]
+    assert [tuple(ids[event["offset"]] for event in match["events"]) for match in matches] == [
+        events for _, events in case.matches
+    ]
     assert [match["out_seq"] for match in matches] == list(range(len(matches)))
 
 
 def test_the_golden_table_covers_all_contexts():
     contexts = {case.rule["context"] for case in TABLE}
-    policies = {f"{selection}, {consumption}" for selection in ("each", "latest", "next", "earliest") for consumption in ("zero", "selected")}
+    policies = {
+        f"{selection}, {consumption}"
+        for selection in ("each", "latest", "next", "earliest")
+        for consumption in ("zero", "selected")
+    }
     assert contexts == policies | {"all, selected"}
 
 
@@ -83,8 +91,20 @@ def test_replay_writes_one_json_object_a_line(files: Path):
         "matched_at": "2024-01-01T00:00:02Z",
         "fields": {"rise": 4},
         "events": [
-            {"component": "a", "seq": 0, "event_time": "2024-01-01T00:00:00Z", "source": "events.json", "offset": 0},
-            {"component": "b", "seq": 1, "event_time": "2024-01-01T00:00:02Z", "source": "events.json", "offset": 1},
+            {
+                "component": "a",
+                "seq": 0,
+                "event_time": "2024-01-01T00:00:00Z",
+                "source": "events.json",
+                "offset": 0,
+            },
+            {
+                "component": "b",
+                "seq": 1,
+                "event_time": "2024-01-01T00:00:02Z",
+                "source": "events.json",
+                "offset": 1,
+            },
         ],
     }
 
@@ -93,7 +113,12 @@ def test_replay_writes_csv(files: Path):
     assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.csv", cwd=files).returncode == 0
     with (files / "out.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)
-    assert (row["rule"], row["out_seq"], row["rise"], row["matched_at"]) == ("a_then_b", "0", "4", "2024-01-01T00:00:02Z")
+    assert (row["rule"], row["out_seq"], row["rise"], row["matched_at"]) == (
+        "a_then_b",
+        "0",
+        "4",
+        "2024-01-01T00:00:02Z",
+    )
     assert [event["component"] for event in json.loads(row["events"])] == ["a", "b"]
 
 
@@ -134,12 +159,23 @@ rules:
 @pytest.fixture
 def operator_files(files: Path) -> Path:
     (files / "rules.yaml").write_text(OPERATOR_RULES, encoding="utf-8")
-    (files / "my_operators.py").write_text("def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8")
+    (files / "my_operators.py").write_text(
+        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
+    )
     return files
 
 
 def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
-    answer = spark_pace("replay", "rules.yaml", "events.json", "--operators", "my_operators", "-o", "out.json", cwd=operator_files)
+    answer = spark_pace(
+        "replay",
+        "rules.yaml",
+        "events.json",
+        "--operators",
+        "my_operators",
+        "-o",
+        "out.json",
+        cwd=operator_files,
+    )
     assert answer.returncode == 0, answer.stderr
     assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
 
@@ -155,7 +191,10 @@ def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        ("none.json", "none.json — must be a file or directory of events; got nothing there. Give JSON lines, CSV with a header, or Parquet.\n"),
+        (
+            "none.json",
+            "none.json — must be a file or directory of events; got nothing there. Give JSON lines, CSV with a header, or Parquet.\n",
+        ),
         (
             "events.txt",
             "events.txt — must be a file that ends in .json, .jsonl, .ndjson, .csv, .parquet; got .txt. "
@@ -171,7 +210,10 @@ def test_replay_says_what_is_wrong_with_the_events(files: Path, events: str, mes
 
 def test_replay_refuses_an_output_it_cannot_write(files: Path):
     answer = spark_pace("replay", "rules.yaml", "events.json", "-o", "out.txt", cwd=files)
-    assert (answer.returncode, answer.stderr) == (2, "--out — must end in .json or .jsonl or .csv; got out.txt. Choose one of them.\n")
+    assert (answer.returncode, answer.stderr) == (
+        2,
+        "--out — must end in .json or .jsonl or .csv; got out.txt. Choose one of them.\n",
+    )
 
 
 JOB = """
@@ -201,7 +243,9 @@ def job_file(files: Path) -> Path:
     (files / "rules" / "job_rules.yaml").write_text(JOB_RULES, encoding="utf-8")
     (files / "job.yaml").write_text(JOB, encoding="utf-8")
     (files / "events.json").write_text(JOB_EVENTS, encoding="utf-8")
-    (files / "totals.py").write_text("def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8")
+    (files / "totals.py").write_text(
+        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
+    )
     return files
 
 
@@ -209,14 +253,19 @@ def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeat
     answer = spark_pace("replay", "job.yaml", "events.json", "-o", "out.json", cwd=job_file)
     assert (answer.returncode, answer.stderr) == (0, "4 records; matches: next_to_a 1, totals 1\n")
     rows = [json.loads(line) for line in (job_file / "out.json").read_text(encoding="utf-8").splitlines()]
-    assert [(row["rule"], row["fields"]) for row in rows] == [("next_to_a", {"type": "b"}), ("totals", {"total": 6})]
+    assert [(row["rule"], row["fields"]) for row in rows] == [
+        ("next_to_a", {"type": "b"}),
+        ("totals", {"total": 6}),
+    ]
 
 
 def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
     (job_file / "job.yaml").write_text(JOB.replace("[totals]", "[others]"), encoding="utf-8")
     answer = spark_pace("replay", "job.yaml", "events.json", cwd=job_file)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.startswith("job.yaml:8:1 operators — must name the modules of all operators, for the rule \"totals\" too; got \"totals\".")
+    assert answer.stderr.startswith(
+        'job.yaml:8:1 operators — must name the modules of all operators, for the rule "totals" too; got "totals".'
+    )
 
 
 def test_replay_refuses_operators_beside_a_job_file(job_file: Path):
@@ -228,7 +277,10 @@ def test_replay_refuses_operators_beside_a_job_file(job_file: Path):
 
 def test_load_rules_refuses_events_beside_a_job_file(job_file: Path):
     (rule,) = package.load_rules(job_file / "rules.yaml")
-    with pytest.raises(ConfigError, match=r"job\.yaml — must be loaded without `events`, for .*; got both\. Leave `events` out\.$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"job\.yaml — must be loaded without `events`, for .*; got both\. Leave `events` out\.$",
+    ):
         package.load_rules(job_file / "job.yaml", events=rule.schema)
 
 
@@ -257,10 +309,15 @@ def test_check_is_silent_about_good_files():
 
 
 def test_check_lists_every_problem(files: Path):
-    (files / "rules.yaml").write_text(RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y"), encoding="utf-8")
+    (files / "rules.yaml").write_text(
+        RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y"), encoding="utf-8"
+    )
     answer = spark_pace("check", "rules.yaml", cwd=files)
     assert answer.returncode == 2
-    assert [line.split(" — ")[0] for line in answer.stderr.splitlines()] == ["rules.yaml:6:13 rules[0].within", "rules.yaml:7:18 rules[0].emit.rise"]
+    assert [line.split(" — ")[0] for line in answer.stderr.splitlines()] == [
+        "rules.yaml:6:13 rules[0].within",
+        "rules.yaml:7:18 rules[0].emit.rise",
+    ]
 
 
 def test_a_command_that_is_wrong_ends_with_2():
@@ -279,17 +336,30 @@ def test_explain_names_each_rule():
 
 
 def test_replay_refuses_a_folder_that_is_not_there_before_it_runs(tmp_path):
-    answer = spark_pace("replay", "conf/rules/flights.yaml", "conf", "-o", str(tmp_path / "absent" / "out.json"))
+    answer = spark_pace(
+        "replay", "conf/rules/flights.yaml", "conf", "-o", str(tmp_path / "absent" / "out.json")
+    )
     assert answer.returncode == 2
     assert answer.stderr.startswith("--out — must lie in a folder that is there; got ")
 
 
-@pytest.mark.parametrize("command", [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]], ids=["spark-pace", "jobs/run.py"])
+@pytest.mark.parametrize(
+    "command", [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]], ids=["spark-pace", "jobs/run.py"]
+)
 def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, command: list[str]):
     job = make_job(tmp_path)
-    answer = subprocess.run([*command, job, "--reset-rule", "keyed", "--reset-rule", "pears"], cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [*command, job, "--reset-rule", "keyed", "--reset-rule", "pears"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
+    assert (
+        answer.stderr
+        == "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
+    )
 
 
 BROKEN = """
@@ -308,7 +378,14 @@ RUNS = [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]]
 
 
 def broken(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BROKEN, "broken"], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", BROKEN, "broken"],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_an_error_that_nobody_thought_of_is_one_line_that_says_how_to_see_the_trace():
@@ -320,7 +397,11 @@ def test_an_error_that_nobody_thought_of_is_one_line_that_says_how_to_see_the_tr
 def test_a_variable_shows_the_trace_with_its_causes_before_the_line():
     answer = broken(SPARK_PACE_TRACEBACK="1")
     assert answer.returncode == 1
-    assert answer.stderr.startswith("Traceback (most recent call last):\n") and "KeyError: 'key'\n" in answer.stderr and "in broken\n" in answer.stderr
+    assert (
+        answer.stderr.startswith("Traceback (most recent call last):\n")
+        and "KeyError: 'key'\n" in answer.stderr
+        and "in broken\n" in answer.stderr
+    )
     assert answer.stderr.splitlines()[-1] == broken().stderr.rstrip("\n")
     assert "\x1b" not in answer.stderr
 
@@ -329,8 +410,21 @@ def test_a_variable_shows_the_trace_with_its_causes_before_the_line():
 def test_a_job_shows_its_trace_too(tmp_path: Path, command: list[str]):
     job = make_job(tmp_path)
     (tmp_path / "checkpoint").touch()
-    told = subprocess.run([*command, job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [*command, job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+    )
     assert told.returncode == 1 and len(told.stderr.splitlines()) == 1
-    traced = subprocess.run([*command, job], cwd=ROOT, env=environment() | {"SPARK_PACE_TRACEBACK": "1"}, capture_output=True, text=True, check=False)
+    traced = subprocess.run(
+        [*command, job],
+        cwd=ROOT,
+        env=environment() | {"SPARK_PACE_TRACEBACK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert traced.returncode == 1
-    assert traced.stderr.startswith("Traceback ") and "FileExistsError" in traced.stderr and traced.stderr.endswith("\n" + told.stderr)
+    assert (
+        traced.stderr.startswith("Traceback ")
+        and "FileExistsError" in traced.stderr
+        and traced.stderr.endswith("\n" + told.stderr)
+    )

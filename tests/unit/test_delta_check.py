@@ -89,7 +89,10 @@ def test_a_table_that_somebody_has_partitioned_is_whole_too(tmp_path: Path) -> N
 
 
 def test_rows_of_another_checkpoint_are_refused(folder: Path) -> None:
-    with pytest.raises(StateError, match=r"matches — must be written by this checkpoint alone; got rows that another one has written\. Go on with that"):
+    with pytest.raises(
+        StateError,
+        match=r"matches — must be written by this checkpoint alone; got rows that another one has written\. Go on with that",
+    ):
         tables(folder, "others").written(NAMES)
 
 

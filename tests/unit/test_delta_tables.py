@@ -66,7 +66,9 @@ def test_the_transactions_outlive_the_log(written: Path) -> None:
 def test_new_columns_are_added_and_those_of_others_stay(tmp_path: Path) -> None:
     job = tables(tmp_path)
     job.append("matches", rows(0), 0)
-    wider = pa.schema([("number", pa.int64()), ("total", pa.float64()), ("list", pa.list_(pa.struct([("x", pa.int64())])))])
+    wider = pa.schema(
+        [("number", pa.int64()), ("total", pa.float64()), ("list", pa.list_(pa.struct([("x", pa.int64())])))]
+    )
     job.prepare({"matches": wider})
     job.append("matches", pa.table({"number": [2], "total": [0.5], "list": [[{"x": 1}]]}, wider), 1)
     job.prepare({"matches": SCHEMA})
@@ -78,7 +80,9 @@ def test_new_columns_are_added_and_those_of_others_stay(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["a b", "#1", "what?", "é日", "it's \"it\"", "`", "100%, %zz", "a:b;c&d=e+f,g@h!~$", "{a}(b)<c>*"])
+@pytest.mark.parametrize(
+    "name", ["a b", "#1", "what?", "é日", 'it\'s "it"', "`", "100%, %zz", "a:b;c&d=e+f,g@h!~$", "{a}(b)<c>*"]
+)
 def test_a_folder_may_have_any_characters_in_its_name(tmp_path: Path, name: str) -> None:
     job = tables(tmp_path / name)
     job.append("matches", rows(0), 0)
@@ -91,11 +95,16 @@ def test_a_folder_may_have_any_characters_in_its_name(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (("number", pa.string()), "must have a column number of type STRING; got number of type BIGINT. Give what is emitted another name, or choose"),
+        (
+            ("number", pa.string()),
+            "must have a column number of type STRING; got number of type BIGINT. Give what is emitted another name, or choose",
+        ),
         (("Number", pa.int64()), "must have a column Number of type BIGINT; got number of type BIGINT"),
     ],
 )
-def test_a_column_of_another_type_or_spelling_is_refused(tmp_path: Path, column: tuple[str, pa.DataType], message: str) -> None:
+def test_a_column_of_another_type_or_spelling_is_refused(
+    tmp_path: Path, column: tuple[str, pa.DataType], message: str
+) -> None:
     job = tables(tmp_path)
     with pytest.raises(StateError, match=message):
         job.prepare({"matches": pa.schema([column])})
@@ -115,8 +124,14 @@ def test_what_a_batch_finds_besides_what_it_wrote_is_added_once(tmp_path: Path) 
         job.append_missing("quarantine", again, ("kind", "rule", "key", "selection_id", "source", "offset"))
     assert job.last_batch("quarantine") == 2
     left = [file for file in DeltaTable(path).file_uris() if Path(file).exists()]
-    found = [pq.read_table(file, partitioning=None).select(QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA) for file in left]
-    assert pa.concat_tables(found).sort_by("offset").to_pylist() == pa.concat_tables([quarantined(10, 15), quarantined(20, 27)]).to_pylist()
+    found = [
+        pq.read_table(file, partitioning=None).select(QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
+        for file in left
+    ]
+    assert (
+        pa.concat_tables(found).sort_by("offset").to_pylist()
+        == pa.concat_tables([quarantined(10, 15), quarantined(20, 27)]).to_pylist()
+    )
 
 
 def quarantined(first: int, end: int) -> pa.Table:
@@ -124,7 +139,12 @@ def quarantined(first: int, end: int) -> pa.Table:
     selection = {"kind": "selection", "rule": "it's", "key": None, "source": "t/1"}
     record = {"kind": "record", "source": "t/0"}
     rows = [
-        {**(selection | {"selection_id": offset} if offset % 3 else record), "reason": "r", "offset": offset, "raw": b"\xff%d" % offset}
+        {
+            **(selection | {"selection_id": offset} if offset % 3 else record),
+            "reason": "r",
+            "offset": offset,
+            "raw": b"\xff%d" % offset,
+        }
         for offset in range(first, end)
     ]
     return pa.Table.from_pylist(rows, QUARANTINE_SCHEMA)

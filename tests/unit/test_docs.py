@@ -11,8 +11,8 @@ import pytest
 
 from spark_pace.job_file import events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
-from tests.golden_cases import golden_cases, parse_events, parse_matches
-from tests.written import write_tables
+from tests.support.golden_cases import golden_cases, parse_events, parse_matches
+from tests.support.written import write_tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,7 +32,9 @@ class Fence:
 
 
 def fences(document: Path) -> list[Fence]:
-    return [Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text(encoding="utf-8"))]
+    return [
+        Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text(encoding="utf-8"))
+    ]
 
 
 def table_rows(document: Path, first_header: str) -> list[dict[str, str]]:
@@ -74,7 +76,9 @@ def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
         if fence.file:
             (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
     write_tables(tmp_path / "out" / "cards", tmp_path / "rules.yaml", tmp_path / "events.json")
-    shown = [fence for fence in fences(ROOT / "docs" / "operations.md") if fence.language in ("console", "python")]
+    shown = [
+        fence for fence in fences(ROOT / "docs" / "operations.md") if fence.language in ("console", "python")
+    ]
     for fence in shown:
         if fence.language == "python":
             subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
@@ -86,7 +90,13 @@ def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
 
 def run(command: str, directory: Path) -> str:
     program, *arguments = shlex.split(command)
-    return subprocess.run([Path(sys.executable).parent / program, *arguments], cwd=directory, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [Path(sys.executable).parent / program, *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 @pytest.mark.parametrize("row", SHOWN, ids=lambda row: row["case"])
@@ -99,7 +109,9 @@ def test_a_row_of_the_semantics_is_a_golden_case(row: dict[str, str]):
         assert case.events == parse_events(row["stream"])
         shown = parse_matches(cell)
         assert [events for _, events in shown] == [events for _, events in case.matches]
-        assert all(said in (None, selection) for (said, _), (selection, _) in zip(shown, case.matches, strict=True))
+        assert all(
+            said in (None, selection) for (said, _), (selection, _) in zip(shown, case.matches, strict=True)
+        )
 
 
 def test_the_semantics_show_all_contexts():
@@ -123,6 +135,15 @@ def test_the_architecture_names_every_part_of_the_package():
 
 def test_a_table_of_the_rules_has_every_key_of_a_job():
     text = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-    keys = {*reader._JOB_KEYS, *events._KEYS, *SCHEMA_KEYS, *source._FILES_KEYS, *source._KAFKA_KEYS, "slots", "buckets", "lanes"}
+    keys = {
+        *reader._JOB_KEYS,
+        *events._KEYS,
+        *SCHEMA_KEYS,
+        *source._FILES_KEYS,
+        *source._KAFKA_KEYS,
+        "slots",
+        "buckets",
+        "lanes",
+    }
     assert len(keys) > 35
     assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []

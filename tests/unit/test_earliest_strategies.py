@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.candidates import Search
 from spark_pace.core.columns import MASK, SEQ, TIME
-from spark_pace.core.contexts.earliest_selected import by_filtering, greedily, queues
 from spark_pace.core.expr import Literal
-from spark_pace.core.rule import Component, Context, Pattern, Within
-from spark_pace.core.stream import Stream
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.earliest_selected import by_filtering, greedily, queues
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import Component, Context, Pattern, Within
 
 
 def random_stream(seed: int, steps: int, *, overlapping: bool) -> Stream:

@@ -28,15 +28,33 @@ def explained(directory: Path, rest: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("rest", "splitter", "parallel"),
     [
-        ("context: each, zero", "opens a selection at every initiator", "operators match lanes of neighbouring selections"),
-        ("context: latest, zero\n    partition_by: [x]", "opens a selection at every initiator", "operators match lanes of whole keys"),
-        ("context: each, selected", "decides where each selection opens and closes", "enumerate the matches inside closed selections"),
-        ("context: each, selected\n    where: a.x < b.x\n    within: 1 s", "which takes the matching kernel", "enumerate the matches"),
+        (
+            "context: each, zero",
+            "opens a selection at every initiator",
+            "operators match lanes of neighbouring selections",
+        ),
+        (
+            "context: latest, zero\n    partition_by: [x]",
+            "opens a selection at every initiator",
+            "operators match lanes of whole keys",
+        ),
+        (
+            "context: each, selected",
+            "decides where each selection opens and closes",
+            "enumerate the matches inside closed selections",
+        ),
+        (
+            "context: each, selected\n    where: a.x < b.x\n    within: 1 s",
+            "which takes the matching kernel",
+            "enumerate the matches",
+        ),
         ("context: earliest, selected", "finds the matches", "operators compute the fields"),
         ("context: next, selected", "finds the matches", "operators compute the fields"),
     ],
 )
-def test_it_says_who_decides_and_what_runs_in_parallel(tmp_path: Path, rest: str, splitter: str, parallel: str) -> None:
+def test_it_says_who_decides_and_what_runs_in_parallel(
+    tmp_path: Path, rest: str, splitter: str, parallel: str
+) -> None:
     plan = explained(tmp_path, rest)
     assert splitter in plan["splitter"]
     assert parallel in plan["parallel"]
@@ -46,13 +64,27 @@ def test_it_says_who_decides_and_what_runs_in_parallel(tmp_path: Path, rest: str
     ("rest", "carried", "bound"),
     [
         ("context: latest, zero", "the latest partial candidate of each length", "3 events"),
-        ("context: earliest, selected", "the partial candidates that wait", "nothing: an initiator that no terminator follows"),
+        (
+            "context: earliest, selected",
+            "the partial candidates that wait",
+            "nothing: an initiator that no terminator follows",
+        ),
         ("context: latest, zero\n    within: 5 s", "and a window before it", "the events of twice 5 s"),
-        ("context: latest, zero\n    within: 5 s\n    merge: detection", "since the oldest selection that is open", "the events of 5 s"),
-        ("context: each, zero\n    within: 10 events", "since the oldest selection that is open", "10 events"),
+        (
+            "context: latest, zero\n    within: 5 s\n    merge: detection",
+            "since the oldest selection that is open",
+            "the events of 5 s",
+        ),
+        (
+            "context: each, zero\n    within: 10 events",
+            "since the oldest selection that is open",
+            "10 events",
+        ),
     ],
 )
-def test_it_says_what_is_carried_and_what_bounds_that(tmp_path: Path, rest: str, carried: str, bound: str) -> None:
+def test_it_says_what_is_carried_and_what_bounds_that(
+    tmp_path: Path, rest: str, carried: str, bound: str
+) -> None:
     plan = explained(tmp_path, rest)
     assert carried in plan["carried"]
     assert plan["bounded by"].startswith(bound)
@@ -65,4 +97,6 @@ def test_it_says_whether_a_match_waits(tmp_path: Path) -> None:
 
 
 def test_a_job_file_is_explained_by_its_rules() -> None:
-    assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [rule.name for rule in load_rules("conf/rules/flights.yaml")]
+    assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
+        rule.name for rule in load_rules("conf/rules/flights.yaml")
+    ]

@@ -7,15 +7,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, conjunction, evaluate, evaluate_mask, walk
+from spark_pace.core.expr import (
+    ARROW_TYPES,
+    Aggregate,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    conjunction,
+    evaluate,
+    evaluate_mask,
+    walk,
+)
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.rule import EventSchema
-from spark_pace.rules import to_spark_filter
-from spark_pace.rules.document import Scalar
-from spark_pace.rules.expressions import compile_condition, compile_conjuncts, compile_value
-from spark_pace.rules.report import Place, Report
-from spark_pace.rules.scopes import EventScope, MatchScope
-from tests.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts, compile_value
+from spark_pace.rules.expressions.scopes import EventScope, MatchScope
+from spark_pace.spark.spark_filter import to_spark_filter
+from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts
 
 MATCH = MatchScope(SCHEMA, ("a", "b"), ("s",))
 
@@ -67,13 +78,27 @@ ROWS = pa.table(
 )
 def test_edge_cases_have_the_values_of_the_reference(text: str, expected: list[object]) -> None:
     values = evaluate(compiled(text), TableColumns(ROWS)).to_pylist()
-    assert [str(value) if value != value else value for value in values] == [str(value) if value != value else value for value in expected]
+    assert [str(value) if value != value else value for value in values] == [
+        str(value) if value != value else value for value in expected
+    ]
 
 
 def test_what_lies_just_below_a_half_is_rounded_down() -> None:
-    values = [0.49999999999999994, -0.49999999999999994, -0.3, 0.5, -0.5, 2251799813685248.5, 4503599627370497.0, -1e300, None]
+    values = [
+        0.49999999999999994,
+        -0.49999999999999994,
+        -0.3,
+        0.5,
+        -0.5,
+        2251799813685248.5,
+        4503599627370497.0,
+        -1e300,
+        None,
+    ]
     rounded = evaluate(compiled("round(x)"), TableColumns(pa.table({"x": values}))).to_pylist()
-    assert str(rounded) == str([0.0, 0.0, 0.0, 1.0, -1.0, 2251799813685249.0, 4503599627370497.0, -1e300, None])
+    assert str(rounded) == str(
+        [0.0, 0.0, 0.0, 1.0, -1.0, 2251799813685249.0, 4503599627370497.0, -1e300, None]
+    )
 
 
 @pytest.mark.parametrize("text", texts())
@@ -105,11 +130,15 @@ def test_an_equality_of_two_plain_columns_stays_one() -> None:
 
 def test_numbers_of_two_types_meet_as_double() -> None:
     (equality,) = compile_conjuncts(scalar("a.i = b.x"), MATCH, Report())
-    assert equality == Call("=", (Call("cast", (Column("a", "i", "BIGINT"),), "DOUBLE"), Column("b", "x", "DOUBLE")), "BOOLEAN")
+    assert equality == Call(
+        "=", (Call("cast", (Column("a", "i", "BIGINT"),), "DOUBLE"), Column("b", "x", "DOUBLE")), "BOOLEAN"
+    )
 
 
 def test_a_condition_is_split_at_its_top_level_and() -> None:
-    parts = compile_conjuncts(scalar("a.p and (b.p and a.i between 1 and b.i) and (a.q or b.q)"), MATCH, Report())
+    parts = compile_conjuncts(
+        scalar("a.p and (b.p and a.i between 1 and b.i) and (a.q or b.q)"), MATCH, Report()
+    )
     assert [to_text(part) for part in parts] == ["a.p", "b.p", "a.i >= 1 and a.i <= b.i", "a.q or b.q"]
 
 
@@ -120,7 +149,9 @@ def test_a_long_chain_becomes_a_balanced_tree() -> None:
 
 
 def depth(expr: Expr) -> int:
-    return 1 + max((depth(argument) for argument in expr.arguments), default=0) if isinstance(expr, Call) else 1
+    return (
+        1 + max((depth(argument) for argument in expr.arguments), default=0) if isinstance(expr, Call) else 1
+    )
 
 
 def test_an_attribute_of_the_key_needs_no_component() -> None:
@@ -129,7 +160,15 @@ def test_an_attribute_of_the_key_needs_no_component() -> None:
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [("i =< 2", 16), ("i = > 2", 17), ("i = 1 and nosuch = 2", 21), ("x > 1 and s > 5", 21), ("i = greatst(1, 2)", 15), ("i = 1 and", 17), ("i + x", 11)],
+    [
+        ("i =< 2", 16),
+        ("i = > 2", 17),
+        ("i = 1 and nosuch = 2", 21),
+        ("x > 1 and s > 5", 21),
+        ("i = greatst(1, 2)", 15),
+        ("i = 1 and", 17),
+        ("i + x", 11),
+    ],
 )
 def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
     report = Report()
@@ -168,10 +207,16 @@ def test_a_comparison_inside_another_needs_parentheses(text: str, column: int, o
     ("text", "written"),
     [
         ("p = (i < j)", "p = (i < j)"),
-        ("(p = (s like 'a%')) = q and i between 1 and 2 and p = q", "(p = (s like 'a%')) = q and (i >= 1 and i <= 2) and p = q"),
+        (
+            "(p = (s like 'a%')) = q and i between 1 and 2 and p = q",
+            "(p = (s like 'a%')) = q and (i >= 1 and i <= 2) and p = q",
+        ),
         ("i < j = p = q", "((i < j) = p) = q"),
         ("not p = q is null", "not ((p = q) is null)"),
-        ("p in (i < j, q) or case when i < j then p else q = p end", "p in ((i < j), q) or case when (i < j) then p else (q = p) end"),
+        (
+            "p in (i < j, q) or case when i < j then p else q = p end",
+            "p in ((i < j), q) or case when (i < j) then p else (q = p) end",
+        ),
     ],
 )
 def test_comparisons_that_cannot_be_mistaken_stand_as_they_are(text: str, written: str) -> None:
@@ -238,7 +283,15 @@ def test_what_is_not_in_the_language_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["(" * 3000, "not " * 2000 + "p", "- " * 3000 + "i", "nullif(" * 20 + "i" + ", 1)" * 20, " + ".join(["i"] * 2000), "case when " * 900]
+    "text",
+    [
+        "(" * 3000,
+        "not " * 2000 + "p",
+        "- " * 3000 + "i",
+        "nullif(" * 20 + "i" + ", 1)" * 20,
+        " + ".join(["i"] * 2000),
+        "case when " * 900,
+    ],
 )
 def test_what_is_too_large_is_refused_at_once(text: str) -> None:
     report = Report()
@@ -254,13 +307,23 @@ def test_spark_gets_no_columns_of_components_and_no_aggregates() -> None:
 
 
 def test_walk_gives_parents_first() -> None:
-    assert [type(node).__name__ for node in walk(compiled("i + 1 = j"))] == ["Call", "Call", "Column", "Literal", "Column"]
+    assert [type(node).__name__ for node in walk(compiled("i + 1 = j"))] == [
+        "Call",
+        "Call",
+        "Column",
+        "Literal",
+        "Column",
+    ]
 
 
-@pytest.mark.parametrize("text", ["i = case when end < 5 then 1 else 2 end", "end = case when 1 + end < 5 then end else end end"])
+@pytest.mark.parametrize(
+    "text", ["i = case when end < 5 then 1 else 2 end", "end = case when 1 + end < 5 then end else end end"]
+)
 def test_an_attribute_may_be_named_end(text: str) -> None:
     report = Report()
-    schema = EventSchema((*SCHEMA.fields, replace(SCHEMA.fields[0], name="end", type="BIGINT")), SCHEMA.event_time)
+    schema = EventSchema(
+        (*SCHEMA.fields, replace(SCHEMA.fields[0], name="end", type="BIGINT")), SCHEMA.event_time
+    )
     assert compile_condition(scalar(text), EventScope(schema), report) is not None
     assert report.clean
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import EventError
 from spark_pace.io import lines
 from spark_pace.io.files import EventsRead, read_events
@@ -59,7 +59,17 @@ def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_p
         ]
     )
     first, second = result.events.to_pylist()
-    assert list(first.values()) == [T_US, "events", 0, datetime(2013, 1, 1), 1, 2.0, "é", True, date(2020, 2, 29)]
+    assert list(first.values()) == [
+        T_US,
+        "events",
+        0,
+        datetime(2013, 1, 1),
+        1,
+        2.0,
+        "é",
+        True,
+        date(2020, 2, 29),
+    ]
     assert list(second.values())[2:] == [1, datetime(2013, 1, 1), None, None, None, None, None]
     assert result.read_rows == 2
 
@@ -79,7 +89,9 @@ def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_p
     ],
 )
 @pytest.mark.parametrize("format", ["json", "csv"])
-def test_iso_times_with_or_without_a_zone_are_utc(tmp_path: Path, format: str, text: str, shift_us: int) -> None:
+def test_iso_times_with_or_without_a_zone_are_utc(
+    tmp_path: Path, format: str, text: str, shift_us: int
+) -> None:
     both = json.dumps({"t": text}) + "\n" + json.dumps({"t": T}) if format == "json" else f"t\n{text}\n{T}\n"
     result = read(tmp_path, both, format)
     assert result.bad.to_pylist() == []
@@ -93,17 +105,41 @@ def test_iso_times_with_or_without_a_zone_are_utc(tmp_path: Path, format: str, t
         ("17", "the record — must be a JSON object"),
         ("not json", "the record — must be a JSON object"),
         ("{'t':1}", "the record — must be JSON; got: JSON parse error: Missing a name for object member."),
-        (f'{{"t":"{T}"}} {{"t":"{T}"}}', "the record — must fit the schema; got: a line must hold one record; it holds several"),
-        (f'{{"t":"{T}"}} null {{"t":"{T}"}}', "the record — must fit the schema; got: a line must hold one record; it holds several"),
+        (
+            f'{{"t":"{T}"}} {{"t":"{T}"}}',
+            "the record — must fit the schema; got: a line must hold one record; it holds several",
+        ),
+        (
+            f'{{"t":"{T}"}} null {{"t":"{T}"}}',
+            "the record — must fit the schema; got: a line must hold one record; it holds several",
+        ),
         ("{}", "t — must be an event time from 1900 to 2199; got nothing"),
         ('{"t":null}', "t — must be an event time from 1900 to 2199; got nothing"),
         ('{"t":"9999-01-01"}', "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"),
-        ('{"t":"soon"}', "t — must be TIMESTAMP; got: Failed to convert JSON to timestamp[ns], couldn't parse:soon"),
-        (f'{{"t":"{T}","n":1.5}}', "n — must be BIGINT; got: Failed to convert JSON to int64, couldn't parse:1.5"),
-        (f'{{"t":"{T}","n":"1"}}', "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string"),
-        (f'{{"t":"{T}","x":"1"}}', "x — must be DOUBLE; got: JSON parse error: Column(/x) changed from number to string"),
-        (f'{{"t":"{T}","s":{{"k":1}}}}', "s — must be STRING; got: JSON parse error: Column(/s) changed from string to object"),
-        (f'{{"t":"{T}","s":1}}', "s — must be STRING; got: JSON parse error: Column(/s) changed from string to number"),
+        (
+            '{"t":"soon"}',
+            "t — must be TIMESTAMP; got: Failed to convert JSON to timestamp[ns], couldn't parse:soon",
+        ),
+        (
+            f'{{"t":"{T}","n":1.5}}',
+            "n — must be BIGINT; got: Failed to convert JSON to int64, couldn't parse:1.5",
+        ),
+        (
+            f'{{"t":"{T}","n":"1"}}',
+            "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string",
+        ),
+        (
+            f'{{"t":"{T}","x":"1"}}',
+            "x — must be DOUBLE; got: JSON parse error: Column(/x) changed from number to string",
+        ),
+        (
+            f'{{"t":"{T}","s":{{"k":1}}}}',
+            "s — must be STRING; got: JSON parse error: Column(/s) changed from string to object",
+        ),
+        (
+            f'{{"t":"{T}","s":1}}',
+            "s — must be STRING; got: JSON parse error: Column(/s) changed from string to number",
+        ),
         (f'{{"t":"{T}","d":"2020-02-30"}}', "d — must be DATE; got: "),
         (f'{{"t":"{T}","s":"a\x00b"}}', "the record — must be JSON; got: "),
     ],
@@ -122,21 +158,47 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
 @pytest.mark.parametrize(
     ("format", "good", "bad", "reason"),
     [
-        ("json", f'{{"t":"{T}","n":1}}', f'{{"t":"{T}","n":"1"}}', "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string"),
-        ("csv", f"{T},1", f"{T},x", "n — must be BIGINT; got: In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'"),
-        ("csv", f"{T},1", T, "the record — must have the columns t, n; got: CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"),
+        (
+            "json",
+            f'{{"t":"{T}","n":1}}',
+            f'{{"t":"{T}","n":"1"}}',
+            "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string",
+        ),
+        (
+            "csv",
+            f"{T},1",
+            f"{T},x",
+            "n — must be BIGINT; got: In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'",
+        ),
+        (
+            "csv",
+            f"{T},1",
+            T,
+            "the record — must have the columns t, n; got: CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00",
+        ),
     ],
 )
-@pytest.mark.parametrize(("bad_rows", "most_calls"), [(range(3000), 6000), (range(0, 3000, 2), 6000), (range(1717, 1718), 60)])
+@pytest.mark.parametrize(
+    ("bad_rows", "most_calls"), [(range(3000), 6000), (range(0, 3000, 2), 6000), (range(1717, 1718), 60)]
+)
 def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, good: str, bad: str, reason: str, bad_rows: range, most_calls: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format: str,
+    good: str,
+    bad: str,
+    reason: str,
+    bad_rows: range,
+    most_calls: int,
 ) -> None:
     calls = []
     parser, name = (pa.json, "read_json") if format == "json" else (pa.csv, "read_csv")
     parse = getattr(parser, name)
     monkeypatch.setattr(parser, name, lambda *given, **options: calls.append(1) or parse(*given, **options))
     header = ["t,n"] if format == "csv" else []
-    result = read(tmp_path, "\n".join([*header, *(bad if row in bad_rows else good for row in range(3000))]), format)
+    result = read(
+        tmp_path, "\n".join([*header, *(bad if row in bad_rows else good for row in range(3000))]), format
+    )
     assert result.bad["offset"].to_pylist() == list(bad_rows)
     assert set(result.bad["reason"].to_pylist()) == {reason}
     assert result.events["@offset"].to_pylist() == [row for row in range(3000) if row not in bad_rows]
@@ -162,7 +224,9 @@ def test_windows_line_ends_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 50, 4096])
-def test_the_size_of_a_chunk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
+def test_the_size_of_a_chunk_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
+) -> None:
     text = "".join(f'{{"t":"{T}","n":{i}}}\n' if i % 7 else ("oops\n" if i % 2 else "\n") for i in range(200))
     whole = read(tmp_path, text)
     monkeypatch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
@@ -215,20 +279,34 @@ def test_a_damaged_archive_is_one_bad_record_and_none_of_its_events_counts(
 
 def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
     schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
-    result = read(tmp_path, '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n', schema=schema)
+    result = read(
+        tmp_path,
+        '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n',
+        schema=schema,
+    )
     assert result.events["@time"].to_pylist() == [T_US]
     assert result.bad["offset"].to_pylist() == [1, 2]
 
 
 def test_a_csv_row_counts_from_the_first_after_the_header(tmp_path: Path) -> None:
-    result = read(tmp_path, f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n', "csv")
+    result = read(
+        tmp_path, f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n', "csv"
+    )
     assert result.events["@offset"].to_pylist() == [0, 3, 4]
     assert result.events["n"].to_pylist() == [1, 3, 4]
     assert result.events["s"].to_pylist() == ["a", "", None]
     assert result.events["x"].null_count == 3
-    assert [(bad["offset"], bad["raw"]) for bad in result.bad.to_pylist()] == [(2, f"many,{T},b,x".encode()), (5, f"5,{T}".encode()), (6, b"6,,a,x")]
+    assert [(bad["offset"], bad["raw"]) for bad in result.bad.to_pylist()] == [
+        (2, f"many,{T},b,x".encode()),
+        (5, f"5,{T}".encode()),
+        (6, b"6,,a,x"),
+    ]
     assert result.bad["reason"].to_pylist()[0].startswith("n — must be BIGINT; got: ")
-    assert result.bad["reason"].to_pylist()[1].startswith("the record — must have the columns n, t, s, other; got: ")
+    assert (
+        result.bad["reason"]
+        .to_pylist()[1]
+        .startswith("the record — must have the columns n, t, s, other; got: ")
+    )
 
 
 def parquet(columns: dict[str, Any]) -> bytes:
@@ -239,10 +317,27 @@ def parquet(columns: dict[str, Any]) -> bytes:
 
 def test_parquet_columns_are_widened_to_the_types_of_the_schema(tmp_path: Path) -> None:
     zoned = pa.array([datetime(2013, 1, 1, tzinfo=timezone.utc), None], pa.timestamp("ms", "Europe/Paris"))
-    table = parquet({"t": zoned, "n": pa.array([1, 2], pa.int16()), "x": pa.array([1, 2], pa.int32()), "s": pa.array(["a", "b"], pa.large_string())})
+    table = parquet(
+        {
+            "t": zoned,
+            "n": pa.array([1, 2], pa.int16()),
+            "x": pa.array([1, 2], pa.int32()),
+            "s": pa.array(["a", "b"], pa.large_string()),
+        }
+    )
     result = read(tmp_path, table, "parquet")
     assert result.events.to_pylist() == [
-        {"@time": T_US, "@source": "events", "@offset": 0, "t": datetime(2013, 1, 1), "n": 1, "x": 1.0, "s": "a", "b": None, "d": None}
+        {
+            "@time": T_US,
+            "@source": "events",
+            "@offset": 0,
+            "t": datetime(2013, 1, 1),
+            "n": 1,
+            "x": 1.0,
+            "s": "a",
+            "b": None,
+            "d": None,
+        }
     ]
     assert result.bad["offset"].to_pylist() == [1]
 
@@ -250,10 +345,20 @@ def test_parquet_columns_are_widened_to_the_types_of_the_schema(tmp_path: Path) 
 def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
     assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]
-    assert read(tmp_path, b"PAR0", "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be Parquet; got: ")
+    assert (
+        read(tmp_path, b"PAR0", "parquet")
+        .bad["reason"]
+        .to_pylist()[0]
+        .startswith("the file — must be Parquet; got: ")
+    )
     damaged = parquet({"t": [datetime(2013, 1, 1)] * 99, "s": [str(i) for i in range(99)]})
     damaged = damaged[:50] + bytes(300) + damaged[350:]
-    assert read(tmp_path, damaged, "parquet").bad["reason"].to_pylist()[0].startswith("the file — must be undamaged; got: ")
+    assert (
+        read(tmp_path, damaged, "parquet")
+        .bad["reason"]
+        .to_pylist()[0]
+        .startswith("the file — must be undamaged; got: ")
+    )
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

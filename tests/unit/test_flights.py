@@ -20,7 +20,9 @@ write_events(Path(sys.argv[1]))
 def test_a_year_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     """The demos take a folder that is there for a whole year."""
     folder = tmp_path / "flights"
-    stopped = subprocess.run([sys.executable, "-c", STOPPED, folder], cwd=ROOT, capture_output=True, text=True, check=False)
+    stopped = subprocess.run(
+        [sys.executable, "-c", STOPPED, folder], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert "File too large" in stopped.stderr
     assert len(list(tmp_path.rglob("week-*.json"))) > 1
     assert not folder.exists()

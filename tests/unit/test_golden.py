@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from tests.golden_cases import GoldenCase, golden_cases
-from tests.results import from_core, table_of
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from tests.support.golden_cases import GoldenCase, golden_cases
+from tests.support.results import from_core, table_of
 
 
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from spark_pace.core.selection_view import Span
-from spark_pace.spark.operator_process import OperatorProcess
+from spark_pace.core.operate.python_operator import Span
+from spark_pace.spark.stages.operator_process import OperatorProcess
 from tests.unit.test_operator_process import answer, first, spans
 
 HERE = "tests.unit.test_hostile_operators"
@@ -178,7 +178,9 @@ def hostile(span: Span) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_operator_costs_its_own_selection_at_the_most(tmp_path: Path, process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hostile_operator_costs_its_own_selection_at_the_most(
+    tmp_path: Path, process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     """With neighbours whose answers wait unsent, and others behind it; in the time limit of its two calls, and some for theirs."""
     values = [1000, 1001, NAMES.index(name), 1002, 1003]
     begun = time.monotonic()
@@ -203,14 +205,20 @@ def after_many(span: Span) -> Iterator[dict[str, Any]]:
         yield {"n": first(span)}
 
 
-def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(tmp_path: Path, process: OperatorProcess) -> None:
+def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
     innocent = list(range(10, 20))
-    rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 20 + [1, *innocent, 0, 1, *innocent]))
+    rows, failed = answer(
+        process, spans(tmp_path, f"{HERE}:after_many", [0] * 20 + [1, *innocent, 0, 1, *innocent])
+    )
     assert list(failed) == [*range(21), 31, 32]
     assert [row["n"] for row in rows] == innocent * 2
 
 
-def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(tmp_path: Path, process: OperatorProcess) -> None:
+def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
     innocent = list(range(10, 310))
     rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 999 + [1, *innocent]))
     assert len(set(failed.values())) < 130  # processes

@@ -19,8 +19,17 @@ OLD_NUMPY = ("--no-warn-unused-ignores", "--disable-error-code=assignment", "--d
 
 # left-overs, and names that say nothing
 FORBIDDEN = re.compile(
-    r"\b(" + "TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|NotImplemented" + r"Error|time\.sl" + r"eep|mark\.sk" + r"ip|mark\.xf" + r"ail"
-    r"|to_pyarrow_(table|data" + r"set)"  # a script that reads a table so is aborted at its end, often: read_table
+    r"\b("
+    + "TO"
+    + r"DO|FIX"
+    + r"ME|XX"
+    + r"X)\b|NotImplemented"
+    + r"Error|time\.sl"
+    + r"eep|mark\.sk"
+    + r"ip|mark\.xf"
+    + r"ail"
+    r"|to_pyarrow_(table|data"
+    + r"set)"  # a script that reads a table so is aborted at its end, often: read_table
     r"|\bclass \w*(Manager|Helper|Utils|Impl|Factory)\b|\bclass Base\w*"
 )
 
@@ -36,8 +45,14 @@ def test_a_file_is_short(path: Path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_a_function_is_short(path: Path):
-    functions = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    assert [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= MOST_FUNCTION_LINES] == []
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    assert [
+        node.name for node in functions if (node.end_lineno or 0) - node.lineno >= MOST_FUNCTION_LINES
+    ] == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
@@ -55,7 +70,9 @@ def test_the_types_are_clean():
 
 
 def run(module: str, *arguments: str) -> None:
-    answer = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
@@ -67,12 +84,18 @@ def pins() -> dict[str, str]:
 
 def test_every_direct_dependency_is_pinned_and_has_its_reason():
     setup = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
-    lists = [node.value for node in setup.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)]
+    lists = [
+        node.value for node in setup.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
+    ]
     names = {re.split(r"[<>=!]", element)[0] for value in lists for element in ast.literal_eval(value)}
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert len(names) > 10
     assert {name for name in names if name.lower() not in pins()} == set()
-    assert {name for name in names if not re.search(rf"^\|.*\b{re.escape(name)}\b.*\|", contributing, re.MULTILINE)} == set()
+    assert {
+        name
+        for name in names
+        if not re.search(rf"^\|.*\b{re.escape(name)}\b.*\|", contributing, re.MULTILINE)
+    } == set()
 
 
 def test_docker_compose_uses_the_pinned_versions():
@@ -80,7 +103,10 @@ def test_docker_compose_uses_the_pinned_versions():
     services = compose["services"]
     assert set(services) == {"kafka", "spark-master", "spark-worker", "data", "producer", "job"}
     for name in sorted(set(services) - {"kafka"}):
-        image = re.search(r"FROM apache/spark:([\d.]+)-scala([\d.]+)-java(\d+)", services[name]["build"]["dockerfile_inline"])
+        image = re.search(
+            r"FROM apache/spark:([\d.]+)-scala([\d.]+)-java(\d+)",
+            services[name]["build"]["dockerfile_inline"],
+        )
         assert image is not None
         assert image[1] == pins()["pyspark"]
         assert image[2] == scala_of_the_jars()
@@ -94,25 +120,36 @@ def test_docker_compose_runs_files_that_exist():
     image = compose["x-spark"]["build"]["dockerfile_inline"]
     copied = re.findall(r"^COPY (\S+)", image, re.MULTILINE)
     assert copied == ["requirements.txt", "spark_pace"]
-    modules = re.findall(r"python3 -m ([\w.]+)", image + "".join(service.get("command", "") for service in compose["services"].values()))
-    assert sorted(modules) == ["examples.flights.prepare", "examples.flights.producer", "spark_pace.spark.jars"]
+    modules = re.findall(
+        r"python3 -m ([\w.]+)",
+        image + "".join(service.get("command", "") for service in compose["services"].values()),
+    )
+    assert sorted(modules) == [
+        "examples.flights.prepare",
+        "examples.flights.producer",
+        "spark_pace.spark.java.jars",
+    ]
     named += [*copied, *(f"{module.replace('.', '/')}.py" for module in modules)]
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_docker_compose_has_the_broker_of_the_tests():
-    from spark_pace.spark.jars import KAFKA_VERSION
+    from spark_pace.spark.java.jars import KAFKA_VERSION
 
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
 
 
 def scala_of_the_jars() -> str:
-    from spark_pace.spark.jars import SCALA
+    from spark_pace.spark.java.jars import SCALA
 
     return SCALA
 
 
 def test_the_license_is_apache_2():
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
-    assert "Apache License" in text and "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
+    assert (
+        "Apache License" in text
+        and "Version 2.0, January 2004" in text
+        and "END OF TERMS AND CONDITIONS" in text
+    )

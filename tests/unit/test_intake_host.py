@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE
 from spark_pace.core.frames import decode
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
-from spark_pace.spark.intake import TaskIntake
-from spark_pace.spark.rows import FRAME
+from spark_pace.spark.stages.intake import TaskIntake
+from spark_pace.spark.stages.rows import FRAME
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}

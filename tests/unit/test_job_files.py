@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.order import OrderSpec
+from spark_pace.core.order.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.job import event_settings
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
-from spark_pace.rules.report import quote
+from spark_pace.rules.document.report import quote
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:
@@ -53,9 +53,20 @@ def read(tmp_path: Path, more: str = "", rules: str = RULES, job: str = JOB) -> 
 def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.trigger_us == "available_now"
-    assert (spec.finish, spec.operators, spec.slots, spec.buckets, spec.lanes, spec.spark) == (False, (), None, None, "auto", {})
+    assert (spec.finish, spec.operators, spec.slots, spec.buckets, spec.lanes, spec.spark) == (
+        False,
+        (),
+        None,
+        None,
+        "auto",
+        {},
+    )
     assert (spec.events.order, spec.events.source_column, spec.events.heartbeat) == (OrderSpec(), None, None)
-    assert (spec.events.on_bad_record, spec.events.on_operator_error, spec.events.operator_timeout_us) == ("quarantine", "quarantine", 600_000_000)
+    assert (spec.events.on_bad_record, spec.events.on_operator_error, spec.events.operator_timeout_us) == (
+        "quarantine",
+        "quarantine",
+        600_000_000,
+    )
     assert spec.events.schema == spec.rules[0].schema
 
 
@@ -71,7 +82,11 @@ SINK = 'path: "s3://bucket/out"'
 
 
 def test_paths_may_have_any_characters_in_their_names(tmp_path: Path) -> None:
-    job = JOB.replace(SINK, f"path: {json.dumps(NASTY)}").replace("../events", json.dumps(f"../%20[|]{NASTY}")).replace("out/_check", "'%20[|]/_check'")
+    job = (
+        JOB.replace(SINK, f"path: {json.dumps(NASTY)}")
+        .replace("../events", json.dumps(f"../%20[|]{NASTY}"))
+        .replace("out/_check", "'%20[|]/_check'")
+    )
     spec = read(tmp_path, job=job.replace("'%20[|]/_check'point", "'%20[|]/_checkpoint'"))
     assert spec.sink_path == str(tmp_path / "jobs" / NASTY)
     assert spec.files.path == str(tmp_path / f"%20[|]{NASTY}")
@@ -83,7 +98,10 @@ def test_a_sink_whose_tables_could_not_be_written_or_read_again_is_refused(tmp_p
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(f'a{part}b/out')}"))
     got = f"got {quote(part)} in {quote(f'{tmp_path}/jobs/a{part}b/out')}. Choose another name."
-    assert re.fullmatch(rf".*job\.yaml:4:27 sink\.path — must lead to a folder without \"%20\" .*; {re.escape(got)}", str(caught.value))
+    assert re.fullmatch(
+        rf".*job\.yaml:4:27 sink\.path — must lead to a folder without \"%20\" .*; {re.escape(got)}",
+        str(caught.value),
+    )
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -94,14 +112,30 @@ parallelism: {slots: 4, buckets: 8, lanes: 3}
 spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
 """
     spec = read(tmp_path, more)
-    assert (spec.events.order, spec.events.on_bad_record, spec.events.on_operator_error) == (OrderSpec(600_000_000), "fail", "fail")
-    assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (2_000_000, ("my_rules",), 4, 8, 3)
+    assert (spec.events.order, spec.events.on_bad_record, spec.events.on_operator_error) == (
+        OrderSpec(600_000_000),
+        "fail",
+        "fail",
+    )
+    assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (
+        2_000_000,
+        ("my_rules",),
+        4,
+        8,
+        3,
+    )
     assert spec.spark == {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
 
 
 def test_kafka_is_read_and_secrets_stay_unresolved(tmp_path: Path) -> None:
-    options = {"kafka.security.protocol": "SASL_SSL", "kafka.ssl.truststore.password": "${env:TRUST}", "minPartitions": "4"}
-    source = KafkaSource("json", "${env:BROKERS}", ("a", "b.c"), "latest", 1000, (("kind", "headers.kind"),), options)
+    options = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.truststore.password": "${env:TRUST}",
+        "minPartitions": "4",
+    }
+    source = KafkaSource(
+        "json", "${env:BROKERS}", ("a", "b.c"), "latest", 1000, (("kind", "headers.kind"),), options
+    )
     assert read(tmp_path, job=KAFKA).source == source
 
 
@@ -144,5 +178,8 @@ def test_a_module_does_not_stand_for_others_that_begin_alike(tmp_path: Path) -> 
 def test_problems_of_the_job_and_of_its_rules_come_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, "triger: 2 s\n", rules=RULES.replace("kind = 'a'", "knd = 'a'"))
-    assert ["triger" in str(problem) or "knd" in str(problem) for problem in caught.value.problems] == [True, True]
+    assert ["triger" in str(problem) or "knd" in str(problem) for problem in caught.value.problems] == [
+        True,
+        True,
+    ]
     assert check_files([tmp_path / "jobs" / "job.yaml"]) == list(caught.value.problems)

@@ -6,7 +6,7 @@ import datetime
 
 import pyarrow as pa
 
-from spark_pace.core.keys import key_text, key_texts
+from spark_pace.core.intake.keys import key_text, key_texts
 
 
 def test_a_key_is_the_compact_json_object_of_its_columns() -> None:

@@ -14,28 +14,40 @@ PACKAGE = ROOT / "spark_pace"
 PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 # part -> what it may import besides the standard library and itself; the longest fitting name counts
 ALLOWED = {
-    "spark_pace": {"spark_pace.version"},
-    "spark_pace.version": set(),
+    "spark_pace": set(),
     "spark_pace.errors": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "numpy", "pyarrow"},
     "spark_pace.rules": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"},
     "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
+    "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},
     "spark_pace.io.delta_check": {"spark_pace.errors", "pyarrow", "deltalake"},
-    "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io.delta_check", "pyarrow", "deltalake"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
-    "spark_pace.spark": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"} | PACKAGES_OF_SPARK,
-    "spark_pace.spark.kafka_check": {"spark_pace.errors", "spark_pace.spark", "py4j", "pyspark"},
-    "spark_pace.spark.detect": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.spark", "spark_pace.rules", "numpy", "pyarrow", "pyspark"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
-    "spark_pace.secrets": {"spark_pace.errors"},
-    "spark_pace.sources": {"spark_pace.errors", "spark_pace.core", "spark_pace.job_file", "spark_pace.secrets", "spark_pace.spark", "pyspark"},
+    "spark_pace.spark": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
+        *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.sources.source": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.job_file", "spark_pace.spark"),
+        "pyspark",
+    },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.replaying": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
 }
 # the core has no clock, no log and no chance in it
-FORBIDDEN_IN_CORE = {"logging", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid"}
+FORBIDDEN_IN_CORE = {
+    "logging",
+    "os",
+    "random",
+    "secrets",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+    "uuid",
+}
 
 
 def modules() -> list[Path]:
@@ -74,7 +86,11 @@ def covers(allowed: str, name: str) -> bool:
 def strangers(path: Path) -> list[str]:
     part = part_of(module_name(path))
     allowed = ALLOWED[part] | {part} if part != "spark_pace" else ALLOWED[part]
-    return sorted(name for name in imported(path) if name.split(".")[0] not in sys.stdlib_module_names and not any(covers(a, name) for a in allowed))
+    return sorted(
+        name
+        for name in imported(path)
+        if name.split(".")[0] not in sys.stdlib_module_names and not any(covers(a, name) for a in allowed)
+    )
 
 
 @pytest.mark.parametrize("path", modules(), ids=module_name)
@@ -82,10 +98,16 @@ def test_a_module_imports_only_what_its_part_may(path: Path):
     assert strangers(path) == []
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if covers("spark_pace.core", module_name(path))], ids=module_name)
+@pytest.mark.parametrize(
+    "path", [path for path in modules() if covers("spark_pace.core", module_name(path))], ids=module_name
+)
 def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
     assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set()
-    attributes = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
+    attributes = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
     assert attributes & {"now", "utcnow", "today"} == set()
 
 

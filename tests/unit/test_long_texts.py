@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.local import run
-from spark_pace.core.operator import MOST_SHOWN_BYTES
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.selection_view import Span
+from spark_pace.core.operate.operator import MOST_SHOWN_BYTES
+from spark_pace.core.operate.python_operator import Span
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 
@@ -71,10 +71,14 @@ def huge_repr(span: Span) -> None:
 
 
 def many(span: Span) -> None:
-    raise ValueError("as a group of Python 3.11 shows itself\n    | ValueError: b\n    +------------------------------------")
+    raise ValueError(
+        "as a group of Python 3.11 shows itself\n    | ValueError: b\n    +------------------------------------"
+    )
 
 
-def failed(folder: Path, operator: str, texts: list[str], partition: str = "", on_error: Any = "quarantine") -> dict[str, Any]:
+def failed(
+    folder: Path, operator: str, texts: list[str], partition: str = "", on_error: Any = "quarantine"
+) -> dict[str, Any]:
     """The row of the one selection, which has three events."""
     path = folder / "rules.yaml"
     path.write_text(RULES.replace("OPERATOR", operator).replace("PARTITION", partition), encoding="utf-8")

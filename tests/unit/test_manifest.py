@@ -10,7 +10,14 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.spark.source import FINISH, FilesPartition, FilesReader, Listing, Manifest, require_readable
+from spark_pace.spark.sources.files import (
+    FINISH,
+    FilesPartition,
+    FilesReader,
+    Listing,
+    Manifest,
+    require_readable,
+)
 
 
 @pytest.fixture
@@ -24,7 +31,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def reader(root: Path, **options: str) -> FilesReader:
-    return FilesReader({"root": str(root), "manifest": str(root.parent / "manifest"), "tasks": "2", **options})
+    return FilesReader(
+        {"root": str(root), "manifest": str(root.parent / "manifest"), "tasks": "2", **options}
+    )
 
 
 def test_files_stand_in_name_order_and_hidden_ones_not_at_all(root: Path) -> None:
@@ -53,12 +62,26 @@ def test_a_manifest_with_one_other_digit_is_refused(root: Path, line: int) -> No
     lines = path.read_text().splitlines()
     for place, letter in enumerate(lines[line]):
         other = "1" if letter == "0" else "0"
-        path.write_text("\n".join([*lines[:line], lines[line][:place] + other + lines[line][place + 1 :], *lines[line + 1 :], ""]))
-        with pytest.raises(StateError, match=r"manifest:\d — must (have the checksum of the names up to it|be the name of a file, in quotes)"):
+        path.write_text(
+            "\n".join(
+                [
+                    *lines[:line],
+                    lines[line][:place] + other + lines[line][place + 1 :],
+                    *lines[line + 1 :],
+                    "",
+                ]
+            )
+        )
+        with pytest.raises(
+            StateError,
+            match=r"manifest:\d — must (have the checksum of the names up to it|be the name of a file, in quotes)",
+        ):
             Manifest(path)
     for kept in (lines[:1] + lines[2:], lines[1:], [lines[1], lines[0], *lines[2:]]):
         path.write_text("\n".join([*kept, ""]))
-        with pytest.raises(StateError, match=r"must have the checksum of the names up to it; got other names\. Restore"):
+        with pytest.raises(
+            StateError, match=r"must have the checksum of the names up to it; got other names\. Restore"
+        ):
             Manifest(path)
 
 
@@ -77,10 +100,14 @@ def test_a_link_that_leads_nowhere_hides_no_other_file(root: Path) -> None:
         (root / f"file-{number}").write_text("")
     (root / "circle").symlink_to("circle")
     (root / "nowhere").symlink_to("gone")
-    assert sorted(Listing().changed(root)) == sorted(["a", "b", "circle", "nowhere", "sub/c", *(f"file-{number}" for number in range(30))])
+    assert sorted(Listing().changed(root)) == sorted(
+        ["a", "b", "circle", "nowhere", "sub/c", *(f"file-{number}" for number in range(30))]
+    )
 
 
-def test_a_folder_that_cannot_be_listed_just_now_is_not_taken_for_empty(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_just_now_is_not_taken_for_empty(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = reader(root, finish="true")
     with monkeypatch.context() as patch, pytest.raises(OSError, match="Stale file handle"):
         patch.setattr(os, "scandir", stale)
@@ -96,7 +123,11 @@ def stale(path: Path) -> None:
 def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:
     listing = Listing()
     assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
-    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]  # it changed just now: perhaps once more, unseen
+    assert sorted(listing.changed(root)) == [
+        "a",
+        "b",
+        "sub/c",
+    ]  # it changed just now: perhaps once more, unseen
     for folder in (root, root / "sub"):
         os.utime(folder, ns=(0, 10**18))
     listing = Listing()
@@ -106,12 +137,16 @@ def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, [4]), (3, [4]), (2, [2, 4]), (1, [1, 2, 4])])
-def test_the_end_comes_with_the_last_files_and_is_marked_once(root: Path, limit: int | None, expected: list[int]) -> None:
+def test_the_end_comes_with_the_last_files_and_is_marked_once(
+    root: Path, limit: int | None, expected: list[int]
+) -> None:
     source = reader(root, finish="true")
     for _ in range(2):
         source.prepareForTriggerAvailableNow()
     offset, ends = source.initialOffset(), []
-    while (next_offset := source.latestOffset(offset, ReadMaxFiles(limit) if limit else ReadAllAvailable())) != offset:
+    while (
+        next_offset := source.latestOffset(offset, ReadMaxFiles(limit) if limit else ReadAllAvailable())
+    ) != offset:
         ends.append(next_offset["entries"])
         offset = next_offset
     assert ends == expected
@@ -144,7 +179,10 @@ def test_an_available_now_run_takes_no_files_that_come_later(root: Path) -> None
 def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
     source = reader(root, finish="true")
     source.prepareForTriggerAvailableNow()
-    assert source.partitions({"entries": 0}, {"entries": 3}) == [FilesPartition(["a", "sub/c"]), FilesPartition(["b"])]
+    assert source.partitions({"entries": 0}, {"entries": 3}) == [
+        FilesPartition(["a", "sub/c"]),
+        FilesPartition(["b"]),
+    ]
     assert source.partitions({"entries": 3}, {"entries": 4}) == [FilesPartition([FINISH])]
     assert list(source.read(FilesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
 
@@ -155,5 +193,8 @@ def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     reader(root, finish="true").prepareForTriggerAvailableNow()
     require_readable(path, root)
     (root / "late").write_text("")
-    with pytest.raises(StateError, match=r"must not go on after its end, .*; got 1 new files, first late\. Start a new checkpoint"):
+    with pytest.raises(
+        StateError,
+        match=r"must not go on after its end, .*; got 1 new files, first late\. Start a new checkpoint",
+    ):
         require_readable(path, root)

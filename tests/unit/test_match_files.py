@@ -16,8 +16,8 @@ import pytest
 
 from spark_pace import load_rules
 from spark_pace.cli.matches import IDENTITY, WRITERS
-from spark_pace.core.match_table import EVENTS_TYPE
-from spark_pace.core.rule import Rule
+from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.plan.rule import Rule
 
 RULES = """
 events: {schema: "t TIMESTAMP, k STRING, b BOOLEAN, i BIGINT, x DOUBLE, d DATE", event_time: t}
@@ -36,9 +36,40 @@ rules:
     within: 10 s
 """
 UTC = timezone.utc
-TEXTS = ["", "plain", 'a "quote", a comma', "é\u2028\u202e 日本 😀", "line\r\nbreak\ttab", "\x00\x1b[2J\x7f\x9b", "back\\slash", "=1+1", " blank ", "null"]
-NUMBERS = [0.0, -0.0, 1.0, 0.1, 1e16, 1e15, 1e-5, 0.0001, 1e22, 123456789.125, 5e-324, 1.7976931348623157e308, math.nan, math.inf, -math.inf]
-TIMES = [datetime(1900, 1, 1, tzinfo=UTC), datetime(2024, 2, 29, 23, 59, 59, 1, UTC), datetime(2199, 12, 31, 1, 2, 3, 120_000, UTC)]
+TEXTS = [
+    "",
+    "plain",
+    'a "quote", a comma',
+    "é\u2028\u202e 日本 😀",
+    "line\r\nbreak\ttab",
+    "\x00\x1b[2J\x7f\x9b",
+    "back\\slash",
+    "=1+1",
+    " blank ",
+    "null",
+]
+NUMBERS = [
+    0.0,
+    -0.0,
+    1.0,
+    0.1,
+    1e16,
+    1e15,
+    1e-5,
+    0.0001,
+    1e22,
+    123456789.125,
+    5e-324,
+    1.7976931348623157e308,
+    math.nan,
+    math.inf,
+    -math.inf,
+]
+TIMES = [
+    datetime(1900, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 23, 59, 59, 1, UTC),
+    datetime(2199, 12, 31, 1, 2, 3, 120_000, UTC),
+]
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("rule", "key", "k")),
@@ -66,12 +97,33 @@ def some_matches(count: int, most_events: int = 4) -> pa.Table:
     for number in range(count):
         rule = chance.choice(["all_types", "keyed", "bare"])
         events = [
-            {"component": maybe(TEXTS), "seq": chance.randrange(99), "event_time": maybe(TIMES), "source": maybe(TEXTS), "offset": maybe([-1, 2**63 - 1])}
+            {
+                "component": maybe(TEXTS),
+                "seq": chance.randrange(99),
+                "event_time": maybe(TIMES),
+                "source": maybe(TEXTS),
+                "offset": maybe([-1, 2**63 - 1]),
+            }
             for _ in range(chance.randrange(most_events))
         ]
-        row = {"rule": rule, "key": maybe(TEXTS), "out_seq": number, "opened_at": maybe(TIMES), "matched_at": chance.choice(TIMES), "events": events}
+        row = {
+            "rule": rule,
+            "key": maybe(TEXTS),
+            "out_seq": number,
+            "opened_at": maybe(TIMES),
+            "matched_at": chance.choice(TIMES),
+            "events": events,
+        }
         row |= {"k": maybe(TEXTS), "x": maybe(NUMBERS)} if rule != "bare" else {}
-        row |= {"b": maybe([True, False]), "i": maybe([-5, 2**63 - 1]), "d": maybe([date(1, 1, 1), date(2024, 2, 29)])} if rule == "all_types" else {}
+        row |= (
+            {
+                "b": maybe([True, False]),
+                "i": maybe([-5, 2**63 - 1]),
+                "d": maybe([date(1, 1, 1), date(2024, 2, 29)]),
+            }
+            if rule == "all_types"
+            else {}
+        )
         rows.append(row | {"began": maybe(TIMES) if rule == "all_types" else None})
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -113,15 +165,27 @@ def test_csv_is_that_of_a_csv_writer(rules: tuple[Rule, ...], tmp_path: Path, co
     names = ["k", "b", "i", "x", "d", "began"]
     writer.writerow([*IDENTITY, *names, "events"])
     for match in row_by_row(matches, rules):
-        writer.writerow([*(match[name] for name in IDENTITY), *(match["fields"].get(name) for name in names), json.dumps(match["events"])])
+        writer.writerow(
+            [
+                *(match[name] for name in IDENTITY),
+                *(match["fields"].get(name) for name in names),
+                json.dumps(match["events"]),
+            ]
+        )
     assert (tmp_path / "out.csv").read_bytes() == text.getvalue().encode()
 
 
 @pytest.mark.parametrize("ending", [".json", ".csv"])
 def test_no_python_is_called_for_an_event(rules: tuple[Rule, ...], tmp_path: Path, ending: str) -> None:
     at = datetime(2024, 1, 1, tzinfo=UTC)
-    events = [{"component": "a", "seq": n, "event_time": at + timedelta(seconds=n), "source": "s", "offset": n} for n in range(100)]
-    rows = [{"rule": "bare", "out_seq": n, "opened_at": at, "matched_at": at, "events": events} for n in range(200)]
+    events = [
+        {"component": "a", "seq": n, "event_time": at + timedelta(seconds=n), "source": "s", "offset": n}
+        for n in range(100)
+    ]
+    rows = [
+        {"rule": "bare", "out_seq": n, "opened_at": at, "matched_at": at, "events": events}
+        for n in range(200)
+    ]
     matches = pa.Table.from_pylist(rows, SCHEMA)
     calls = 0
 

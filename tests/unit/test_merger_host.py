@@ -12,18 +12,18 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import read_table
-from spark_pace.core.intake import pack
-from spark_pace.core.operator import operate
-from spark_pace.core.order import OrderSpec, Progress
-from spark_pace.core.plan import Plan, build_plan
-from spark_pace.core.selection_view import Answers, Spans, gathered
-from spark_pace.core.sift import sift
-from spark_pace.core.splitter import SlotSplitter
-from spark_pace.core.yielded import emit_schema
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
+from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.python_operator import Answers, Spans, gathered
+from spark_pace.core.operate.yielded import emit_schema
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
 from spark_pace.rules import load_rules
-from spark_pace.spark.merger import MergerHost, table_schemas
-from spark_pace.spark.rows import RESULT, STATS, to_batches
+from spark_pace.spark.stages.merger import MergerHost, table_schemas
+from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
@@ -66,7 +66,9 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
     def call(spans: Spans) -> Iterator[Answers]:
         for place in range(len(spans)):
             x = spans[place].opening["x"]
-            yield gathered(spans.rule, ["too slow" if x in failing else pa.table({"n": [x]}, emit_schema(spans.rule))])
+            yield gathered(
+                spans.rule, ["too slow" if x in failing else pa.table({"n": [x]}, emit_schema(spans.rule))]
+            )
 
     splitter = SlotSplitter(plan, 0)
     frames = [frame for _, frame in pack(plan, sift(plan, events, splitter.frontier_us).events)]
@@ -84,7 +86,9 @@ def stored(tmp_path: Path, name: str, *columns: str) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(("first", "again"), [((), (2,)), ((2,), ())])
-def test_numbers_go_on_from_what_was_written_first(plan: Plan, host: MergerHost, tmp_path: Path, first: tuple[int, ...], again: tuple[int, ...]) -> None:
+def test_numbers_go_on_from_what_was_written_first(
+    plan: Plan, host: MergerHost, tmp_path: Path, first: tuple[int, ...], again: tuple[int, ...]
+) -> None:
     host(batch(plan, [1, 2, 3], first), 0)
     host(batch(plan, [1, 2, 3], again), 0)
     host(batch(plan, [4]), 1)
@@ -92,7 +96,9 @@ def test_numbers_go_on_from_what_was_written_first(plan: Plan, host: MergerHost,
     assert stored(tmp_path, "matches", "out_seq", "n") == list(enumerate(found))
 
 
-def test_numbers_are_those_of_the_try_that_wrote(plan: Plan, host: MergerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_those_of_the_try_that_wrote(
+    plan: Plan, host: MergerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first try ends when it has kept its numbers and written nothing."""
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(DeltaTables, "append", killing("", DeltaTables.append))
@@ -104,10 +110,22 @@ def test_numbers_are_those_of_the_try_that_wrote(plan: Plan, host: MergerHost, t
 
 @pytest.mark.parametrize(
     ("table", "first", "again"),
-    [("matches", (), (2,)), ("quarantine", (2,), ()), ("matches", (2,), ()), ("quarantine", (1,), (1, 2)), ("quarantine", (1,), (2,))],
+    [
+        ("matches", (), (2,)),
+        ("quarantine", (2,), ()),
+        ("matches", (2,), ()),
+        ("quarantine", (1,), (1, 2)),
+        ("quarantine", (1,), (2,)),
+    ],
 )
 def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
-    plan: Plan, host: MergerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, first: tuple[int, ...], again: tuple[int, ...]
+    plan: Plan,
+    host: MergerHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    first: tuple[int, ...],
+    again: tuple[int, ...],
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(DeltaTables, "append", killing(table, DeltaTables.append))

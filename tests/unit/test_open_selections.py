@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from spark_pace.core.local import run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
-from tests.golden_cases import SCHEMA, parse_events
-from tests.results import table_of
+from tests.support.golden_cases import SCHEMA, parse_events
+from tests.support.results import table_of
 
 PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
 
@@ -25,12 +25,19 @@ PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
         ({"pattern": PAIR, "context": "each, selected"}, "a1 a2 b1 a3 a4 x1", 1, 1),
         ({"pattern": PAIR, "context": "earliest, selected"}, "a1 a2 b1 a3 x1", 2, 2),
         ({"pattern": PAIR, "context": "latest, zero", "within": "3 s"}, "a1 b1 a2 a3", 2, 2),
-        ({"pattern": PAIR, "span": {"open": "type = 'o'", "close": "type = 'c'", "within": "3 s"}}, "o1 o2 c1 o3 x1 x2", 1, 1),
+        (
+            {"pattern": PAIR, "span": {"open": "type = 'o'", "close": "type = 'c'", "within": "3 s"}},
+            "o1 o2 c1 o3 x1 x2",
+            1,
+            1,
+        ),
         ({"pattern": PAIR, "span": {"every": "2 s", "size": "4 s"}}, "a1@1 b1@2 a2@5", 1, 2),
         ({"pattern": PAIR, "span": {"every": "2 events", "size": "3 events"}}, "a1 b1 a2 b2 a3 x1", 1, 1),
     ],
 )
-def test_selections_that_wait_for_more_are_counted(tmp_path: Path, rule: dict[str, object], stream: str, going_on: int, ended: int) -> None:
+def test_selections_that_wait_for_more_are_counted(
+    tmp_path: Path, rule: dict[str, object], stream: str, going_on: int, ended: int
+) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [{"name": "r", **rule}]}), encoding="utf-8")
     (loaded,) = load_rules(path)

@@ -21,18 +21,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.intake import pack
-from spark_pace.core.operator import decode_result, operate
-from spark_pace.core.order import OrderSpec, Progress
-from spark_pace.core.plan import build_plan
-from spark_pace.core.rule import Rule
-from spark_pace.core.selection_view import Span, Spans, call_here
-from spark_pace.core.sift import sift
-from spark_pace.core.splitter import SlotSplitter
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
+from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.python_operator import Span, Spans, call_here
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
-from spark_pace.spark.child import Child, Link
-from spark_pace.spark.operator_process import OperatorProcess
+from spark_pace.spark.stages.child import Child, Link
+from spark_pace.spark.stages.operator_process import OperatorProcess
 
 TIMEOUT_US = 1_000_000
 NEVER_US = 60_000_000
@@ -57,14 +57,21 @@ def process() -> Iterator[OperatorProcess]:
 
 def rule_of(folder: Path, operator: str) -> Rule:
     path = folder / "rules.yaml"
-    path.write_text(RULES.replace("OPERATOR", operator if ":" in operator else f"{HERE}:{operator}"), encoding="utf-8")
+    path.write_text(
+        RULES.replace("OPERATOR", operator if ":" in operator else f"{HERE}:{operator}"), encoding="utf-8"
+    )
     return load_rules(path)[0]
 
 
 def spans(folder: Path, operator: str, values: list[int]) -> Spans:
     """A selection for each value."""
     count = len(values)
-    events = pa.table({"time": pa.array(np.arange(count) * 1_000_000).view(pa.timestamp("us")), "x": pa.array(values, pa.int64())})
+    events = pa.table(
+        {
+            "time": pa.array(np.arange(count) * 1_000_000).view(pa.timestamp("us")),
+            "x": pa.array(values, pa.int64()),
+        }
+    )
     start = np.arange(count)
     return Spans(rule_of(folder, operator), events, None, start, start + 1, start + 100, np.full(count, True))
 
@@ -78,7 +85,9 @@ def answer(process: OperatorProcess, asked: Spans, timeout_us: int = NEVER_US) -
     counts: list[int] = []
     failed: dict[int, str] = {}
     for answers in process.call(asked, timeout_us):
-        failed |= {len(counts) + place: reason.strip().splitlines()[-1] for place, reason in answers.failed.items()}
+        failed |= {
+            len(counts) + place: reason.strip().splitlines()[-1] for place, reason in answers.failed.items()
+        }
         counts += answers.counts
         rows += answers.rows.to_pylist()
     assert len(counts) == len(asked)
@@ -123,13 +132,17 @@ REASONS = {
 
 
 @pytest.mark.parametrize("poison", REASONS)
-def test_poison_costs_its_selection_and_says_how(tmp_path: Path, process: OperatorProcess, poison: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_poison_costs_its_selection_and_says_how(
+    tmp_path: Path, process: OperatorProcess, poison: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     rows, failed = answer(process, spans(tmp_path, "poisoned", [10, 11, poison, 12, 13]), TIMEOUT_US)
     assert failed == {2: REASONS[poison]}
     assert [row["n"] for row in rows] == [10, 11, 12, 13]
 
 
-def test_neighbours_of_all_kinds_of_poison_are_exact_and_in_order(tmp_path: Path, process: OperatorProcess, capfd: pytest.CaptureFixture[str]) -> None:
+def test_neighbours_of_all_kinds_of_poison_are_exact_and_in_order(
+    tmp_path: Path, process: OperatorProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
     values = [5, 5, 20, 1, 2, 21, 3, 4, 6, 22, 23, 5]
     rows, failed = answer(process, spans(tmp_path, "poisoned", values), TIMEOUT_US)
     assert failed == {place: REASONS[value] for place, value in enumerate(values) if value < 10}
@@ -147,7 +160,9 @@ def at_second_attempt(span: Span) -> Iterator[dict[str, Any]]:
     yield {"n": first(span)}
 
 
-def test_a_selection_that_fails_once_is_exact(tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selection_that_fails_once_is_exact(
+    tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("POISON_FOLDER", str(tmp_path))
     rows, failed = answer(process, spans(tmp_path, "at_second_attempt", [10, 1, 11, 2]))
     assert failed == {}
@@ -157,14 +172,18 @@ def test_a_selection_that_fails_once_is_exact(tmp_path: Path, process: OperatorP
 
 
 def test_one_process_serves_all_lanes(tmp_path: Path, process: OperatorProcess) -> None:
-    labels = [row["label"] for _ in range(3) for row in answer(process, spans(tmp_path, "doubled", [10, 11]))[0]]
+    labels = [
+        row["label"] for _ in range(3) for row in answer(process, spans(tmp_path, "doubled", [10, 11]))[0]
+    ]
     assert len({label.split()[0] for label in labels}) == 1
     assert [int(label.split()[1]) for label in labels] == [1, 2, 3, 4, 5, 6]
     assert labels[0].split()[0] != str(os.getpid())
     assert called == []
 
 
-def test_a_process_that_was_killed_between_two_lanes_costs_nothing(tmp_path: Path, process: OperatorProcess) -> None:
+def test_a_process_that_was_killed_between_two_lanes_costs_nothing(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
     rows, _ = answer(process, spans(tmp_path, "doubled", [1]))
     os.kill(int(rows[0]["label"].split()[0]), signal.SIGKILL)
     rows, failed = answer(process, spans(tmp_path, "doubled", [2, 3]))
@@ -181,7 +200,7 @@ PRINTING = f"""
 import sys
 from pathlib import Path
 from {HERE} import answer, spans
-from spark_pace.spark.operator_process import OperatorProcess
+from spark_pace.spark.stages.operator_process import OperatorProcess
 print("waits to be written", end=" ")
 process = OperatorProcess()
 rows, failed = answer(process, spans(Path(sys.argv[1]), "talkative", [1, 2]))
@@ -191,17 +210,31 @@ process.stop()
 
 
 def test_what_an_operator_prints_stays_out_of_the_results(tmp_path: Path) -> None:
-    printed = subprocess.run([sys.executable, "-c", PRINTING, str(tmp_path)], input="for the parent", capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        [sys.executable, "-c", PRINTING, str(tmp_path)],
+        input="for the parent",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert printed.stdout == "waits to be written hello from 1\nhello from 2\n"
     assert printed.stderr == "input: b''\ninput: b''\n"
 
 
 def huge(span: Span) -> pa.Table:
-    return pa.table({"n": np.arange(1_000_000), "label": pa.array(["x" * 50]).take(pa.array(np.zeros(1_000_000, np.int64)))})
+    return pa.table(
+        {
+            "n": np.arange(1_000_000),
+            "label": pa.array(["x" * 50]).take(pa.array(np.zeros(1_000_000, np.int64))),
+        }
+    )
 
 
 def test_results_of_many_megabytes_cross(tmp_path: Path, process: OperatorProcess) -> None:
-    sizes = [(answers.rows.num_rows, answers.counts) for answers in process.call(spans(tmp_path, "huge", [1, 2]), NEVER_US)]
+    sizes = [
+        (answers.rows.num_rows, answers.counts)
+        for answers in process.call(spans(tmp_path, "huge", [1, 2]), NEVER_US)
+    ]
     assert sizes == [(1_000_000, (1_000_000,)), (1_000_000, (1_000_000,))]
 
 
@@ -257,21 +290,30 @@ def test_an_operator_that_is_not_there_is_named(tmp_path: Path, process: Operato
         answer(process, spans(tmp_path, "absent", [1]))
 
 
-def test_a_module_that_ends_the_process_on_import_is_named(tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_ends_the_process_on_import_is_named(
+    tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "ends_on_import.py").write_text("import os\nos._exit(4)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(OperatorError, match=r"operator ends_on_import:f — must be .*; got: the operator's process ended with exit code 4\. Mend"):
+    with pytest.raises(
+        OperatorError,
+        match=r"operator ends_on_import:f — must be .*; got: the operator's process ended with exit code 4\. Mend",
+    ):
         answer(process, spans(tmp_path, "ends_on_import:f", [1]))
 
 
-def test_modules_that_came_after_the_fork_are_found(tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_that_came_after_the_fork_are_found(
+    tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process.start()
     (tmp_path / "came_later.py").write_text("def f(span):\n    yield {'n': 7}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert answer(process, spans(tmp_path, "came_later:f", [1]))[0] == [{"n": 7, "label": None}]
 
 
-def test_answers_that_nobody_waits_for_do_not_reach_the_next_lane(tmp_path: Path, process: OperatorProcess) -> None:
+def test_answers_that_nobody_waits_for_do_not_reach_the_next_lane(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
     asked = process.call(spans(tmp_path, "slice_of_the_events", list(range(5_000))), NEVER_US)
     next(asked)
     asked.close()  # type: ignore[attr-defined]
@@ -283,7 +325,10 @@ def open_files(span: Span) -> Iterator[dict[str, Any]]:
     for name in os.listdir("/dev/fd"):
         with suppress(OSError):
             found.append(os.fstat(int(name)))
-    yield {"n": sum(stat.S_ISSOCK(file.st_mode) for file in found), "label": json.dumps([file.st_ino for file in found])}
+    yield {
+        "n": sum(stat.S_ISSOCK(file.st_mode) for file in found),
+        "label": json.dumps([file.st_ino for file in found]),
+    }
 
 
 def test_no_file_of_the_parent_is_open_in_the_process(tmp_path: Path, process: OperatorProcess) -> None:
@@ -297,7 +342,7 @@ PARENT = f"""
 import sys, threading
 from pathlib import Path
 from {HERE} import spans
-from spark_pace.spark.operator_process import OperatorProcess
+from spark_pace.spark.stages.operator_process import OperatorProcess
 for answers in OperatorProcess().call(spans(Path(sys.argv[1]), "FUNCTION", [10]), 10**12):
     print(answers.rows["label"][0].as_py().split()[0], flush=True)
 threading.Event().wait()
@@ -313,7 +358,11 @@ def announced(span: Span) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("operator", ["doubled", "announced"])
 def test_the_process_ends_with_its_parent(tmp_path: Path, operator: str) -> None:
     """Idle or at work: the pipe ends only when the last of the two has ended."""
-    with subprocess.Popen([sys.executable, "-c", PARENT.replace("FUNCTION", operator), str(tmp_path)], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT.replace("FUNCTION", operator), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         os.kill(child, signal.SIGINT)  # is not heard
@@ -322,7 +371,9 @@ def test_the_process_ends_with_its_parent(tmp_path: Path, operator: str) -> None
         assert parent.communicate(timeout=20) == ("", None)
 
 
-def test_poison_is_handed_on_with_its_events_and_position(tmp_path: Path, process: OperatorProcess, capfd: pytest.CaptureFixture[str]) -> None:
+def test_poison_is_handed_on_with_its_events_and_position(
+    tmp_path: Path, process: OperatorProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
     plan = build_plan([rule_of(tmp_path, "poisoned")], order=OrderSpec(), operator_timeout_us=TIMEOUT_US)
     values = [10, 5, 11, 3]
     events = pa.table({
@@ -337,7 +388,10 @@ def test_poison_is_handed_on_with_its_events_and_position(tmp_path: Path, proces
     (lane,) = splitter.step(frames, Progress(3, finish=True)).lanes
     result = decode_result(operate(plan, lane, lambda asked: process.call(asked, plan.operator_timeout_us)))
     assert result.matches["n"].to_pylist() == [10, 11]
-    assert [(row["selection_id"], row["source"], row["offset"], row["reason"]) for row in result.failed.to_pylist()] == [
+    assert [
+        (row["selection_id"], row["source"], row["offset"], row["reason"])
+        for row in result.failed.to_pylist()
+    ] == [
         (1, "s", 8, REASONS[5]),
         (3, "s", 10, REASONS[3]),
     ]

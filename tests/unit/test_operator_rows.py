@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.local import LocalResult, run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.selection_view import Span
-from spark_pace.core.yielded import MOST_TEXT_BYTES, Rows
+from spark_pace.core.operate.python_operator import Span
+from spark_pace.core.operate.yielded import MOST_TEXT_BYTES, Rows
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
 
 RULES = """
@@ -90,7 +90,10 @@ def outcome(folder: Path, declared: str, rows: Rows) -> Any:
         ("TIMESTAMP", np.datetime64("2024-07-01"), NOON_UTC - dt.timedelta(hours=12)),
         ("DATE", DAY, DAY),
         ("DATE", np.datetime64("2024-07-01"), DAY),
-        *((declared, None, None) for declared in ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")),
+        *(
+            (declared, None, None)
+            for declared in ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
+        ),
     ],
 )
 def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, value: Any, kept: Any) -> None:
@@ -110,17 +113,33 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
         ("BIGINT", "1", "TypeError: emit v — must be BIGINT; got string"),
         ("BIGINT", decimal.Decimal(1), "TypeError: emit v — must be BIGINT; got decimal128(1, 0)"),
         ("BIGINT", 2**63, "TypeError: emit v — must be within 64 bits; got a greater integer"),
-        ("BIGINT", np.uint64(2**63), "TypeError: emit v — must be BIGINT; got what Arrow refuses: Integer value 9223372036854775808 not in range"),
+        (
+            "BIGINT",
+            np.uint64(2**63),
+            "TypeError: emit v — must be BIGINT; got what Arrow refuses: Integer value 9223372036854775808 not in range",
+        ),
         ("BIGINT", NOON, "TypeError: emit v — must be BIGINT; got timestamp[us]"),
-        ("DOUBLE", 2**53 + 1, "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 not in range"),
+        (
+            "DOUBLE",
+            2**53 + 1,
+            "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 not in range",
+        ),
         ("DOUBLE", True, "TypeError: emit v — must be DOUBLE; got bool"),
         ("DOUBLE", "1.5", "TypeError: emit v — must be DOUBLE; got string"),
         ("DOUBLE", decimal.Decimal("1.5"), "TypeError: emit v — must be DOUBLE; got decimal128(2, 1)"),
         ("STRING", b"x", "TypeError: emit v — must be STRING; got binary"),
         ("STRING", 1, "TypeError: emit v — must be STRING; got int64"),
         ("STRING", ["x"], "TypeError: emit v — must be STRING; got list<item: string>"),
-        ("STRING", "no \udcff", "TypeError: emit v — must be STRING; got what Arrow refuses: 'utf-8' codec can't encode"),
-        ("STRING", "x" * (MOST_TEXT_BYTES + 1), "ValueError: emit v — must be texts of at most 16 MiB; got one of 16,777,217 bytes"),
+        (
+            "STRING",
+            "no \udcff",
+            "TypeError: emit v — must be STRING; got what Arrow refuses: 'utf-8' codec can't encode",
+        ),
+        (
+            "STRING",
+            "x" * (MOST_TEXT_BYTES + 1),
+            "ValueError: emit v — must be texts of at most 16 MiB; got one of 16,777,217 bytes",
+        ),
         ("TIMESTAMP", 1, "TypeError: emit v — must be TIMESTAMP; got int64"),
         ("TIMESTAMP", "2024-07-01", "TypeError: emit v — must be TIMESTAMP; got string"),
         (
@@ -128,18 +147,40 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
             np.datetime64("2024-07-01T12:00:00.000000001"),
             "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Casting from timestamp[ns] to timestamp[us] would lose data",
         ),
-        ("TIMESTAMP", pd.Timestamp("2024-07-01T12:00:00.000000001"), "TypeError: emit v — must be whole microseconds; got nanoseconds"),
-        ("TIMESTAMP", np.datetime64("20240-07-01T12:00:00", "s"), "ValueError: emit v — must be between the years 1 and 9999; got another year"),
+        (
+            "TIMESTAMP",
+            pd.Timestamp("2024-07-01T12:00:00.000000001"),
+            "TypeError: emit v — must be whole microseconds; got nanoseconds",
+        ),
+        (
+            "TIMESTAMP",
+            np.datetime64("20240-07-01T12:00:00", "s"),
+            "ValueError: emit v — must be between the years 1 and 9999; got another year",
+        ),
         ("DATE", NOON, "TypeError: emit v — must be DATE; got timestamp[us]"),
-        ("DATE", np.datetime64("20240-07-01"), "ValueError: emit v — must be between the years 1 and 9999; got another year"),
-        ("TIMESTAMP", np.datetime64("2024-07-01T12", "h"), "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Unsupported datetime64 time unit"),
+        (
+            "DATE",
+            np.datetime64("20240-07-01"),
+            "ValueError: emit v — must be between the years 1 and 9999; got another year",
+        ),
+        (
+            "TIMESTAMP",
+            np.datetime64("2024-07-01T12", "h"),
+            "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Unsupported datetime64 time unit",
+        ),
         ("TIMESTAMP", np.datetime64("NaT", "us"), "TypeError: emit v — must be a value or None; got NaT"),
         ("TIMESTAMP", pd.NaT, "TypeError: emit v — must be a value or None; got NaT"),
         ("BIGINT", pd.NA, "TypeError: emit v — must be a value or None; got <NA>"),
-        ("DATE", object(), "TypeError: emit v — must be DATE; got what Arrow refuses: Could not convert <object object"),
+        (
+            "DATE",
+            object(),
+            "TypeError: emit v — must be DATE; got what Arrow refuses: Could not convert <object object",
+        ),
     ],
 )
-def test_any_other_value_is_the_operators_failure(tmp_path: Path, declared: str, value: Any, reason: str) -> None:
+def test_any_other_value_is_the_operators_failure(
+    tmp_path: Path, declared: str, value: Any, reason: str
+) -> None:
     assert outcome(tmp_path, declared, [{"v": value}]).startswith(reason)
 
 
@@ -147,22 +188,39 @@ def test_any_other_value_is_the_operators_failure(tmp_path: Path, declared: str,
     ("declared", "values", "reason"),
     [
         ("BIGINT", [1, 1.5], "TypeError: emit v — must be BIGINT; got double"),
-        ("BIGINT", [1, True], "TypeError: emit v — must be BIGINT; got what Arrow refuses: Expected integer, got bool"),
+        (
+            "BIGINT",
+            [1, True],
+            "TypeError: emit v — must be BIGINT; got what Arrow refuses: Expected integer, got bool",
+        ),
         ("BIGINT", [5, np.True_], "TypeError: emit v — must be BIGINT; got truth values among others"),
         ("DOUBLE", [2.5, True], "TypeError: emit v — must be DOUBLE; got truth values among others"),
-        ("DOUBLE", [0.5, 2**53 + 1], "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 is outside"),
-        ("STRING", ["x", float("nan")], "TypeError: emit v — must be STRING; got what Arrow refuses: Expected bytes, got a 'float' object"),
+        (
+            "DOUBLE",
+            [0.5, 2**53 + 1],
+            "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 is outside",
+        ),
+        (
+            "STRING",
+            ["x", float("nan")],
+            "TypeError: emit v — must be STRING; got what Arrow refuses: Expected bytes, got a 'float' object",
+        ),
         ("DATE", [DAY, NOON], "TypeError: emit v — must be dates or times; got both"),
     ],
 )
-def test_one_value_of_another_type_among_many_is_found(tmp_path: Path, declared: str, values: list[Any], reason: str) -> None:
+def test_one_value_of_another_type_among_many_is_found(
+    tmp_path: Path, declared: str, values: list[Any], reason: str
+) -> None:
     assert outcome(tmp_path, declared, [{"v": value} for value in values]).startswith(reason)
 
 
 def test_dates_stand_among_times(tmp_path: Path) -> None:
     midnight = NOON_UTC - dt.timedelta(hours=12)
     assert outcome(tmp_path, "TIMESTAMP", [{"v": DAY}, {"v": NOON}, {}]) == [midnight, NOON_UTC, None]
-    assert outcome(tmp_path, "TIMESTAMP", [{"v": NOON.replace(tzinfo=BERLIN)}, {"v": DAY}]) == [NOON_UTC - dt.timedelta(hours=2), midnight]
+    assert outcome(tmp_path, "TIMESTAMP", [{"v": NOON.replace(tzinfo=BERLIN)}, {"v": DAY}]) == [
+        NOON_UTC - dt.timedelta(hours=2),
+        midnight,
+    ]
 
 
 @pytest.mark.parametrize("rows", [[{}, {"x": 1}], pa.table({"x": [1, 2]})])
@@ -185,11 +243,21 @@ def test_times_with_and_without_a_zone_mean_the_same_in_any_order(tmp_path: Path
         ("STRING", pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
         ("STRING", pa.array(["a"], pa.large_string()), ["a"]),
         ("DOUBLE", pa.array([1, 2], pa.int8()), [1.0, 2.0]),
-        ("TIMESTAMP", pa.array([0], pa.timestamp("s", "America/New_York")), [dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)]),
+        (
+            "TIMESTAMP",
+            pa.array([0], pa.timestamp("s", "America/New_York")),
+            [dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)],
+        ),
         ("BIGINT", pa.array([1.0, 2.0]), "TypeError: emit v — must be BIGINT; got double"),
         ("BIGINT", pa.array(["1"]), "TypeError: emit v — must be BIGINT; got string"),
         ("STRING", pa.array([1]), "TypeError: emit v — must be STRING; got int64"),
-        ("STRING", pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]), "pyarrow.lib.ArrowInvalid: "),
+        (
+            "STRING",
+            pa.Array.from_buffers(
+                pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+            ),
+            "pyarrow.lib.ArrowInvalid: ",
+        ),
     ],
 )
 def test_a_table_is_held_to_the_same(tmp_path: Path, declared: str, column: pa.Array, expected: Any) -> None:
@@ -197,11 +265,27 @@ def test_a_table_is_held_to_the_same(tmp_path: Path, declared: str, column: pa.A
     assert got == expected or got[: len(expected)] == expected
 
 
-@pytest.mark.parametrize("odd", [None, 7, "text", object(), [7], [{1, 2}], {"v": 1}, pd.DataFrame({"v": [1]}), pa.record_batch({"v": [1]})])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        7,
+        "text",
+        object(),
+        [7],
+        [{1, 2}],
+        {"v": 1},
+        pd.DataFrame({"v": [1]}),
+        pa.record_batch({"v": [1]}),
+    ],
+)
 def test_what_is_neither_rows_nor_a_table_is_the_operators_failure(tmp_path: Path, odd: Any) -> None:
     assert "Error: " in outcome(tmp_path, "BIGINT", odd)
 
 
 def test_rows_that_are_too_much_together_are_the_operators_failure(tmp_path: Path) -> None:
     rows = [{"v": "x" * (8 << 20)}] * 33
-    assert outcome(tmp_path, "STRING", rows) == "ValueError: the rows of a selection must be at most 256 MiB; got 264 MiB"
+    assert (
+        outcome(tmp_path, "STRING", rows)
+        == "ValueError: the rows of a selection must be at most 256 MiB; got 264 MiB"
+    )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden_cases import GoldenCase, golden_cases
-from tests.oracle import evaluate
-from tests.results import from_oracle
+from tests.oracle.matches import evaluate
+from tests.support.golden_cases import GoldenCase, golden_cases
+from tests.support.results import from_oracle
 
 
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
-from spark_pace.core.order import Advance, Order, OrderSpec, Progress, stream_order
-from spark_pace.core.repeats import first_ones
+from spark_pace.core.order.order import Advance, Order, OrderSpec, Progress, stream_order
+from spark_pace.core.order.repeats import first_ones
 
 TIES = (SOURCE, OFFSET)
 TWO = OrderSpec(delay_us=2)
@@ -122,14 +122,24 @@ def test_an_expected_source_stands_at_the_least_event_time_until_it_is_heard_of(
 
 def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught_up() -> None:
     spec = by_source(idle_after_us=50)
-    assert frontiers(spec, at(a=100, b=60), at(a=110), at(a=111), at(b=61), at(a=120), at(b=119)) == [58, 58, 109, 109, 118, 118]
+    assert frontiers(spec, at(a=100, b=60), at(a=110), at(a=111), at(b=61), at(a=120), at(b=119)) == [
+        58,
+        58,
+        109,
+        109,
+        118,
+        118,
+    ]
     order = Order()
     order.advance([], at(a=111, b=60), spec, TIES)
     assert (order.standing(spec).waited_for, order.standing(spec).idle) == ({"a": 111}, {"b": 60})
 
 
 def test_the_end_of_the_input_waits_for_no_source() -> None:
-    assert frontiers(by_source(expected_sources=("a", "b")), at(a=100), Progress(finish=True))[-1] == UNKNOWN_TIME
+    assert (
+        frontiers(by_source(expected_sources=("a", "b")), at(a=100), Progress(finish=True))[-1]
+        == UNKNOWN_TIME
+    )
 
 
 def test_the_sources_that_hold_the_stream_are_named_slowest_first() -> None:
@@ -155,12 +165,19 @@ def test_of_an_expected_source_that_never_came_that_is_said() -> None:
     ("codes", "when", "delay", "kept"),
     [
         ([], [], 5, []),
-        ([0, 0, 0, 0], [0, 5, 10, 11], 5, [True, False, True, False]),  # the one at 10 repeats the one at 5, but that was not kept
+        (
+            [0, 0, 0, 0],
+            [0, 5, 10, 11],
+            5,
+            [True, False, True, False],
+        ),  # the one at 10 repeats the one at 5, but that was not kept
         ([0, 1, 0, 1], [0, 0, 6, 5], 5, [True, True, True, False]),
         ([0, 0, 0], [3, 3, 4], 0, [True, False, True]),
     ],
 )
-def test_a_repeat_is_told_by_what_was_kept_before(codes: list[int], when: list[int], delay: int, kept: list[bool]) -> None:
+def test_a_repeat_is_told_by_what_was_kept_before(
+    codes: list[int], when: list[int], delay: int, kept: list[bool]
+) -> None:
     assert first_ones(np.array(codes, np.int64), np.array(when, np.int64), delay).tolist() == kept
 
 

@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.expr.stored import from_stored, to_stored
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.rule import EventSchema
-from spark_pace.job_file import Events, FilesSource, JobSpec, KafkaSource, as_planned, planned_settings, read_job
-from tests.expression_cases import compiled, texts
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.job_file import (
+    Events,
+    FilesSource,
+    JobSpec,
+    KafkaSource,
+    as_planned,
+    planned_settings,
+    read_job,
+)
+from tests.support.expression_cases import compiled, texts
 
 RULES = """
 rules:
@@ -58,14 +66,54 @@ def test_a_job_with_the_settings_of_a_plan_is_the_job_that_planned(tmp_path: Pat
 
 def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None:
     """A new setting must be put into one of these: a batch's result rests on it, or it does not."""
-    of_the_plan = {"fields", "tie_break", "delay_us", "idle_after_us", "expected_sources", "heartbeat", "format", "columns"}
-    fixed_by_the_checkpoint = {"event_time", "time_unit", "by_source", "deduplicate_on", "source_column", "slots", "buckets", "topics"}
+    of_the_plan = {
+        "fields",
+        "tie_break",
+        "delay_us",
+        "idle_after_us",
+        "expected_sources",
+        "heartbeat",
+        "format",
+        "columns",
+    }
+    fixed_by_the_checkpoint = {
+        "event_time",
+        "time_unit",
+        "by_source",
+        "deduplicate_on",
+        "source_column",
+        "slots",
+        "buckets",
+        "topics",
+    }
     of_rules_and_places = {"rules", "sink_path", "checkpoint_path", "path", "servers"}
-    of_the_offsets = {"max_files_per_trigger", "max_offsets_per_trigger", "starting_offsets", "trigger_us", "finish"}
-    of_the_work = {"name", "lanes", "spark", "options", "operators", "on_bad_record", "on_operator_error", "operator_timeout_us"}
+    of_the_offsets = {
+        "max_files_per_trigger",
+        "max_offsets_per_trigger",
+        "starting_offsets",
+        "trigger_us",
+        "finish",
+    }
+    of_the_work = {
+        "name",
+        "lanes",
+        "spark",
+        "options",
+        "operators",
+        "on_bad_record",
+        "on_operator_error",
+        "operator_timeout_us",
+    }
     parts = {"source", "events", "schema", "order"}
-    said = {field.name for kind in (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource) for field in fields(kind)}
-    assert said == of_the_plan | fixed_by_the_checkpoint | of_rules_and_places | of_the_offsets | of_the_work | parts
+    said = {
+        field.name
+        for kind in (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource)
+        for field in fields(kind)
+    }
+    assert (
+        said
+        == of_the_plan | fixed_by_the_checkpoint | of_rules_and_places | of_the_offsets | of_the_work | parts
+    )
 
 
 @pytest.mark.parametrize("text", texts())
@@ -76,5 +124,11 @@ def test_an_expression_is_kept_exactly(text: str) -> None:
 
 def test_a_change_that_no_result_rests_on_is_no_other_plan(tmp_path: Path) -> None:
     spec = read(tmp_path, SOURCES["files"][0], EVENTS)
-    others = replace(spec, name="other", lanes=7, finish=True, events=replace(spec.events, on_bad_record="fail", operator_timeout_us=1))
+    others = replace(
+        spec,
+        name="other",
+        lanes=7,
+        finish=True,
+        events=replace(spec.events, on_bad_record="fail", operator_timeout_us=1),
+    )
     assert planned_settings(others) == planned_settings(spec)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
-from spark_pace.spark.jars import delta_coordinate
+from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.session import _require_delta, _with_jars
 
 REMEDY = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
@@ -29,17 +29,29 @@ def install_java(home: Path, answer: str) -> None:
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
 
 
-@pytest.mark.parametrize("version", ['openjdk version "17.0.15" 2025-04-15', 'openjdk version "21" 2023-09-19'])
+@pytest.mark.parametrize(
+    "version", ['openjdk version "17.0.15" 2025-04-15', 'openjdk version "21" 2023-09-19']
+)
 def test_java_17_and_21_are_right(java_home: Path, version: str):
     install_java(java_home, version)
     assert preflight.java_problem() is None
     preflight.require_java()
 
 
-@pytest.mark.parametrize(("version", "major"), [('java version "1.8.0_392"', "8"), ('openjdk version "11.0.2"', "11"), ('openjdk version "25-ea"', "25")])
+@pytest.mark.parametrize(
+    ("version", "major"),
+    [
+        ('java version "1.8.0_392"', "8"),
+        ('openjdk version "11.0.2"', "11"),
+        ('openjdk version "25-ea"', "25"),
+    ],
+)
 def test_another_java_is_named(java_home: Path, version: str, major: str):
     install_java(java_home, version)
-    assert str(preflight.java_problem()) == f"JAVA_HOME — must be Java 17 or 21; got Java {major} ({java_home}/bin/java). {REMEDY}"
+    assert (
+        str(preflight.java_problem())
+        == f"JAVA_HOME — must be Java 17 or 21; got Java {major} ({java_home}/bin/java). {REMEDY}"
+    )
 
 
 def test_no_java_is_an_error_with_a_remedy(java_home: Path):
@@ -58,27 +70,41 @@ def test_a_full_disk_is_named(tmp_path: Path):
 def test_another_python_is_named(monkeypatch: pytest.MonkeyPatch):
     assert preflight.python_problem() is None
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
-    assert str(preflight.python_problem()) == f"{sys.executable} — must be Python 3.10 to 3.13; got 3.9. Name another: make PYTHON=/path/to/python3.12"
+    assert (
+        str(preflight.python_problem())
+        == f"{sys.executable} — must be Python 3.10 to 3.13; got 3.9. Name another: make PYTHON=/path/to/python3.12"
+    )
 
 
-def test_every_problem_is_printed_on_a_line_of_its_own(java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_every_problem_is_printed_on_a_line_of_its_own(
+    java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preflight, "INSTALL_BYTES", 10**18)
     assert preflight.main() == 1
-    assert [line.split(" — ")[0] for line in capsys.readouterr().err.splitlines()] == ["JAVA_HOME", str(tmp_path)]
+    assert [line.split(" — ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "JAVA_HOME",
+        str(tmp_path),
+    ]
 
 
 def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nothing is downloaded because of a slip in a name."""
     monkeypatch.setenv("SPARK_PACE_JARS", str(tmp_path / "jasr"))
-    with pytest.raises(SetupError, match=rf"^SPARK_PACE_JARS — must name a folder of jars; got none in {tmp_path}/jasr\. Run `make setup`"):
+    with pytest.raises(
+        SetupError,
+        match=rf"^SPARK_PACE_JARS — must name a folder of jars; got none in {tmp_path}/jasr\. Run `make setup`",
+    ):
         _with_jars(SparkSession.builder, None)
 
 
 @pytest.mark.parametrize(
     ("submitted", "remedy"),
     [
-        (True, f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}."),
+        (
+            True,
+            f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}.",
+        ),
         (False, "Run `make setup`, or point SPARK_PACE_JARS at them."),
     ],
 )

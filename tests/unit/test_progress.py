@@ -54,7 +54,9 @@ def test_a_source_whose_name_is_no_plain_text_is_shown_by_escapes():
     held = progress(slowest_source="b\x1b[2J", waiting_for=("b\x1b[2J", "c"))
     assert "waiting for sources: b\\x1b[2J, c; " in line(held)
     text_file = io.StringIO()
-    Console(width=140, file=text_file).print(Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml")).after(held))
+    Console(width=140, file=text_file).print(
+        Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml")).after(held)
+    )
     assert "slowest source b\\x1b[2J" in text_file.getvalue()
 
 
@@ -65,7 +67,13 @@ def test_the_live_table_sums_up_batches():
     console = Console(width=140, file=text_file)
     console.print(board.after(progress(batch_id=8)))
     shown = " ".join(text_file.getvalue().split())
-    for text in ("flights batch 8 6,000 events 1,500 events/s", "frontier 2013-01-02 00:00:00", "lag 1:30:00", "carry 58 events", "knock_on │ 8 │ 4"):
+    for text in (
+        "flights batch 8 6,000 events 1,500 events/s",
+        "frontier 2013-01-02 00:00:00",
+        "lag 1:30:00",
+        "carry 58 events",
+        "knock_on │ 8 │ 4",
+    ):
         assert text in shown
 
 
@@ -74,7 +82,10 @@ def test_the_live_table_sums_up_batches():
     [
         (Summary({"r": 2}, events=1_000, batches=1, finished=True), "finished: 1,000 events"),
         (Summary({"r": 2}, events=1_000, batches=1), "up to date: 1,000 events"),
-        (Summary({"r": 2}, events=1_000, batches=1, stopped_by=SIGINT), "stopped; run it again to go on: 1,000 events"),
+        (
+            Summary({"r": 2}, events=1_000, batches=1, stopped_by=SIGINT),
+            "stopped; run it again to go on: 1,000 events",
+        ),
     ],
 )
 def test_the_last_line_says_how_the_run_ended(summary: Summary, start: str):
@@ -84,19 +95,45 @@ def test_the_last_line_says_how_the_run_ended(summary: Summary, start: str):
 
 def test_the_last_line_counts_heartbeats_and_repeats_where_there_are_any():
     assert "0 late, 0 quarantined; matches" in closing_line(Summary({"r": 2}))
-    assert "0 late, 0 quarantined, 3 heartbeats, 4 repeats; matches" in closing_line(Summary({"r": 2}, heartbeats=3, repeats=4))
+    assert "0 late, 0 quarantined, 3 heartbeats, 4 repeats; matches" in closing_line(
+        Summary({"r": 2}, heartbeats=3, repeats=4)
+    )
 
 
 def status(out: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([Path(sys.executable).parent / "spark-pace", "status", out], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [Path(sys.executable).parent / "spark-pace", "status", out],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_status_reads_the_tables(tmp_path: Path):
-    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"written_at": JAN_2, "frontier": JAN_2, "max_event_time": JAN_2, "matches_by_rule": []}
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {
+        "written_at": JAN_2,
+        "frontier": JAN_2,
+        "max_event_time": JAN_2,
+        "matches_by_rule": [],
+    }
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
-    rows = [batch | {"batch_id": number, "seconds": 1.5, "records": 1_000 + number, "events": 1_000, "late": number, "carry": 5 * number} for number in (1, 0)]
+    rows = [
+        batch
+        | {
+            "batch_id": number,
+            "seconds": 1.5,
+            "records": 1_000 + number,
+            "events": 1_000,
+            "late": number,
+            "carry": 5 * number,
+        }
+        for number in (1, 0)
+    ]
     write_deltalake(tmp_path / "metrics", pa.Table.from_pylist(rows, METRICS_SCHEMA))
-    write_deltalake(tmp_path / "matches", pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}))
+    write_deltalake(
+        tmp_path / "matches",
+        pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}),
+    )
     answer = status(tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.splitlines()[:4] == [

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.local import LocalResult, run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan import build_plan
-from spark_pace.core.selection_view import Span
+from spark_pace.core.operate.python_operator import Span
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 
@@ -32,7 +32,12 @@ def counted(span: Span) -> pa.Table:
 
 
 def frame(span: Span) -> list[dict[str, object]]:
-    return [{"n": int(span.to_pandas()["x"].sum()), "label": f"{span.rule} {span.selection_id} {span.key} {span.closing}"}]
+    return [
+        {
+            "n": int(span.to_pandas()["x"].sum()),
+            "label": f"{span.rule} {span.selection_id} {span.key} {span.closing}",
+        }
+    ]
 
 
 def poisoned_by_two(span: Span) -> list[dict[str, object]]:
@@ -46,7 +51,9 @@ def wrong_type(span: Span) -> list[dict[str, object]]:
     return [{"n": "many"}]
 
 
-def result(directory: Path, operator: str, on_error: Literal["quarantine", "fail"] = "quarantine") -> LocalResult:
+def result(
+    directory: Path, operator: str, on_error: Literal["quarantine", "fail"] = "quarantine"
+) -> LocalResult:
     path = directory / "rules.yaml"
     path.write_text(RULES.replace("OPERATOR", operator), encoding="utf-8")
     times = pa.array([second * 1_000_000 for second in (1, 11, 21)], pa.int64())
@@ -97,7 +104,9 @@ def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path
 
 
 def test_an_operator_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match=r"operator tests\.unit\.test_python_operators:absent — must be importable"):
+    with pytest.raises(
+        OperatorError, match=r"operator tests\.unit\.test_python_operators:absent — must be importable"
+    ):
         result(tmp_path, "absent")
 
 

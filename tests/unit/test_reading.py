@@ -19,7 +19,7 @@ from spark_pace import read_table
 from spark_pace.cli.sql import sql_command
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.delta import METRICS_SCHEMA
-from tests.written import write_tables
+from tests.support.written import write_tables
 
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"
 RUNS = 10
@@ -46,7 +46,13 @@ EVENTS = r"""{"t": "2024-01-01T00:00:00Z", "k": "é\u001b[2J", "kind": "a", "x":
 {"t": "2024-01-01T00:00:02.5Z", "k": "é\u001b[2J", "kind": "b", "x": 5}
 """
 BAD = {"kind": "record", "reason": "no \x1b[2J JSON", "source": "[red]", "offset": 7, "raw": b'\xff{"\x1b[2J'}
-BATCH = {"batch_id": 0, "matches_by_rule": [("Rising", 1), ("keyed", 1)], "finished": True, "seconds": 0.5, "state_bytes": 3}
+BATCH = {
+    "batch_id": 0,
+    "matches_by_rule": [("Rising", 1), ("keyed", 1)],
+    "finished": True,
+    "seconds": 0.5,
+    "state_bytes": 3,
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +60,16 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
     (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
     (folder / "events.json").write_text(EVENTS, encoding="utf-8")
-    write_tables(folder / "out", folder / "rules.yaml", folder / "events.json", quarantine=[BAD], metrics=[BATCH])
+    write_tables(
+        folder / "out", folder / "rules.yaml", folder / "events.json", quarantine=[BAD], metrics=[BATCH]
+    )
     return folder / "out"
 
 
 def sql(out: str | Path, query: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SPARK_PACE, "sql", out, query, *options], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [SPARK_PACE, "sql", out, query, *options], capture_output=True, text=True, check=False
+    )
 
 
 def rows(out: str | Path, query: str) -> list[dict[str, object]]:
@@ -75,7 +85,10 @@ def test_a_script_that_reads_tables_ends_well_each_time(out: Path) -> None:
         "matches = spark_pace.read_table(sys.argv[1], 'matches', ['rule', 'out_seq'])\n"
         "print(len(matches.to_pylist()), spark_pace.read_table(sys.argv[1], 'metrics').num_rows, 'pyarrow.fs' in sys.modules)\n"
     )
-    ends = [subprocess.run([sys.executable, "-c", script, out], capture_output=True, text=True, check=False) for _ in range(RUNS)]
+    ends = [
+        subprocess.run([sys.executable, "-c", script, out], capture_output=True, text=True, check=False)
+        for _ in range(RUNS)
+    ]
     assert [(end.returncode, end.stdout, end.stderr) for end in ends] == [(0, "2 1 False\n", "")] * RUNS
 
 
@@ -96,16 +109,31 @@ def test_columns_are_read_in_the_order_they_are_named(out: Path) -> None:
 
 
 def test_a_table_or_a_column_that_is_not_there_is_named(out: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^read_table — must be given the name of a table; got matched\. Use one of: matches, late, quarantine, metrics\.$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^read_table — must be given the name of a table; got matched\. Use one of: matches, late, quarantine, metrics\.$",
+    ):
         read_table(out, "matched")
-    with pytest.raises(ConfigError, match=r"^read_table — must be given columns of matches; got maxtime\. Use some of: rule, .*maxTime"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^read_table — must be given columns of matches; got maxtime\. Use some of: rule, .*maxTime",
+    ):
         read_table(out, "matches", ["rule", "maxtime"])
-    with pytest.raises(ConfigError, match=r"nowhere — must be the `sink: path:` of a job that has run; got no Delta table matches there"):
+    with pytest.raises(
+        ConfigError,
+        match=r"nowhere — must be the `sink: path:` of a job that has run; got no Delta table matches there",
+    ):
         read_table(out / "nowhere", "matches")
 
 
 def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
-    fixed = {"out_seq": 0, "selection_id": 0, "seq": 1, "opened_at": "2024-01-01T00:00:00Z", "matched_at": "2024-01-01T00:00:02.500000Z"}
+    fixed = {
+        "out_seq": 0,
+        "selection_id": 0,
+        "seq": 1,
+        "opened_at": "2024-01-01T00:00:00Z",
+        "matched_at": "2024-01-01T00:00:02.500000Z",
+    }
     place = {"source": "events.json"}
     events = [
         {"component": "a", "seq": 0, "event_time": fixed["opened_at"], **place, "offset": 0},
@@ -114,12 +142,17 @@ def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
     emitted = {"rise": 4.0, "maxTime": fixed["matched_at"], "first_key": "é\x1b[2J"}
     assert rows(out, "SELECT * FROM Rising") == [{**fixed, **emitted, "events": events}]
     assert list(rows(out, "\nselect * from keyed;")[0]) == ["key", *fixed, "big", "k", "events"]
-    assert rows(out, "WITH both AS (SELECT maxTime AS t FROM Rising UNION ALL SELECT matched_at FROM keyed) SELECT count(*) AS n FROM both") == [{"n": 2}]
+    assert rows(
+        out,
+        "WITH both AS (SELECT maxTime AS t FROM Rising UNION ALL SELECT matched_at FROM keyed) SELECT count(*) AS n FROM both",
+    ) == [{"n": 2}]
 
 
 def test_values_of_every_type_are_text(out: Path) -> None:
-    assert rows(out, "SELECT raw, \"offset\" FROM quarantine") == [{"raw": '\\xff{"\x1b[2J', "offset": 7}]
-    assert rows(out, "SELECT matches_by_rule AS m, frontier FROM metrics") == [{"m": {"Rising": 1, "keyed": 1}, "frontier": None}]
+    assert rows(out, 'SELECT raw, "offset" FROM quarantine') == [{"raw": '\\xff{"\x1b[2J', "offset": 7}]
+    assert rows(out, "SELECT matches_by_rule AS m, frontier FROM metrics") == [
+        {"m": {"Rising": 1, "keyed": 1}, "frontier": None}
+    ]
     query = (
         "SELECT 1.5 / 0 AS inf, matched_at - opened_at AS took, DATE '2024-02-29' AS day, CAST(1.50 AS DECIMAL(5, 2)) AS exact, [1, NULL] AS list,"
         " opened_at AT TIME ZONE 'Asia/Tokyo' AS there, true AS yes, upper(first_key) AS text, arrow_cast('x', 'Dictionary(Int32, Utf8)') AS code FROM Rising"
@@ -137,10 +170,19 @@ def test_an_answer_is_a_table_csv_or_json_lines(out: Path) -> None:
     lines = list(csv.reader(io.StringIO(sql(out, query, "--format", "csv").stdout)))
     first = '{"component": "a", "seq": 0, "event_time": "2024-01-01T00:00:00Z", "source": "events.json", "offset": 0}'
     key = '{"k":"é\\u001b[2J"}'
-    assert lines == [["rule", "key", "big", "first"], ["Rising", "", "", first], ["keyed", key, "True", first]]
+    assert lines == [
+        ["rule", "key", "big", "first"],
+        ["Rising", "", "", first],
+        ["keyed", key, "True", first],
+    ]
     assert [list(row) for row in rows(out, query)] == [["rule", "key", "big", "first"]] * 2
     shown = sql(out, query).stdout.splitlines()
-    assert [cell.strip() for cell in shown[4].split("│")[1:-1]] == ["keyed", key.replace("\\u001b", "\\u001b"), "True", first]
+    assert [cell.strip() for cell in shown[4].split("│")[1:-1]] == [
+        "keyed",
+        key.replace("\\u001b", "\\u001b"),
+        "True",
+        first,
+    ]
     assert len(shown) == 6
 
 
@@ -175,11 +217,20 @@ def test_what_events_hold_is_no_order_to_the_terminal(out: Path, form: str) -> N
     ("query", "message"),
     [
         ("SELECT nothing FROM never", "got Error during planning: table 'never' not found. The tables are"),
-        ("SELECT * FROM rising", "as views the rules that have matches: Rising, keyed. Names are case-sensitive.\n"),
-        ("SELECT nope FROM keyed", "got Schema error: No field named nope. Valid fields are keyed.key, keyed.out_seq"),
+        (
+            "SELECT * FROM rising",
+            "as views the rules that have matches: Rising, keyed. Names are case-sensitive.\n",
+        ),
+        (
+            "SELECT nope FROM keyed",
+            "got Schema error: No field named nope. Valid fields are keyed.key, keyed.out_seq",
+        ),
         ("SELECT (", "got SQL error: "),
         ("SELECT 1; COPY keyed TO 'x.csv'", "only supports a single SQL statement"),
-        ("SELEC 1", "must be a query that begins with SELECT, WITH or VALUES; got SELEC. The tables are only read.\n"),
+        (
+            "SELEC 1",
+            "must be a query that begins with SELECT, WITH or VALUES; got SELEC. The tables are only read.\n",
+        ),
         ("", "got nothing. The tables are only read.\n"),
     ],
 )
@@ -232,16 +283,24 @@ def test_a_query_needs_only_the_tables_that_it_names(tmp_path: Path) -> None:
     for query in ("SELECT * FROM matches", "SELECT * FROM Rising"):
         answer = sql(tmp_path, query)
         assert answer.returncode == 1
-        assert answer.stderr.startswith("a table — must have all its files as they were written; got: ") and answer.stderr.count("\n") == 1
+        assert (
+            answer.stderr.startswith("a table — must have all its files as they were written; got: ")
+            and answer.stderr.count("\n") == 1
+        )
 
 
 def test_a_sink_may_be_an_address(out: Path, tmp_path: Path) -> None:
     assert rows(f"file://{out}", "SELECT big FROM keyed") == [{"big": True}]
     times = pa.array([0], pa.timestamp("us", "UTC"))
-    write_deltalake(tmp_path / "matches", pa.table({"rule": ["keyed"], "opened_at": times, "matched_at": times}))
+    write_deltalake(
+        tmp_path / "matches", pa.table({"rule": ["keyed"], "opened_at": times, "matched_at": times})
+    )
     write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
     for sink in (f"file://{tmp_path}", f"{tmp_path}/"):
-        assert "│ keyed │ 1 " in subprocess.run([SPARK_PACE, "status", sink], capture_output=True, text=True, check=True).stdout
+        assert (
+            "│ keyed │ 1 "
+            in subprocess.run([SPARK_PACE, "status", sink], capture_output=True, text=True, check=True).stdout
+        )
 
 
 def test_an_address_that_cannot_be_read_is_named_as_it_was_given() -> None:
@@ -249,7 +308,10 @@ def test_an_address_that_cannot_be_read_is_named_as_it_was_given() -> None:
         answer = subprocess.run([SPARK_PACE, *command], capture_output=True, text=True, check=False)
         assert (answer.returncode, answer.stderr.count("\n")) == (1, 1)
         assert answer.stderr.startswith("memory://x/out/m")
-        assert " — must be where it can be read; got: Generic URL error ↳ Unable to recognise URL " in answer.stderr
+        assert (
+            " — must be where it can be read; got: Generic URL error ↳ Unable to recognise URL "
+            in answer.stderr
+        )
 
 
 def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
@@ -260,8 +322,12 @@ def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
-    (tmp_path / "metrics" / "_delta_log" / "00000000000000000000.json").write_text("{nonsense", encoding="utf-8")
-    with pytest.raises(StateError, match=r"metrics — must be a Delta table with a whole log; got: .*\. Restore the table\.$"):
+    (tmp_path / "metrics" / "_delta_log" / "00000000000000000000.json").write_text(
+        "{nonsense", encoding="utf-8"
+    )
+    with pytest.raises(
+        StateError, match=r"metrics — must be a Delta table with a whole log; got: .*\. Restore the table\.$"
+    ):
         read_table(tmp_path, "metrics")
 
 
@@ -273,12 +339,19 @@ def test_status_counts_matches_without_keeping_them(tmp_path: Path) -> None:
 
 def _peak_of_status(out: Path, count: int) -> int:
     times = pa.array(np.arange(count) * 1_000, pa.timestamp("us", "UTC"))
-    write_deltalake(out / "matches", pa.table({"rule": ["short", "of_a_longer_name"] * (count // 2), "opened_at": times, "matched_at": times}))
+    write_deltalake(
+        out / "matches",
+        pa.table(
+            {"rule": ["short", "of_a_longer_name"] * (count // 2), "opened_at": times, "matched_at": times}
+        ),
+    )
     write_deltalake(out / "metrics", METRICS_SCHEMA.empty_table())
     code = (
         "import sys; from pathlib import Path; from spark_pace.cli.status import status_command\n"
         "status_command(Path(sys.argv[1])); print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
-    shown = subprocess.run([sys.executable, "-c", code, out], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code, out], capture_output=True, text=True, check=True
+    ).stdout
     assert f"│ short            │ {count // 2:,} " in shown
     return int(shown.splitlines()[-1])

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io import lines, records
 from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records
@@ -18,11 +18,19 @@ T = "2013-01-01T00:00:00Z"
 T_US = 1_356_998_400_000_000
 
 
-def read(values: list[bytes | None], format: str = "json", schema: EventSchema = SCHEMA, **columns: pa.Array) -> EventsRead:
+def read(
+    values: list[bytes | None], format: str = "json", schema: EventSchema = SCHEMA, **columns: pa.Array
+) -> EventsRead:
     """The values as records of two sources by turns, from offset 10 on."""
     sources = pa.array(["x/0", "x/1"] * len(values)).slice(0, len(values)).dictionary_encode()
     sources = pa.DictionaryArray.from_arrays(sources.indices, sources.dictionary.cast(pa.string()))
-    return read_records(Records(pa.array(values, pa.binary()), sources, pa.array(range(10, 10 + len(values)), pa.int64()), columns), format, schema)
+    return read_records(
+        Records(
+            pa.array(values, pa.binary()), sources, pa.array(range(10, 10 + len(values)), pa.int64()), columns
+        ),
+        format,
+        schema,
+    )
 
 
 def json_of(n: int, s: str = "a") -> bytes:
@@ -58,7 +66,18 @@ def test_a_newline_inside_a_value_does_not_split_it() -> None:
 
 
 def test_each_value_is_one_event() -> None:
-    result = read([json_of(1), None, b"", b" \n", json_of(2) + json_of(3), json_of(4) + b"\n" + json_of(5), b"null", json_of(6)])
+    result = read(
+        [
+            json_of(1),
+            None,
+            b"",
+            b" \n",
+            json_of(2) + json_of(3),
+            json_of(4) + b"\n" + json_of(5),
+            b"null",
+            json_of(6),
+        ]
+    )
     assert result.events["n"].to_pylist() == [1, 6]
     assert [offset for _, offset in places(result.bad)] == [11, 12, 13, 14, 15, 16]
     assert result.bad["reason"].to_pylist()[:3] == ["the value — must be one event; got nothing"] * 3
@@ -104,18 +123,27 @@ def test_attributes_may_come_from_the_records_own_columns() -> None:
 
 
 def test_a_column_that_does_not_fit_makes_the_record_bad() -> None:
-    columns = {"t": pa.array([T.encode(), b"2013-01-01 00:00:01+01:00", b"soon", b"2013-01-01"]), "n": pa.array([b"1", b"two", b"3", b"4"])}
+    columns = {
+        "t": pa.array([T.encode(), b"2013-01-01 00:00:01+01:00", b"soon", b"2013-01-01"]),
+        "n": pa.array([b"1", b"two", b"3", b"4"]),
+    }
     texts = pa.array([b"a", b"b", b"c", b"\xff"], pa.binary())
     result = read([b"raw", None, b"", b"x"], "columns", **columns, s=texts)
     assert result.events["n"].to_pylist() == [1]
     assert result.events["t"].to_pylist() == [datetime(2013, 1, 1)]
     assert [offset for _, offset in places(result.bad)] == [11, 12, 13]
-    assert [reason.split(";")[0] for reason in result.bad["reason"].to_pylist()] == ["n — must be BIGINT", "t — must be TIMESTAMP", "s — must be STRING"]
+    assert [reason.split(";")[0] for reason in result.bad["reason"].to_pylist()] == [
+        "n — must be BIGINT",
+        "t — must be TIMESTAMP",
+        "s — must be STRING",
+    ]
     assert result.bad["raw"].to_pylist() == [b"", b"", b"x"]
 
 
 def test_a_time_stamp_counts_milliseconds_where_the_attribute_is_a_number() -> None:
-    schema = EventSchema((Field("t", "BIGINT"), Field("n", "BIGINT"), Field("s", "STRING")), "t", time_unit="ms")
+    schema = EventSchema(
+        (Field("t", "BIGINT"), Field("n", "BIGINT"), Field("s", "STRING")), "t", time_unit="ms"
+    )
     stamps = pa.array([T_US + 5_000], pa.timestamp("us", "UTC"))
     result = read([None], "columns", schema, t=stamps, n=pa.array([3], pa.int32()), s=pa.array(["topic"]))
     assert result.events["t"].to_pylist() == [T_US // 1000 + 5]

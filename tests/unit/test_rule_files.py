@@ -5,19 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.durations import show_duration
 from spark_pace.core.expr import Column
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.rule import Context, CountSpan, EventSchema, Field, GridSpan, PredicateSpan, Rule, Within
+from spark_pace.core.plan.durations import show_duration
+from spark_pace.core.plan.rule import (
+    Context,
+    CountSpan,
+    EventSchema,
+    Field,
+    GridSpan,
+    PredicateSpan,
+    Rule,
+    Within,
+)
 from spark_pace.errors import RuleError
 from spark_pace.job_file import read_job
 from spark_pace.rules import explain, load_rules
-from spark_pace.rules.functions import FUNCTIONS
+from spark_pace.rules.expressions.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 EVENTS = 'events: {schema: "time TIMESTAMP, kind STRING, id INT, x FLOAT", event_time: time}\n'
-SCHEMA = EventSchema((Field("time", "TIMESTAMP"), Field("kind", "STRING"), Field("id", "BIGINT"), Field("x", "DOUBLE")), "time")
+SCHEMA = EventSchema(
+    (Field("time", "TIMESTAMP"), Field("kind", "STRING"), Field("id", "BIGINT"), Field("x", "DOUBLE")), "time"
+)
 AB = "pattern: {sequence: [a: kind = 'a', b: kind = 'b']}"
 
 
@@ -31,13 +42,29 @@ def test_the_shortest_rule_has_the_defaults(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, f"name: r, {AB}")
     assert rule.schema == SCHEMA
     assert rule.pattern is not None
-    assert (rule.merge, rule.span, rule.operator, rule.filter, rule.partition_by, rule.emit) == ("selection", None, None, None, (), ())
-    assert (rule.pattern.context, rule.pattern.close, rule.pattern.within) == (Context("each", "zero"), "completion", None)
+    assert (rule.merge, rule.span, rule.operator, rule.filter, rule.partition_by, rule.emit) == (
+        "selection",
+        None,
+        None,
+        None,
+        (),
+        (),
+    )
+    assert (rule.pattern.context, rule.pattern.close, rule.pattern.within) == (
+        Context("each", "zero"),
+        "completion",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "context"),
-    [("recent", "latest, zero"), ("continuous", "each, selected"), ("chronicle", "earliest, selected"), ("cumulative", "all, selected")],
+    [
+        ("recent", "latest, zero"),
+        ("continuous", "each, selected"),
+        ("chronicle", "earliest, selected"),
+        ("cumulative", "all, selected"),
+    ],
 )
 def test_snoop_names_are_contexts(tmp_path: Path, name: str, context: str) -> None:
     (rule,) = load(tmp_path, f"name: r, {AB}, within: 1 min, context: {name}")
@@ -63,7 +90,18 @@ def test_lengths_are_read_in_all_units(tmp_path: Path, written: str, within: Wit
     assert rule.pattern.within == within
 
 
-@pytest.mark.parametrize("context", ["each, zero", "latest, zero", "next, zero", "each, selected", "latest, selected", "next, selected", "earliest, selected"])
+@pytest.mark.parametrize(
+    "context",
+    [
+        "each, zero",
+        "latest, zero",
+        "next, zero",
+        "each, selected",
+        "latest, selected",
+        "next, selected",
+        "earliest, selected",
+    ],
+)
 def test_a_plain_sequence_needs_no_window_in_these_contexts(tmp_path: Path, context: str) -> None:
     assert load(tmp_path, f'name: r, {AB}, context: "{context}", where: a.x > 1 and b.x > 2')
 
@@ -78,19 +116,35 @@ def test_other_contexts_need_a_window_unless_a_span_bounds_them(tmp_path: Path, 
 def test_a_condition_over_one_component_joins_its_predicate(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, f"name: r, {AB}, within: 5 s, where: b.x > 1 and a.id = b.id and b.x < 9")
     assert rule.pattern is not None
-    assert [to_text(component.predicate) for component in rule.pattern.components] == ["kind = 'a'", "kind = 'b' and x > 1.0 and x < 9.0"]
-    assert [(to_text(conjunct.expr), conjunct.components) for conjunct in rule.pattern.where] == [("a.id = b.id", (0, 1))]
+    assert [to_text(component.predicate) for component in rule.pattern.components] == [
+        "kind = 'a'",
+        "kind = 'b' and x > 1.0 and x < 9.0",
+    ]
+    assert [(to_text(conjunct.expr), conjunct.components) for conjunct in rule.pattern.where] == [
+        ("a.id = b.id", (0, 1))
+    ]
 
 
 def test_a_span_is_split_by_what_mentions_the_opening_event(tmp_path: Path) -> None:
-    (rule,) = load(tmp_path, "name: r, span: {open: kind = 'a', close: \"kind = 'b' and id = open.id\", within: 5 s}, operator: m.n:f, emit: {total: int}")
+    (rule,) = load(
+        tmp_path,
+        "name: r, span: {open: kind = 'a', close: \"kind = 'b' and id = open.id\", within: 5 s}, operator: m.n:f, emit: {total: int}",
+    )
     assert isinstance(rule.span, PredicateSpan)
-    assert [to_text(expr) for expr in (rule.span.open, rule.span.close, *rule.span.close_where)] == ["kind = 'a'", "kind = 'b'", "id = open.id"]
+    assert [to_text(expr) for expr in (rule.span.open, rule.span.close, *rule.span.close_where)] == [
+        "kind = 'a'",
+        "kind = 'b'",
+        "id = open.id",
+    ]
     assert (rule.operator, rule.emit[0].type, rule.emit[0].expr) == ("m.n:f", "BIGINT", None)
 
 
 def test_spans_on_a_grid_are_of_time_or_of_counts(tmp_path: Path) -> None:
-    time, count = load(tmp_path, f"name: r, span: {{every: 10 s, size: 1 min}}, {AB}", f"name: s, span: {{every: 5 events, size: 10 events}}, {AB}")
+    time, count = load(
+        tmp_path,
+        f"name: r, span: {{every: 10 s, size: 1 min}}, {AB}",
+        f"name: s, span: {{every: 5 events, size: 10 events}}, {AB}",
+    )
     assert (time.span, count.span) == (GridSpan(10_000_000, 60_000_000), CountSpan(5, 10))
 
 
@@ -119,11 +173,20 @@ def test_yes_and_on_are_text_and_names_may_be_quoted(tmp_path: Path) -> None:
 
 
 def test_a_duration_is_shown_in_its_largest_whole_unit() -> None:
-    assert [show_duration(time_us) for time_us in (0, 90_000_000, 3_600_000_000, 1_500)] == ["0 d", "90 s", "1 h", "1500 us"]
+    assert [show_duration(time_us) for time_us in (0, 90_000_000, 3_600_000_000, 1_500)] == [
+        "0 d",
+        "90 s",
+        "1 h",
+        "1500 us",
+    ]
 
 
 def complete_files(first_key: str) -> list[str]:
-    return [block for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL) if re.match(rf"(#.*\n)*{first_key}:", block) and "\nrules:" in block]
+    return [
+        block
+        for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+        if re.match(rf"(#.*\n)*{first_key}:", block) and "\nrules:" in block
+    ]
 
 
 @pytest.mark.parametrize("text", complete_files("events"))
@@ -132,7 +195,10 @@ def test_the_rule_files_of_the_guide_are_right_and_explained(tmp_path: Path, tex
     for rule in load_rules(tmp_path / "rules.yaml"):
         lines = explain(rule)
         assert lines[0] == f"rule {rule.name}"
-        assert all(any(line.startswith(f"  {label}") for line in lines) for label in ("splitter", "parallel", "carried", "bounded by", "order"))
+        assert all(
+            any(line.startswith(f"  {label}") for line in lines)
+            for label in ("splitter", "parallel", "carried", "bounded by", "order")
+        )
 
 
 def test_the_guide_has_rule_files_and_a_job_file(tmp_path: Path) -> None:

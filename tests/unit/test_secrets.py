@@ -3,7 +3,7 @@
 import pytest
 
 from spark_pace.errors import EventError, SetupError, SparkPaceError
-from spark_pace.secrets import Secrets
+from spark_pace.job_file.secrets import Secrets
 
 
 @pytest.fixture
@@ -15,7 +15,10 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Secrets:
 
 def test_references_are_replaced(secrets: Secrets):
     texts = {"jaas": 'username="${env:USER_NAME}" password="${env:PASSWORD}"', "plain": "$HOME ${other:X}"}
-    assert secrets.resolve_all(texts, "source.options") == {"jaas": 'username="ann" password="ann\'s secret"', "plain": "$HOME ${other:X}"}
+    assert secrets.resolve_all(texts, "source.options") == {
+        "jaas": 'username="ann" password="ann\'s secret"',
+        "plain": "$HOME ${other:X}",
+    }
     assert repr(secrets) == "Secrets()"
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.cli.matches import show
-from spark_pace.core.rule import EventSchema, Field
-from spark_pace.core.selection_view import load_operator
+from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
@@ -19,11 +19,11 @@ from spark_pace.io.text import CsvParser
 from spark_pace.job_file import check_files, read_job
 from spark_pace.replaying import read_all, replay_table
 from spark_pace.rules import load_rules
-from spark_pace.rules.document import Scalar
-from spark_pace.rules.expressions import compile_value
-from spark_pace.rules.report import Place, Report
-from spark_pace.rules.scopes import EventScope
-from tests.expression_cases import SCHEMA
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import EventScope
+from tests.support.expression_cases import SCHEMA
 
 EVENTS = EventSchema((Field("t", "TIMESTAMP"), Field("s", "STRING")), "t")
 HEAD = 'events: {schema: "t TIMESTAMP, s STRING", event_time: t}\nrules:\n'
@@ -79,8 +79,16 @@ WIDE = HEAD.replace("s STRING", "s STRING, " + ", ".join(f"attribute_{i} BIGINT"
         "rules: [&a 1" + ", *a" * 100_000 + "]",
         "rules: [" + "&a 1, " * 40_000 + "1]",
         HEAD + "  - name: r\n" + "".join(f"    patern{i}: 1\n" for i in range(8_000)),
-        WIDE + "".join(f"  - {{name: r{i}, partition_by: [{MISSPELT}], pattern: {{sequence: [a: s = 'x']}}}}\n" for i in range(500)),
-        HEAD + "".join(f"  - {{name: r{i}, pattern: {{sequence: [a: '{'nosuch = 1 and ' * 600}true']}}}}\n" for i in range(50)),
+        WIDE
+        + "".join(
+            f"  - {{name: r{i}, partition_by: [{MISSPELT}], pattern: {{sequence: [a: s = 'x']}}}}\n"
+            for i in range(500)
+        ),
+        HEAD
+        + "".join(
+            f"  - {{name: r{i}, pattern: {{sequence: [a: '{'nosuch = 1 and ' * 600}true']}}}}\n"
+            for i in range(50)
+        ),
         "name: job\nevents: {expected_sources: [" + "{}, " * 40_000 + "1]}",
     ],
     ids=["aliases", "anchors", "unknown_keys", "misspelt_attributes", "wrong_expressions", "job"],
@@ -92,7 +100,10 @@ def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
     found = check_files([path])
     assert time.process_time() - before < 5
     assert len(found) == 51
-    assert str(found[-1]) == f"{path} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+    assert (
+        str(found[-1])
+        == f"{path} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+    )
     with pytest.raises(ConfigError if "job" in text else RuleError) as caught:
         read_job(path) if "job" in text else load_rules(path)
     assert caught.value.problems == tuple(found)
@@ -102,11 +113,17 @@ def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
     """The fifty-first may be in a file that had others before it: here in the job's, after those of its rule file."""
     job, rules = tmp_path / "job.yaml", tmp_path / "r.yaml"
     rules.write_text(HEAD + RULE + "  - [x]\n" * 48, encoding="utf-8")
-    job.write_text("name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\ntrigger: x\n", encoding="utf-8")
+    job.write_text(
+        "name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\ntrigger: x\n",
+        encoding="utf-8",
+    )
     found = [str(problem) for problem in check_files([job])]
     assert len(found) == 51
     assert all(f"{rules}:" in problem for problem in found[2:50])
-    assert found[50] == f"{job} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+    assert (
+        found[50]
+        == f"{job} — must have at most 50 problems to be checked to its end; got more. Correct these first."
+    )
 
 
 def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
@@ -116,17 +133,29 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("(" * 100_000, "e — must be at most 10000 characters long; got 100000 characters. Write a shorter expression."),
+        (
+            "(" * 100_000,
+            "e — must be at most 10000 characters long; got 100000 characters. Write a shorter expression.",
+        ),
         ("(" * 9_999, "e — must nest at most 20 parentheses and 60 operators"),
         ("- " * 4_000 + "i", "e — must nest at most 20 parentheses and 60 operators"),
         ("not " * 2_400 + "p", "e — must nest at most 20 parentheses and 60 operators"),
         ("nullif(" * 19 + "i" + ", 1)" * 19, "e — must be at most 10000 operations"),
-        ("concat(" + ", ".join(["concat(" + ", ".join("s" * 99) + ")"] * 2) + ")", "e — must be at most 100 texts put together"),
+        (
+            "concat(" + ", ".join(["concat(" + ", ".join("s" * 99) + ")"] * 2) + ")",
+            "e — must be at most 100 texts put together",
+        ),
         ("case " + "when p then i " * 101 + "end", "e — must be at most 100 branches of one case"),
         ("1e", 'e — must be a number; got "1e". Write for example 60, 60.5 or 6e1.'),
         ("cast(i as decimal(p))", "e — must be a type of events; got one with parameters"),
-        ("s[0]", 'e — must be an expression of the rule language; got "[". Only the language of docs/rules.md is read.'),
-        ("{fn abs(i)}", 'e — must be an expression of the rule language; got "{". Only the language of docs/rules.md is read.'),
+        (
+            "s[0]",
+            'e — must be an expression of the rule language; got "[". Only the language of docs/rules.md is read.',
+        ),
+        (
+            "{fn abs(i)}",
+            'e — must be an expression of the rule language; got "{". Only the language of docs/rules.md is read.',
+        ),
         ("reflect('java.lang.System', 'exit')", 'e — must be a known function; got "reflect"'),
         ("java_method('java.lang.System', 'exit')", 'e — must be a known function; got "java_method"'),
         ("__import__('os').system('id')", "e — must be"),
@@ -134,7 +163,9 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         ("s rlike '(a+)+$'", "e — must be an expression of the rule language"),
     ],
 )
-def test_an_expression_outside_the_language_or_its_limits_is_refused_at_once(expression: str, message: str) -> None:
+def test_an_expression_outside_the_language_or_its_limits_is_refused_at_once(
+    expression: str, message: str
+) -> None:
     began = time.process_time()
     found = messages(expression)
     assert time.process_time() - began < 2
@@ -196,12 +227,16 @@ def test_a_file_whose_name_is_no_text_is_a_bad_record(tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff.json")
     (tmp_path / name).write_text('{"t":"2024-05-01"}\n', encoding="utf-8")
     read = read_source_file(str(tmp_path), name, "json", EVENTS)
-    assert read.bad.select(["source", "reason"]).to_pylist() == [{"source": "\\udcff.json", "reason": "the file — must have a name in UTF-8; got other bytes"}]
+    assert read.bad.select(["source", "reason"]).to_pylist() == [
+        {"source": "\\udcff.json", "reason": "the file — must have a name in UTF-8; got other bytes"}
+    ]
 
 
 @pytest.mark.parametrize("name", ["../r", "a/b", "a b", "r;drop", "`r`", "r'", "1r", "r" * 65])
 def test_a_rule_has_a_name_that_is_safe_anywhere(tmp_path: Path, name: str) -> None:
-    (problem,) = problems(tmp_path, HEAD + RULE.replace("name: r", f"name: {name!r}" if "'" not in name else f'name: "{name}"'))
+    (problem,) = problems(
+        tmp_path, HEAD + RULE.replace("name: r", f"name: {name!r}" if "'" not in name else f'name: "{name}"')
+    )
     assert "must be a letter, then letters, digits and _ (64 at most)" in problem
 
 
@@ -213,12 +248,19 @@ def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
 
 
 def test_what_a_module_imports_is_not_its_operator() -> None:
-    for name, got in (("tests.unit.test_security:resource", "module of none"), ("tests.unit.test_security:read_all", "function of spark_pace.replaying")):
-        with pytest.raises(OperatorError, match=f"must be a function that the package tests defines; got {got}"):
+    for name, got in (
+        ("tests.unit.test_security:resource", "module of none"),
+        ("tests.unit.test_security:read_all", "function of spark_pace.replaying"),
+    ):
+        with pytest.raises(
+            OperatorError, match=f"must be a function that the package tests defines; got {got}"
+        ):
             load_operator(name)
 
 
-def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "r.yaml"
     path.write_text((HEAD + RULE).replace("s = 'x'", "s is not null"), encoding="utf-8")
     rules = load_rules(path)
@@ -232,14 +274,24 @@ def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(tmp_path: Pa
 
 def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
     path = tmp_path / "open.csv"
-    path.write_text('t,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d', encoding="utf-8")
+    path.write_text(
+        't,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d', encoding="utf-8"
+    )
     read = read_events(str(path), "csv", EVENTS, "open")
-    assert read.events.select(["@offset", "s"]).to_pylist() == [{"@offset": 1, "s": '5" pipe'}, {"@offset": 2, "s": 'b "c"'}]
+    assert read.events.select(["@offset", "s"]).to_pylist() == [
+        {"@offset": 1, "s": '5" pipe'},
+        {"@offset": 2, "s": 'b "c"'},
+    ]
     reason = "the record — must close its quotation marks in its line; got an open one"
-    assert read.bad.select(["offset", "reason"]).to_pylist() == [{"offset": 0, "reason": reason}, {"offset": 3, "reason": reason}]
+    assert read.bad.select(["offset", "reason"]).to_pylist() == [
+        {"offset": 0, "reason": reason},
+        {"offset": 3, "reason": reason},
+    ]
 
 
-@pytest.mark.parametrize("record", [b'"' + b"x" * MOST_RECORD_BYTES + b'"', b'""' * (MOST_RECORD_BYTES // 2) + b'"'])
+@pytest.mark.parametrize(
+    "record", [b'"' + b"x" * MOST_RECORD_BYTES + b'"', b'""' * (MOST_RECORD_BYTES // 2) + b'"']
+)
 def test_a_long_quotation_needs_memory_for_its_record_only(record: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     opened = CsvParser(EVENTS, ["t", "s"]).objection(record)

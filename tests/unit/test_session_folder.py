@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-WAITS = "from spark_pace.spark.home import session_folder; print(session_folder(), flush=True); input()"
-ENDS = "from spark_pace.spark.home import session_folder; print(session_folder())"
+WAITS = "from spark_pace.spark.java.home import session_folder; print(session_folder(), flush=True); input()"
+ENDS = "from spark_pace.spark.java.home import session_folder; print(session_folder())"
 
 
 @pytest.fixture
@@ -20,7 +20,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ends() -> Path:
-    return Path(subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True).stdout.strip())
+    return Path(
+        subprocess.run(
+            [sys.executable, "-c", ENDS], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
 
 
 def test_a_process_that_ends_leaves_nothing(temporary: Path) -> None:
@@ -29,7 +33,9 @@ def test_a_process_that_ends_leaves_nothing(temporary: Path) -> None:
 
 
 def test_a_folder_is_removed_by_the_next_start_only_if_its_process_was_killed(temporary: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         held = Path(process.stdout.readline().strip())
         (held / "tmp").mkdir()

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core import snapshot
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.intake import pack
-from spark_pace.core.order import OrderSpec, Progress
-from spark_pace.core.plan import Place, Plan, build_plan
-from spark_pace.core.rule import Rule
-from spark_pace.core.splitter import SlotSplitter
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import Place, Plan, build_plan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.split import snapshot
+from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 
@@ -37,7 +37,9 @@ def rules_of(directory: Path, *names: str, within: str = "10 s") -> list[Rule]:
 
 
 def plan_of(directory: Path, *names: str, within: str = "10 s", slots: int = 1) -> Plan:
-    return build_plan(rules_of(directory, *(names or ("pair",)), within=within), order=OrderSpec(), slots=slots)
+    return build_plan(
+        rules_of(directory, *(names or ("pair",)), within=within), order=OrderSpec(), slots=slots
+    )
 
 
 def batch(seconds: range, kind: str) -> pa.Table:
@@ -64,7 +66,9 @@ def test_a_snapshot_of_a_new_splitter_is_one_of_no_events(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("repeats_dropped", [(), ("type", "user")])
-def test_an_event_that_waits_in_several_slots_is_counted_once(tmp_path: Path, repeats_dropped: tuple[str, ...]) -> None:
+def test_an_event_that_waits_in_several_slots_is_counted_once(
+    tmp_path: Path, repeats_dropped: tuple[str, ...]
+) -> None:
     rules = rules_of(tmp_path, "pair", "other", "third")
     plan = build_plan(rules, order=OrderSpec(delay_us=60_000_000, deduplicate_on=repeats_dropped), slots=3)
     states: list[bytes | None] = [None, None, None]
@@ -72,7 +76,9 @@ def test_an_event_that_waits_in_several_slots_is_counted_once(tmp_path: Path, re
         splitters = [SlotSplitter(plan, slot, state) for slot, state in enumerate(states)]
         frames = dict(pack(plan, batch(range(start, start + 5), "a")))
         assert len(frames) == 3
-        outputs = [splitter.step([frames[slot]], Progress(start + 4)) for slot, splitter in enumerate(splitters)]
+        outputs = [
+            splitter.step([frames[slot]], Progress(start + 4)) for slot, splitter in enumerate(splitters)
+        ]
         assert sum(output.stats["pending"] for output in outputs) == start + 5
         states = [splitter.snapshot() for splitter in splitters]
 
@@ -83,7 +89,10 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
     _, (pending, _, keys, carry) = decode_parcel(splitter.snapshot())
-    assert (pending.num_rows, keys.num_rows) == (1, 1999)  # the newest event waits: its time may not be complete
+    assert (pending.num_rows, keys.num_rows) == (
+        1,
+        1999,
+    )  # the newest event waits: its time may not be complete
     assert carry.num_rows == 10
     assert len(carry["@key:user"].chunk(0).dictionary) == 10
 
@@ -93,14 +102,18 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(snapshot, "FORMAT_VERSION", 0)
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
-    with pytest.raises(StateError, match=r"state of slot 0 — must have format version 2; got 0\. Start again"):
+    with pytest.raises(
+        StateError, match=r"state of slot 0 — must have format version 2; got 0\. Start again"
+    ):
         SlotSplitter(plan, 0, old)
 
 
 def test_state_of_a_rule_that_has_changed_is_refused(tmp_path: Path) -> None:
     saved = SlotSplitter(plan_of(tmp_path), 0).snapshot()
     changed = plan_of(tmp_path, within="11 s")
-    with pytest.raises(StateError, match=r"must be of the rules as they are; got another rule pair\. Restore it"):
+    with pytest.raises(
+        StateError, match=r"must be of the rules as they are; got another rule pair\. Restore it"
+    ):
         SlotSplitter(changed, 0, saved)
 
 
@@ -143,7 +156,12 @@ def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_pa
     splitter = SlotSplitter(old, 0)
     step(splitter, old, batch(range(3), "a"))
     path = tmp_path / "new.yaml"
-    text = RULES.replace("user STRING", "more BIGINT, user STRING").replace("NAME", "new").replace("[user]", "[more]").replace("type = 'b'", "more > 1")
+    text = (
+        RULES.replace("user STRING", "more BIGINT, user STRING")
+        .replace("NAME", "new")
+        .replace("[user]", "[more]")
+        .replace("type = 'b'", "more > 1")
+    )
     path.write_text(text, encoding="utf-8")
     events = (text[: text.index("rules:")], RULES[RULES.index("rules:") :].replace("NAME", "pair"))
     (tmp_path / "pair.yaml").write_text("".join(events), encoding="utf-8")

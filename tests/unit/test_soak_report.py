@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from benchmarks.soak.latency import latencies, over_time, percentiles
-from benchmarks.soak.producer import records
-from benchmarks.soak.report import as_html
-from benchmarks.soak.settings import Settings
-from benchmarks.soak.trend import HOUR, Tolerance, grows, trend_of
 from spark_pace.io.delta import DeltaTables
+from tests.long.soak.latency import latencies, over_time, percentiles
+from tests.long.soak.producer import records
+from tests.long.soak.report import as_html
+from tests.long.soak.settings import Settings
+from tests.long.soak.trend import HOUR, Tolerance, grows, trend_of
 
 SECONDS = np.arange(0, 1200, 3.0)
 TOLERANCE = Tolerance(share=0.05, least_mb=32)
@@ -73,12 +73,19 @@ def test_latency_is_from_the_match_to_the_commit_of_its_row_before_files_were_jo
     schema = pa.schema([("rule", pa.string()), ("matched_at", pa.timestamp("us", "UTC"))])
     tables.prepare({"matches": schema})
     for batch in range(5):
-        rows = pa.table({"rule": ["r", "r"], "matched_at": pa.array([0, 1_000_000]).cast(pa.timestamp("us", "UTC"))}, schema)
+        rows = pa.table(
+            {"rule": ["r", "r"], "matched_at": pa.array([0, 1_000_000]).cast(pa.timestamp("us", "UTC"))},
+            schema,
+        )
         tables.append("matches", rows, batch)
     DeltaTable(tmp_path / "matches").optimize.compact()
     found = latencies(tmp_path / "matches")
     assert found.num_rows == 10
-    commits = {entry["timestamp"] / 1000 for entry in DeltaTable(tmp_path / "matches").history() if entry["operation"] == "WRITE"}
+    commits = {
+        entry["timestamp"] / 1000
+        for entry in DeltaTable(tmp_path / "matches").history()
+        if entry["operation"] == "WRITE"
+    }
     assert set(found["committed"].to_pylist()) == commits
     shown = percentiles(found["latency"])
     assert shown["p50"] == pytest.approx(found["committed"][0].as_py(), abs=60)
@@ -88,13 +95,26 @@ def test_latency_is_from_the_match_to_the_commit_of_its_row_before_files_were_jo
 def test_what_came_from_events_is_escaped() -> None:
     result = {
         "settings": {"minutes": 1, "rate": 1, "burst": 1},
-        "account": {"produced": 1, "events": 0, "late": 0, "bad": 1, "matches": 0, "differences": ["match 0: got <b>"]},
+        "account": {
+            "produced": 1,
+            "events": 0,
+            "late": 0,
+            "bad": 1,
+            "matches": 0,
+            "differences": ["match 0: got <b>"],
+        },
         "judged_from_second": 20.0,
         "trends": [],
         "grows": [],
         "latency_by_rule": {},
         "burst": {},
-        "quarantined": [{"position": "t/0, 1", "reason": "<i>", "record": json.dumps({"kind": "<script>alert(1)</script>"})}],
+        "quarantined": [
+            {
+                "position": "t/0, 1",
+                "reason": "<i>",
+                "record": json.dumps({"kind": "<script>alert(1)</script>"}),
+            }
+        ],
         "series": [],
     }
     page = as_html(result)

@@ -9,12 +9,14 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource
-from spark_pace.sources import FilesInput, KafkaInput
-from spark_pace.spark.kafka import Topics
+from spark_pace.spark.sources.kafka import Topics
+from spark_pace.spark.sources.source import FilesInput, KafkaInput
 
 
 def kafka(checkpoint: Path, *topics: str) -> KafkaInput:
-    return KafkaInput(Topics("localhost:1", topics, "json", (), "earliest", None, {}, "quarantine"), checkpoint, False)
+    return KafkaInput(
+        Topics("localhost:1", topics, "json", (), "earliest", None, {}, "quarantine"), checkpoint, False
+    )
 
 
 def files(folder: Path, checkpoint: Path) -> FilesInput:
@@ -34,5 +36,8 @@ def test_a_source_that_was_found_binds_the_checkpoint(tmp_path: Path) -> None:
     source.check(cast(Any, None))
     source.tie()
     source.require_same()
-    with pytest.raises(StateError, match=r"must belong to a job that reads kafka; got the checkpoint of one that reads files\."):
+    with pytest.raises(
+        StateError,
+        match=r"must belong to a job that reads kafka; got the checkpoint of one that reads files\.",
+    ):
         kafka(tmp_path, "flights").require_same()

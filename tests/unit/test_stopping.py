@@ -57,9 +57,14 @@ def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> No
 @pytest.mark.usefixtures("ending_jvm")
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(errno.ENOSPC, "^the disk — must have room"), (errno.EROFS, "must be on a file system that can be written to; got a read-only one")],
+    [
+        (errno.ENOSPC, "^the disk — must have room"),
+        (errno.EROFS, "must be on a file system that can be written to; got a read-only one"),
+    ],
 )
-def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(number: int, message: str) -> None:
+def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
+    number: int, message: str
+) -> None:
     with pytest.raises(SetupError, match=message):
         wait(Query(), OSError(number, os.strerror(number)))
 

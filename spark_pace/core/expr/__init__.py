@@ -1,6 +1,6 @@
 """Expressions: frozen trees, evaluated on whole Arrow columns with Spark's null logic.
 
-`spark_pace.rules.expressions` compiles text to these trees; the core evaluates them.
+`spark_pace.rules.expressions.compile` compiles text to these trees; the core evaluates them.
 """
 
 from spark_pace.core.expr.evaluate import Columns, evaluate, evaluate_mask

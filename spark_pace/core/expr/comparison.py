@@ -64,7 +64,10 @@ def _in(values: list[Any]) -> Any:
 
 def _hashable(items: list[Any]) -> bool:
     """Whether one hash lookup decides: constants without null; not floats, for NaN and -0.0 hash by their bits."""
-    return all(isinstance(item, pa.Scalar) and item.is_valid and not pa.types.is_floating(item.type) for item in items)
+    return all(
+        isinstance(item, pa.Scalar) and item.is_valid and not pa.types.is_floating(item.type)
+        for item in items
+    )
 
 
 def _pick(wins: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:

@@ -18,7 +18,9 @@ def to_text(expr: Expr) -> str:
     if isinstance(expr, Column):
         return _name(expr.component, expr.attribute)
     if isinstance(expr, Aggregate):
-        return f"{expr.function}({_name(expr.component, expr.attribute) if expr.attribute else expr.component})"
+        return (
+            f"{expr.function}({_name(expr.component, expr.attribute) if expr.attribute else expr.component})"
+        )
     return _call(expr)
 
 

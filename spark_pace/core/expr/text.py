@@ -35,7 +35,9 @@ def _substring(values: list[Any]) -> Any:
 
 def _concat(values: list[Any]) -> Any:
     """Null if any part is null."""
-    return values[0] if len(values) == 1 else pc.binary_join_element_wise(*values, "", null_handling="emit_null")
+    return (
+        values[0] if len(values) == 1 else pc.binary_join_element_wise(*values, "", null_handling="emit_null")
+    )
 
 
 def _with_constant(kernel: Callable[..., Any]) -> Callable[[list[Any]], Any]:

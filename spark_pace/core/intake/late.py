@@ -1,0 +1,52 @@
+"""The table of late events: those that came after the frontier had passed them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, array, json_rows, numbers
+
+LATE_SCHEMA = pa.schema([
+    ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
+    ("reason", pa.string()), ("event", pa.string()),
+])  # fmt: skip
+_EPOCH = datetime(1970, 1, 1)
+
+
+def late_table(events: pa.Table, frontier_us: int) -> pa.Table:
+    """Late events with their position, the reason, and their attributes as JSON.
+
+    Args:
+        events: event time, source, offset and attributes.
+        frontier_us: that held when their batch began.
+
+    Returns:
+        Columns of `LATE_SCHEMA`. After the end of the input there is no lateness.
+    """
+    time = numbers(events, TIME)
+    attributes = events.select([name for name in events.column_names if not name.startswith("@")])
+    rows = json_rows(attributes)
+    ended = np.full(len(time), frontier_us == UNKNOWN_TIME)
+    lateness = pa.array(np.where(ended, 0, frontier_us) - time, mask=ended)
+    reason = pa.repeat(pa.scalar(_reason(frontier_us)), len(time))
+    sources = array(events, SOURCE).cast(pa.string())
+    return pa.table(
+        [
+            pa.array(time).view(UTC_TIME),
+            lateness,
+            sources,
+            array(events, OFFSET),
+            reason,
+            pa.array(rows, pa.string()),
+        ],
+        schema=LATE_SCHEMA,
+    )
+
+
+def _reason(frontier_us: int) -> str:
+    if frontier_us == UNKNOWN_TIME:
+        return "the input had ended"
+    return f"the frontier had passed {_EPOCH + timedelta(microseconds=frontier_us)}"

@@ -1,0 +1,131 @@
+"""Intake: evaluate the predicates on whole columns, keep what some rule needs, give each slot its part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
+from spark_pace.core.expr import evaluate_mask
+from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of, key_column_of
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """The attributes of events: what a predicate over a single event sees."""
+
+    events: pa.Table
+
+    @property
+    def rows(self) -> int:
+        """How many events there are."""
+        return int(self.events.num_rows)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """One attribute."""
+        assert component is None
+        return array(self.events, attribute)
+
+    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+
+
+def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
+    """The parts of a table of events that the slots need.
+
+    Args:
+        plan: the plan.
+        events: ``@time, @source, @offset`` and the schema's attributes, in any order.
+
+    Returns:
+        (slot, frame) for each slot that needs any (where repeats are dropped: all events for every slot): ``@time, @source, @offset, @home``,
+        bits, key texts and the attributes its rules use.
+    """
+    if not events.num_rows:
+        return []
+    held, member = _held(plan, events)
+    full = _with_bits(events, [*held, *member])
+    for names in plan.keys:
+        full = with_column(
+            full, key_column_of(names), key_texts(names, [array(events, name) for name in names])
+        )
+    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.keys)}
+    return _slot_frames(plan, full, member, buckets)
+
+
+def wanted(plan: Plan, events: pa.Table) -> Bools:
+    """Which events belong to some rule's stream; `events` has the schema's attributes."""
+    return np.logical_or.reduce(_held(plan, events)[1])  # type: ignore[no-any-return]
+
+
+def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
+    """Where each predicate holds, and which events belong to each rule's stream."""
+    columns = EventColumns(events)
+    held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
+    return held, [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
+
+
+def _stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:
+    """Which events belong to the rule's stream (semantics, section 1); `held` says where each predicate holds."""
+    member = np.full(rows, rule.takes_all)
+    if not rule.takes_all:
+        for _, predicate in rule.bits:
+            member |= held[predicate]
+    if rule.filter_bit is not None:
+        member &= held[rule.filter_bit]
+    return member
+
+
+def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
+    """The events with each of `held` as one bit."""
+    words: dict[str, npt.NDArray[np.uint64]] = {}
+    for number, holds in enumerate(held):
+        name, bit = bits_column(number)
+        word = words.setdefault(name, np.zeros(len(holds), np.uint64))
+        word |= holds.astype(np.uint64) << np.uint64(bit)
+    for name, word in words.items():
+        events = with_column(events, name, word)
+    return events
+
+
+def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.int64]:
+    keys = array(events, key_column)
+    of_key = np.array([bucket_of(text, buckets) for text in keys.dictionary.to_pylist()], np.int64)
+    return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
+
+
+def _slot_frames(
+    plan: Plan, events: pa.Table, member: list[Bools], buckets: dict[str, npt.NDArray[np.int64]]
+) -> list[tuple[int, pa.Table]]:
+    frames = []
+    seen = np.zeros(events.num_rows, np.bool_)
+    for slot, units in enumerate(plan.units):
+        wanted = np.full(
+            events.num_rows, bool(plan.order.deduplicate_on)
+        )  # to tell repeats alike, every slot must see every event
+        for unit in units:
+            rule = plan.rules[unit.rule]
+            mine = member[unit.rule]
+            if rule.key_column is not None and plan.buckets > 1:
+                mine = mine & (buckets[rule.key_column] == unit.bucket)
+            wanted |= mine
+        if wanted.any():
+            frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
+            frames.append((slot, chosen(frame, wanted)))
+            seen |= wanted
+    return frames
+
+
+def slot_columns(plan: Plan, slot: int) -> list[str]:
+    """The columns of a slot's frames."""
+    rules = [plan.rules[index] for index in dict.fromkeys(unit.rule for unit in plan.units[slot])]
+    bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
+    keys = dict.fromkeys(rule.key_column for rule in rules if rule.key_column is not None)
+    used = {name for rule in rules for name in rule.columns} | {*plan.ties, *plan.order.deduplicate_on}
+    attributes = [field.name for field in plan.schema.fields if field.name in used]
+    return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

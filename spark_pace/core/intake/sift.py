@@ -1,0 +1,76 @@
+"""Sift what was read: heartbeats and late events aside, and how far the sources have come.
+
+Late is decided here, before the slots: so it is decided of every event, wanted by a rule or not, and with all attributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import SOURCE, TIME, array, chosen, numbers
+from spark_pace.core.expr import evaluate_mask
+from spark_pace.core.intake.late import LATE_SCHEMA, late_table
+from spark_pace.core.intake.pack import EventColumns
+from spark_pace.core.order.order import Progress
+from spark_pace.core.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What a table of records holds; their number is that of events, late events and heartbeats together.
+
+    Attributes:
+        events: on time.
+        late: columns of `LATE_SCHEMA`.
+        heartbeats: how many records only say how far their source is.
+        progress: of all records.
+    """
+
+    events: pa.Table
+    late: pa.Table
+    heartbeats: int
+    progress: Progress
+
+
+def sift(plan: Plan, records: pa.Table, frontier_us: int) -> Sifted:
+    """Take a table of valid records apart.
+
+    Args:
+        plan: the plan.
+        records: ``@time, @source, @offset`` and the schema's attributes, in any order.
+        frontier_us: that held when the batch began.
+    """
+    progress = _progress(plan, records)
+    beats = (
+        np.zeros(records.num_rows, np.bool_)
+        if plan.heartbeat is None
+        else evaluate_mask(plan.heartbeat, EventColumns(records))
+    )
+    events = chosen(records, ~beats)
+    late = numbers(events, TIME) < frontier_us
+    rows = late_table(chosen(events, late), frontier_us) if late.any() else LATE_SCHEMA.empty_table()
+    return Sifted(chosen(events, ~late), rows, int(beats.sum()), progress)
+
+
+def _progress(plan: Plan, records: pa.Table) -> Progress:
+    if not records.num_rows:
+        return Progress()
+    time = array(records, TIME)
+    extremes = pc.min_max(time)
+    sources = _sources(plan, records, time) if plan.order.by_source else {}
+    return Progress(extremes["max"].as_py(), False, sources, extremes["min"].as_py())
+
+
+def _sources(plan: Plan, records: pa.Table, time: pa.Array) -> dict[str, int]:
+    """The greatest time of each source; a record whose source column is null speaks for none."""
+    names = array(records, plan.source_column or SOURCE)
+    if not pa.types.is_dictionary(names.type):
+        names = names.dictionary_encode()
+    latest = pa.table({"source": names.indices, "time": time}).group_by("source").aggregate([("time", "max")])
+    known = latest.filter(pc.is_valid(latest["source"]))
+    texts = names.dictionary.take(known["source"].combine_chunks()).cast(pa.string())
+    return dict(zip(texts.to_pylist(), known["time_max"].to_pylist(), strict=True))

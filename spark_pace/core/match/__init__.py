@@ -1,0 +1,1 @@
+"""What a pattern finds in a stream: windows, candidates, and one kernel for each parameter context."""

@@ -1,0 +1,44 @@
+"""Where selections close: the first event that completes a candidate from an initiator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.walk import walk
+
+_FIRST_HORIZON_ROWS = 64
+
+
+def completions(search: Search, starts: Ints, end: Ints) -> Ints:
+    """The first event that completes a candidate from each of `starts`, before row `end`; -1 where none does."""
+    if search.plain:
+        rows = starts
+        for level in range(1, search.steps):
+            rows = search.following(level, rows)
+        return np.where(rows < end, rows, -1)
+    closes = np.full(len(starts), -1, np.int64)
+    if search.steps == 2:  # no second thoughts are needed: the walk takes the first event that fits
+        index, matrix = walk(search, starts, end)
+        closes[index] = matrix[:, -1]
+        return closes
+    waiting = np.arange(len(starts))
+    horizon = _FIRST_HORIZON_ROWS
+    while len(waiting):
+        reach = np.minimum(end[waiting], starts[waiting] + horizon)
+        _first_ends(search, starts, closes, waiting, reach)
+        waiting = waiting[(closes[waiting] < 0) & (reach < end[waiting])]
+        horizon *= 4
+    return closes
+
+
+def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
+    """Write into `closes` the least last row of the candidates from the waiting starts."""
+    for found in candidates(search, starts[waiting], reach):
+        index = np.searchsorted(starts, found[:, 0])
+        least = np.full(len(starts), search.stream.rows, np.int64)
+        np.minimum.at(least, index, found[:, -1])
+        touched = np.unique(index)
+        before = np.where(closes[touched] < 0, search.stream.rows, closes[touched])
+        closes[touched] = np.minimum(before, least[touched])

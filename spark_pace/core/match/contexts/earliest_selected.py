@@ -1,0 +1,164 @@
+"""*earliest, selected* (Snoop's chronicle): at every terminator the least candidate of what is not used up.
+
+Three ways to the same result; the first that applies is taken:
+queues (a tandem of first-in-first-out queues, on whole columns), greedy (plain sequences, one step of a loop for
+each terminator), and filtering (all candidates in order; what uses a used event is dropped).
+
+Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4 (queues).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.columns import SPENT, Ints, numbers
+from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.found import Found, found_of, stacked
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import Pattern, Within
+
+UNUSED = 0  # the event may still be used
+USED = 1  # a match that is out has used it
+WAITING = 2  # the same, and as an initiator it opened a selection that nothing closes before its window's end
+
+
+def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
+    """All matches of the stream.
+
+    Args:
+        stream: its mask is 0 where an event is used up already.
+        pattern: the pattern.
+        search: the pattern over the stream.
+
+    Returns:
+        Every initiator opens a selection; the match of an initiator closes its own.
+    """
+    if not search.plain:
+        matrix = by_filtering(stream, pattern, search)
+    elif excludes(stream) and (pattern.within is None or search.steps == 2):
+        matrix, _ = queues(stream, pattern.within, search)
+    else:
+        matrix = greedily(stream, pattern, search)
+    openings = _openings(stream, search)
+    closes = np.full(len(openings), -1, np.int64)
+    selection = np.searchsorted(openings, matrix[:, 0])
+    closes[selection] = matrix[:, -1]
+    return found_of(openings, closes, selection, matrix)
+
+
+def _openings(stream: Stream, search: Search) -> Ints:
+    """The initiators whose selection no match that is out has closed."""
+    if SPENT not in stream.events.column_names:
+        return search.members[0]
+    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == WAITING))
+
+
+def excludes(stream: Stream) -> bool:
+    """Whether no event matches two components."""
+    mask = stream.mask
+    return not np.any(mask & (mask - np.uint16(1)) & np.where(mask > 0, np.uint16(0xFFFF), np.uint16(0)))
+
+
+def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, list[Ints]]:
+    """A tandem of queues: an event of step k serves the set that has waited longest at that step.
+
+    Exact for plain sequences whose predicates exclude each other, without window or with two steps. O(n log n).
+
+    Returns:
+        int64[m, n] matches; and for each step the sets that still wait there, as int64[w, step] matrices.
+    """
+    sets = search.members[0][:, None]
+    waiting = []
+    for level in range(1, search.steps):
+        servers = search.members[level]
+        arrivals = sets[:, -1]
+        first = np.searchsorted(arrivals, stream.window_start(servers, within))
+        served, index = _serve(first, np.searchsorted(arrivals, servers))
+        left = np.ones(len(sets), np.bool_)
+        left[index] = False
+        waiting.append(sets[left])
+        sets = np.column_stack([sets[index], servers[served]])
+    return sets, waiting
+
+
+def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
+    """First come, first served, with customers who leave.
+
+    Args:
+        first: int64[b], at each server the first customer who may still be there, not descending.
+        arrived: int64[b], how many customers have come before each server.
+
+    Returns:
+        The servers that find a customer, and which one each of them serves.
+
+    With p(b) the last customer served or gone at server b, p(b) = min(max(p(b - 1) + 1, first), arrived - 1).
+    Less b, each step is a clamp of the one before, and clamps compose: a scan by doubling.
+    """
+    number = np.arange(len(first))
+    high = arrived - 1 - number
+    low = np.minimum(first - number, high)
+    step = 1
+    while step < len(number):
+        low2, high2 = low[step:], high[step:]
+        new_low = np.minimum(np.maximum(low[:-step], low2), high2)
+        new_high = np.minimum(np.maximum(high[:-step], low2), high2)
+        low, high = np.append(low[:step], new_low), np.append(high[:step], new_high)
+        step *= 2
+    gone = np.minimum(np.maximum(0, low), high) + number
+    before = np.append(-1, gone[:-1])[: len(gone)]
+    customer = np.maximum(before + 1, first)
+    served = np.flatnonzero(customer < arrived)
+    return served, customer[served]
+
+
+def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+    """Plain sequences: at each terminator take, step by step, the first event that is not used up."""
+    terminators = search.members[-1]
+    starts = (stream.window_start(terminators, pattern.within) - 1).tolist()
+    pools = [_Unused(members) for members in search.members[:-1]]
+    used: set[int] = set()
+    matches = []
+    for terminator, row in zip(terminators.tolist(), starts, strict=True):
+        if terminator in used:
+            continue
+        match = []
+        for pool in pools:
+            row = pool.after(row, used)
+            match.append(row)
+        if row < terminator:
+            matches.append([*match, terminator])
+            used.update(matches[-1])
+    return np.array(matches, np.int64).reshape(-1, search.steps)
+
+
+class _Unused:
+    """The rows of one component, with used ones skipped by path compression."""
+
+    def __init__(self, members: Ints) -> None:
+        self._rows = members
+        self._values = [*members.tolist(), np.iinfo(np.int64).max]
+        self._following = list(range(1, len(self._values) + 1))
+
+    def after(self, row: int, used: set[int]) -> int:
+        """The first unused row behind `row`; a very large number where there is none."""
+        start = index = int(np.searchsorted(self._rows, row, "right"))
+        while self._values[index] in used:
+            index = self._following[index]
+        while start < index:
+            self._following[start], start = index, self._following[start]
+        return int(self._values[index])
+
+
+def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+    """Any sequence: all candidates, by terminator and then ascending; each takes what it needs, or is dropped."""
+    starts = search.members[0]
+    every = stacked(candidates(search, starts, stream.window_end(starts, pattern.within)), search.steps)
+    order = np.lexsort([*every.T[-2::-1], every[:, -1]]) if search.steps > 1 else np.arange(len(every))
+    used: set[int] = set()
+    taken = []
+    for index in order.tolist():
+        match = every[index].tolist()
+        if used.isdisjoint(match):
+            used.update(match)
+            taken.append(match)
+    return np.array(taken, np.int64).reshape(-1, search.steps)

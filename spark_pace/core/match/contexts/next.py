@@ -1,0 +1,23 @@
+"""Selection policy *next*: per initiator at most one match, found by the walk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.found import Found, found_of, within_rows
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.walk import walk
+from spark_pace.core.plan.rule import Pattern
+
+
+def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
+    """Every initiator in `owned` opens a selection, which its match closes.
+
+    Sources: skip-till-next-match; Flink's ``followedBy`` without skipping.
+    """
+    openings = within_rows(search.members[0], owned)
+    selection, matrix = walk(search, openings, stream.window_end(openings, pattern.within))
+    closes = np.full(len(openings), -1, np.int64)
+    closes[selection] = matrix[:, -1]
+    return found_of(openings, closes, selection, matrix)

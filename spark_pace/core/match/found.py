@@ -1,0 +1,81 @@
+"""What matching finds in a stream: selections and the production sets in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.stream import Stream
+
+
+@dataclass(frozen=True)
+class Found:
+    """Selections and matches, by rows of a stream.
+
+    Attributes:
+        openings: int64[s], the opening row of each selection, ascending.
+        closes: int64[s], the row that closed it; -1 where none did.
+        selection: int64[m], for each match the index of its selection.
+        offsets: int64[m + 1]: ``members[offsets[i]:offsets[i + 1]]`` is match i's production set.
+        members: int64[], rows, ascending within a match.
+        roles: int8[], the component each member stands for.
+    """
+
+    openings: Ints
+    closes: Ints
+    selection: Ints
+    offsets: Ints
+    members: Ints
+    roles: npt.NDArray[np.int8]
+
+    @property
+    def matches(self) -> int:
+        """How many matches there are."""
+        return len(self.selection)
+
+    @property
+    def first(self) -> Ints:
+        """int64[m], the first row of each match."""
+        return self.members[self.offsets[:-1]]
+
+    @property
+    def last(self) -> Ints:
+        """int64[m], the last row of each match."""
+        return self.members[self.offsets[1:] - 1]
+
+    def keep(self, kept: Ints) -> Found:
+        """The same selections with some of the matches, in the order of `kept`."""
+        lengths = np.diff(self.offsets)[kept]
+        offsets = np.append(0, np.cumsum(lengths))
+        index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][kept] - offsets[:-1], lengths)
+        return Found(
+            self.openings, self.closes, self.selection[kept], offsets, self.members[index], self.roles[index]
+        )
+
+
+def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
+    """Matches of one row per component, as int64[m, n]."""
+    m, n = matrix.shape
+    roles = np.tile(np.arange(n, dtype=np.int8), m)
+    return Found(openings, closes, selection, np.arange(m + 1) * n, matrix.ravel(), roles)
+
+
+def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
+    """Pieces of candidates as one int64[m, n] matrix."""
+    kept = [piece for piece in pieces if len(piece)]
+    return np.concatenate(kept) if kept else np.zeros((0, steps), np.int64)
+
+
+def within_rows(rows: Ints, owned: tuple[int, int]) -> Ints:
+    """Those of some ascending rows that lie in the range `owned`."""
+    lo, hi = np.searchsorted(rows, owned)
+    return rows[lo:hi]
+
+
+def whole(stream: Stream) -> tuple[int, int]:
+    """The range of all rows."""
+    return 0, stream.rows

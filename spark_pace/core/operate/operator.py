@@ -1,0 +1,257 @@
+"""An operator instance: a lane in, its matches out. A pure function of the lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
+from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.match.bounded import match_bounded, match_closed, match_free
+from spark_pace.core.match.candidates import PIECE_ROWS, expand
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.release import (
+    NOTHING_US,
+    Positions,
+    at_rows,
+    must_wait,
+    releases,
+    resolved,
+    uncertain_before,
+)
+from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
+from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
+from spark_pace.core.operate.texts import last_line, shortened
+from spark_pace.core.operate.yielded import emit_schema
+from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
+from spark_pace.core.split.lanes import Lane, LaneHeader, cuts, decode_lane
+from spark_pace.errors import OperatorError, one_line
+
+FAILED_SCHEMA = pa.schema([
+    ("rule", pa.string()), ("key", pa.string()), ("selection_id", pa.int64()), ("reason", pa.string()),
+    ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
+])  # fmt: skip
+MOST_SHOWN = 1000  # events of a failed selection
+MOST_SHOWN_BYTES = 1 << 20  # of the lines that show them
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an operator hands to the merger.
+
+    Attributes:
+        header: of the lane.
+        resolved_us: the time at which the last of the lane's selections is resolved.
+        matches: see `match_table`.
+        failed: selections that a Python operator failed on: rule, key, selection_id, reason, position of the first
+            event, and as lines of JSON the events, `MOST_SHOWN` of at most `MOST_SHOWN_BYTES`.
+    """
+
+    header: LaneHeader
+    resolved_us: int
+    matches: pa.Table
+    failed: pa.Table
+
+    def encode(self) -> bytes:
+        """The result as bytes."""
+        return encode_parcel(
+            {**vars(self.header), "resolved_us": self.resolved_us}, [self.matches, self.failed]
+        )
+
+
+def decode_result(parcel: bytes | memoryview) -> Result:
+    """The result of these bytes."""
+    header, tables = decode_parcel(parcel)
+    header.pop("frame_bytes")
+    resolved_us = header.pop("resolved_us")
+    return Result(LaneHeader(**header), resolved_us, tables[0], tables[1])
+
+
+def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
+    """Find the matches of a lane that are releasable now.
+
+    Args:
+        plan: the plan.
+        parcel: a lane's bytes.
+        call: calls a rule's Python operator.
+
+    Returns:
+        A result's bytes.
+
+    Raises:
+        OperatorError: a Python operator failed on a selection and the plan says to stop then.
+    """
+    lane = decode_lane(parcel)
+    rule = plan.rules[lane.header.rule]
+    stream = lane.stream(rule.key_column)
+    if rule.rule.operator is not None:
+        return _by_python(plan, rule, lane, stream, call).encode()
+    resolved_us = NOTHING_US
+    if lane.header.work == "free":
+        found, labels, resolved_us = _free(rule.rule, lane, stream)
+    elif lane.header.work == "closed":
+        found, labels = _closed(rule.rule, lane, stream)
+    elif lane.header.work == "matched":
+        found, labels = _matched(lane, stream)
+    else:
+        found, labels = _in_spans(rule.rule, lane, stream)
+    found, labels = _releasable(rule.rule, lane.header, found, labels)
+    matches = pattern_matches(plan, rule, stream, found, labels)
+    return Result(lane.header, resolved_us, matches, FAILED_SCHEMA.empty_table()).encode()
+
+
+def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
+    """What goes out now; where the merger knows more (an inexact lane), also what may go out now."""
+    time = labels.release.time
+    now = time < header.frontier_us
+    if header.exact or not must_wait(rule):
+        now &= time >= header.passed_us
+    index = np.flatnonzero(now)
+    kept = Labels(labels.selection_id[index], labels.opened_us[index], labels.release.take(index))
+    return found.keep(index), kept
+
+
+def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
+    finished = header.frontier_us == np.iinfo(np.int64).max
+    return Horizon(header.frontier_us, np.full(len(stream.starts), True) if finished else None)
+
+
+def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
+    assert rule.pattern is not None
+    found = match_free(stream, rule.pattern, lane.header.owned)
+    ends = resolved(stream, found, rule.pattern.within, _horizon(lane.header, stream))
+    at = releases(stream, found, ends, waits=must_wait(rule))
+    opening = found.openings[found.selection]
+    forwards = rule.pattern.context.selection in ("each", "next")
+    last = int(ends.time.max(initial=NOTHING_US)) if forwards else NOTHING_US
+    return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last
+
+
+def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert rule.pattern is not None
+    openings = lane.column("opening")
+    found = match_closed(stream, rule.pattern, openings, lane.column("close"))
+    ids = lane.column("selection_id")[found.selection]
+    return found, Labels(ids, stream.time[openings[found.selection]], at_rows(stream, found.last))
+
+
+def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert lane.selections is not None
+    names = [name for name in lane.selections.column_names if name[1:].isdigit()]
+    matrix = np.column_stack([lane.column(name) for name in names])
+    found = found_of(matrix[:, 0], matrix[:, -1], np.arange(len(matrix)), matrix)
+    return found, Labels(lane.column("selection_id"), stream.time[found.first], lane.positions("release"))
+
+
+def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    """The pattern over each span by itself, as over a whole bounded stream."""
+    start, end = lane.column("start"), lane.column("end")
+    pieces = [
+        _span_piece(rule, lane, stream, np.arange(i, j))
+        for i, j in cuts(end - start, len(start), PIECE_ROWS)
+    ]  # fmt: skip
+    selection = np.concatenate([piece.selection for piece, _ in pieces])
+    sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])
+    found = Found(
+        start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)),
+        np.concatenate([piece.members for piece, _ in pieces]), np.concatenate([piece.roles for piece, _ in pieces]),
+    )  # fmt: skip
+    release = Positions(
+        np.concatenate([at.code for _, at in pieces]), np.concatenate([at.time for _, at in pieces])
+    )
+    if isinstance(rule.span, CountSpan):  # only a full one is delivered: till then nothing in it is certain
+        release = release.later(lane.positions("resolved").take(selection))
+    if rule.merge == "selection":
+        release = release.later(lane.positions("base").take(selection))
+    return found, Labels(lane.column("selection_id")[selection], lane.column("opened_us")[selection], release)
+
+
+def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Found, Positions]:
+    """Some spans' matches, by rows of the lane, and where they are certain."""
+    assert rule.pattern is not None
+    start, end = lane.column("start")[index], lane.column("end")[index]
+    _, rows = expand(start, end)
+    inside = stream.take(rows, np.cumsum(end - start) - (end - start))
+    spans_end = lane.positions("resolved").take(index)
+    horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
+    found = match_bounded(inside, rule.pattern, horizon)
+    of_span = inside.segment[found.openings]
+    last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
+    spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
+    ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
+    at = releases(inside, found, ends, waits=uncertain_before(rule.pattern))
+    code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
+    span = index[of_span[found.selection]]
+    return Found(start, start, span, found.offsets, rows[found.members], found.roles), Positions(
+        code, at.time
+    )
+
+
+def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
+    """Each span once through the rule's Python operator."""
+    keys = None if rule.key_column is None else array(stream.events, rule.key_column).cast(pa.string())
+    attributes = stream.events.select([field.name for field in rule.rule.schema.fields])
+    start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
+    spans = Spans(rule.rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
+    tables, counts, failed = [emit_schema(rule.rule).empty_table()], list[int](), []
+    for answers in call(spans):
+        failed += [
+            _failure(plan, spans, len(counts) + place, reason, stream)
+            for place, reason in answers.failed.items()
+        ]
+        counts += answers.counts
+        tables.append(answers.rows)
+    owner = np.repeat(np.arange(len(start)), counts)
+    release = lane.positions("resolved").take(owner)
+    grid = isinstance(rule.rule.span, GridSpan)
+    matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
+    if rule.rule.merge == "selection":
+        release = release.later(lane.positions("base").take(owner))
+    labels = Labels(ids[owner], lane.column("opened_us")[owner], release)
+    yielded = pa.concat_tables(tables).combine_chunks()
+    matches = operator_matches(plan, rule, stream, labels, (end - 1)[owner], matched_us, yielded)
+    return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
+
+
+def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:
+    """A row of `FAILED_SCHEMA`, or the end of the run where the plan says so."""
+    span, first = spans[place], int(spans.start[place])
+    if plan.on_operator_error == "fail":
+        raise OperatorError(
+            f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — its operator must return; "
+            f"got {last_line(reason)}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
+        )
+    raw, events = _shown(span.events)
+    if events < span.events.num_rows:
+        reason += f"\nraw holds the first {events:,} of {span.events.num_rows:,} events"
+    return {
+        "rule": span.rule,
+        "key": span.key and shortened(span.key),
+        "selection_id": span.selection_id,
+        "reason": reason,
+        "source": stream.attribute(SOURCE)[first].as_py(),
+        "offset": stream.attribute(OFFSET)[first].as_py(),
+        "raw": raw,
+    }
+
+
+def _shown(events: pa.Table) -> tuple[bytes, int]:
+    """The first events as lines of JSON, and how many they are: whole ones, `MOST_SHOWN` of `MOST_SHOWN_BYTES` at the most."""
+    events = events.slice(0, MOST_SHOWN)
+    texts = np.zeros(events.num_rows, np.int64)
+    for column in events.columns:
+        if pa.types.is_string(column.type):
+            texts += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    short = int(
+        np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right")
+    )  # a line is no shorter than its texts
+    lines = [line.encode() for line in json_rows(events.slice(0, short))]
+    ends = np.cumsum([len(line) + 1 for line in lines])
+    shown = int(np.searchsorted(ends, MOST_SHOWN_BYTES, side="right"))
+    return b"\n".join(lines[:shown]), shown

@@ -1,0 +1,182 @@
+"""What a Python operator sees of a selection, and how it is called."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.operate.texts import last_line, traceback_text
+from spark_pace.core.operate.yielded import Rows, as_table, emit_schema
+from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import OperatorError
+
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Span:
+    """One selection, whole: the argument of a Python operator.
+
+    Attributes:
+        events: its events in stream order, one column for each attribute of the schema; times are UTC.
+        rule: the rule's name.
+        selection_id: number of the selection.
+        key: the key's text; None without `partition_by`.
+        closed: whether an event closed it, which is then the last one; else its window's end did.
+    """
+
+    events: pa.Table
+    rule: str
+    selection_id: int
+    key: str | None
+    closed: bool
+
+    @cached_property
+    def opening(self) -> dict[str, Any]:
+        """The first event."""
+        return self.events.slice(0, 1).to_pylist()[0]  # type: ignore[no-any-return]
+
+    @cached_property
+    def closing(self) -> dict[str, Any] | None:
+        """The event that closed the selection; None where its window's end did."""
+        if not self.closed:
+            return None
+        return self.events.slice(self.events.num_rows - 1).to_pylist()[0]  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> Any:
+        """The events as a pandas DataFrame."""
+        return self.events.to_pandas()
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The selections of a lane whose rule has a Python operator.
+
+    Attributes:
+        rule: the rule.
+        events: the attributes of the lane's events.
+        keys: the key's text of each event; None without `partition_by`.
+        start: int64[n], the row of each selection's first event.
+        end: int64[n], the row behind its last.
+        ids: int64[n], the selections' numbers.
+        closed: bool[n], whether an event closed it.
+    """
+
+    rule: Rule
+    events: pa.Table
+    keys: pa.Array | None
+    start: Ints
+    end: Ints
+    ids: Ints
+    closed: Bools
+
+    def __len__(self) -> int:
+        """How many selections there are."""
+        return len(self.start)
+
+    def __getitem__(self, place: int) -> Span:
+        """One selection as the operator sees it."""
+        first, rows = int(self.start[place]), int(self.end[place] - self.start[place])
+        key = None if self.keys is None else self.keys[first].as_py()
+        return Span(
+            self.events.slice(first, rows),
+            self.rule.name,
+            int(self.ids[place]),
+            key,
+            bool(self.closed[place]),
+        )
+
+
+Operator = Callable[[Span], Rows]
+Raised: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
+Answer: TypeAlias = pa.Table | str  # the rows of a selection, or why there are none
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an operator made of neighbouring selections.
+
+    Attributes:
+        rows: of all of them, one below the other.
+        counts: how many rows each has given.
+        failed: why the operator failed, by place among these selections.
+    """
+
+    rows: pa.Table
+    counts: tuple[int, ...]
+    failed: Mapping[int, str]
+
+
+# Gives the answers to all spans in their order, in as many pieces as it likes.
+CallOperator = Callable[[Spans], Iterator[Answers]]
+
+
+@cache
+def load_operator(name: str) -> Operator:
+    """The callable that ``module:function`` names.
+
+    Raises:
+        OperatorError: there is no such module or function, or the function is another package's.
+    """
+    module, _, function = name.partition(":")
+    try:
+        operator = getattr(importlib.import_module(module), function)
+    except Exception as error:  # a module may raise anything when it is imported
+        raise OperatorError(
+            f"operator {name} — must be importable where the operators run; got {last_line(traceback_text(error))}. "
+            "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
+        ) from error
+    home = str(getattr(operator, "__module__", ""))
+    if (
+        not callable(operator) or home.partition(".")[0] != module.partition(".")[0]
+    ):  # not what the module happens to import
+        raise OperatorError(
+            f"operator {name} — must be a function that the package {module.partition('.')[0]} defines; got {type(operator).__name__} of {home or 'none'}. "
+            "Define it there, or allow and name the module that does."
+        )
+    return operator  # type: ignore[no-any-return]
+
+
+def call_here(spans: Spans) -> Iterator[Answers]:
+    """The answers of the rule's operator, called in this process."""
+    for place in range(len(spans)):
+        yield gathered(spans.rule, [call_operator(spans.rule, spans[place])])
+
+
+def call_operator(
+    rule: Rule, span: Span, attempts: int = ATTEMPTS, caught: Raised = (Exception, SystemExit)
+) -> Answer:
+    """The rows the rule's operator yields for a selection, or the last traceback where every attempt failed.
+
+    Args:
+        rule: the rule.
+        span: the selection.
+        attempts: how often it is called at the most.
+        caught: what it raises of these belongs to the selection.
+    """
+    assert rule.operator is not None
+    operator = load_operator(rule.operator)
+    reason = ""
+    for _ in range(attempts):
+        try:
+            return as_table(operator(span), rule)
+        except caught as error:
+            reason = traceback_text(error)
+    return reason
+
+
+def gathered(rule: Rule, answers: Sequence[Answer]) -> Answers:
+    """Single answers as one."""
+    tables = [emit_schema(rule).empty_table(), *(answer for answer in answers if not isinstance(answer, str))]
+    counts = tuple(0 if isinstance(answer, str) else answer.num_rows for answer in answers)
+    return Answers(
+        pa.concat_tables(tables),
+        counts,
+        {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)},
+    )

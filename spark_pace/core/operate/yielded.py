@@ -1,0 +1,143 @@
+"""What a Python operator returns as a table of the types that `emit` declares: taken as Python means it, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import ARROW_TYPES, TypeName
+from spark_pace.core.plan.rule import Rule
+
+MOST_TEXT_BYTES = (
+    16 << 20
+)  # of one value, as of a record: readers of Parquet refuse a page of one that is much longer
+MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: the results of many have to cross together
+_FIRST_US, _LAST_US = (
+    int(np.datetime64(time, "us").astype(np.int64)) for time in (datetime.min, datetime.max)
+)
+
+Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
+
+_TAKEN = {  # what a column may hold for each declared type; it must then lose nothing when it is cast
+    "BOOLEAN": (pa.types.is_boolean,),
+    "BIGINT": (pa.types.is_integer,),
+    "DOUBLE": (pa.types.is_floating, pa.types.is_integer),
+    "STRING": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "TIMESTAMP": (pa.types.is_timestamp, pa.types.is_date),
+    "DATE": (pa.types.is_date,),
+}
+
+
+def emit_schema(rule: Rule) -> pa.Schema:
+    """The fields that the rule declares, as its operator yields them."""
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in rule.emit])
+
+
+def as_table(rows: Rows, rule: Rule) -> pa.Table:
+    """The declared fields of the rows; one that is not yielded is null, one that is not declared is left out.
+
+    Raises:
+        TypeError: a value is not of its field's type.
+        ValueError: a value or all of them are too large.
+        Exception: whatever the rows raise.
+    """
+    if isinstance(rows, pa.Table):
+        rows.validate(full=True)  # what Arrow takes on trust from buffers ends the readers of the table
+        count = rows.num_rows
+        columns = {field.name: rows[field.name] for field in rule.emit if field.name in rows.column_names}
+    else:
+        listed = [dict(row) for row in rows]
+        count = len(listed)
+        columns = {
+            field.name: _column(field.name, field.type, [row.get(field.name) for row in listed])
+            for field in rule.emit
+        }
+    schema = emit_schema(rule)
+    given = [
+        _declared(field.name, columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count, ARROW_TYPES[field.type])
+        for field in rule.emit
+    ]
+    table = (
+        pa.table(given, schema=schema) if given else pa.table([pa.nulls(count)], names=[""]).select([])
+    )  # which keeps the count
+    if table.nbytes > MOST_ROWS_BYTES:
+        raise ValueError(
+            f"the rows of a selection must be at most {MOST_ROWS_BYTES >> 20} MiB; got {table.nbytes >> 20} MiB"
+        )
+    return table
+
+
+def _column(name: str, declared: TypeName, values: list[Any]) -> pa.Array:
+    """The values in the one type that Python's types say."""
+    values = [_plain(name, declared, value) for value in values]
+    column = _by_arrow(name, declared, lambda: pa.array(values))
+    if not pa.types.is_boolean(column.type) and any(isinstance(value, (bool, np.bool_)) for value in values):
+        raise TypeError(
+            f"emit {name} — must be {declared}; got truth values among others"
+        )  # Arrow would make numbers of them
+    if pa.types.is_date(column.type) and any(isinstance(value, datetime) for value in values):
+        raise TypeError(f"emit {name} — must be dates or times; got both")  # Arrow would cut the times
+    if pa.types.is_timestamp(column.type) and any(getattr(value, "nanosecond", 0) for value in values):
+        raise TypeError(
+            f"emit {name} — must be whole microseconds; got nanoseconds"
+        )  # of pandas, which Arrow would cut
+    return column
+
+
+def _plain(name: str, declared: TypeName, value: Any) -> Any:
+    """What Arrow would mistake or refuse, as it takes it: a day of NumPy's as a date, a date among times as its midnight."""
+    if isinstance(value, np.datetime64):
+        missing = bool(np.isnat(value))
+        if not missing and np.datetime_data(value)[0] == "D":
+            value = value.item()
+            if isinstance(value, int):  # no date of Python's
+                raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
+    else:
+        missing = type(value).__name__ in ("NaTType", "NAType")  # of pandas, which need not be installed
+    if missing:
+        raise TypeError(f"emit {name} — must be a value or None; got {value}")
+    if declared == "TIMESTAMP" and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value
+
+
+def _by_arrow(name: str, declared: TypeName, make: Callable[[], pa.Array]) -> pa.Array:
+    """What Arrow makes; where it refuses, its words with the field's name."""
+    try:
+        return make()
+    except OverflowError:
+        raise TypeError(f"emit {name} — must be within 64 bits; got a greater integer") from None
+    except Exception as error:
+        raise TypeError(f"emit {name} — must be {declared}; got what Arrow refuses: {error}") from None
+
+
+def _declared(
+    name: str, column: pa.Array | pa.ChunkedArray, declared: TypeName
+) -> pa.Array | pa.ChunkedArray:
+    """The column in its field's type. Columns are short as a rule, so what need not be called is not."""
+    target = ARROW_TYPES[declared]
+    if column.type != target:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not pa.types.is_null(column.type) and not any(taken(column.type) for taken in _TAKEN[declared]):
+            raise TypeError(f"emit {name} — must be {declared}; got {column.type}")
+        given = column
+        column = _by_arrow(name, declared, lambda: given.cast(target))
+    if declared == "STRING" and column.nbytes > MOST_TEXT_BYTES:
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > MOST_TEXT_BYTES:
+            raise ValueError(
+                f"emit {name} — must be texts of at most {MOST_TEXT_BYTES >> 20} MiB; got one of {longest:,} bytes"
+            )
+    if declared in ("TIMESTAMP", "DATE"):
+        ends = pc.min_max(column.cast(pa.timestamp("us")).cast(pa.int64()))
+        if ends["min"].is_valid and not _FIRST_US <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_US:
+            raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
+    return column

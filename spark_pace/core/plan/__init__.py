@@ -1,0 +1,1 @@
+"""What the rules are and what is to be done for them: frozen values that every later step reads."""

@@ -1,0 +1,27 @@
+"""Lengths of time as people write them: ``30 min``, ``500 ms``, ``1000 events``."""
+
+from __future__ import annotations
+
+from spark_pace.core.plan.rule import Within
+
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+
+def show_duration(time_us: int) -> str:
+    """Microseconds in the largest unit that is whole, as a rule file writes it."""
+    for unit in reversed(UNITS_US):
+        if time_us % UNITS_US[unit] == 0:
+            return f"{time_us // UNITS_US[unit]} {unit}"
+    return f"{time_us} us"
+
+
+def show_length(within: Within) -> str:
+    """A window's length as a rule file writes it."""
+    return f"{within.events} events" if within.events is not None else show_duration(within.time_us or 0)

@@ -1,0 +1,105 @@
+"""A lane: a run of neighbouring selections for one operator instance, with every event of theirs once.
+
+Self-contained: any instance can work on it, as often as need be, with the same result.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Ints, array, numbers, segments_of
+from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.match.release import UNKNOWN_CODE, Positions
+from spark_pace.core.match.stream import Stream
+
+Work = Literal["free", "closed", "matched", "spans"]
+
+
+@dataclass(frozen=True)
+class LaneHeader:
+    """What an operator must know of its lane.
+
+    Attributes:
+        rule: index of the rule in the plan.
+        bucket: key bucket; 0 without `partition_by`.
+        number: place among the lanes of this unit and batch.
+        work: "free": match the initiators or terminators in `owned`; "closed": enumerate the matches of closed
+            selections; "matched": the matches are decided, compute their fields; "spans": work on explicit spans.
+        owned: range of rows of the lane that are its own.
+        passed_us: the frontier before the batch: what was releasable then is out.
+        frontier_us: the frontier now.
+        exact: whether the lane knows every selection that its matches wait for; else the merger does.
+    """
+
+    rule: int
+    bucket: int
+    number: int
+    work: Work
+    owned: tuple[int, int]
+    passed_us: int
+    frontier_us: int
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane with its events and, but for "free" work, its selections (int64 columns, rows of the lane)."""
+
+    header: LaneHeader
+    events: pa.Table
+    selections: pa.Table | None = None
+
+    def encode(self) -> bytes:
+        """The lane as bytes."""
+        tables = [self.events] if self.selections is None else [self.events, self.selections]
+        return encode_parcel(vars(self.header), tables)
+
+    def stream(self, key_column: str | None) -> Stream:
+        """Its events as a stream, one segment for each key."""
+        if key_column is None:
+            return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
+        codes = array(self.events, key_column).indices.to_numpy()
+        return Stream(self.events, segments_of(codes))
+
+    def column(self, name: str) -> Ints:
+        """One column of the selections."""
+        assert self.selections is not None
+        return numbers(self.selections, name)
+
+    def positions(self, name: str) -> Positions:
+        """A pair of columns of the selections as positions."""
+        return Positions(self.column(f"{name}_code"), self.column(f"{name}_us"))
+
+
+def decode_lane(parcel: bytes | memoryview) -> Lane:
+    """The lane of these bytes."""
+    header, tables = decode_parcel(parcel)
+    header.pop("frame_bytes")
+    fields: dict[str, Any] = {**header, "owned": tuple(header["owned"])}
+    return Lane(LaneHeader(**fields), tables[0], tables[1] if len(tables) > 1 else None)
+
+
+def position_columns(name: str, positions: Positions, shift: int) -> dict[str, Ints]:
+    """Positions as two columns, relative to a lane that begins at row `shift`."""
+    code = np.where(positions.code == UNKNOWN_CODE, UNKNOWN_CODE, np.maximum(positions.code - 2 * shift, -1))
+    return {f"{name}_code": code, f"{name}_us": positions.time}
+
+
+def cuts(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
+    """Cut a run of things into at most `most` neighbouring pieces of about equal weight, none below `least_weight`."""
+    total = int(weights.sum())
+    pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
+    targets = np.arange(1, pieces) * (total / pieces)
+    inner = np.searchsorted(np.cumsum(weights), targets) + 1
+    bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()
+    return list(itertools.pairwise(bounds))
+
+
+def numbered(header: LaneHeader, number: int, owned: tuple[int, int]) -> LaneHeader:
+    """The header of another lane of the same work."""
+    return replace(header, number=number, owned=owned)

@@ -1,0 +1,88 @@
+"""Consumption *selected* with at most one open selection: the splitter decides where selections start and close.
+
+*each*, *latest* and *all*: operators enumerate the matches inside closed selections. *next*: the match is what
+closes a selection, so operators only compute its fields.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.chain import Chain, chain
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.release import Positions, must_wait, releases, resolved
+from spark_pace.core.split.lanes import Lane, Work, cuts, numbered, position_columns
+from spark_pace.core.split.task import Split, SplitTask, from_first
+
+
+def split_chained(task: SplitTask) -> Split:
+    """Decide the selections; lanes hold those that closed in this batch."""
+    pattern = task.rule.rule.pattern
+    assert pattern is not None
+    stream = task.stream
+    links = chain(stream, pattern, Search(stream, pattern), task.horizon)
+    segment = stream.segment[links.openings]
+    first = np.searchsorted(segment, np.arange(len(stream.starts)))
+    ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]
+    opened = np.bincount(segment[~links.open], minlength=len(stream.starts))
+    lanes = (
+        _closed_lanes(task, links, ids)
+        if links.matrix is None
+        else _next_lanes(task, links, links.matrix, ids)
+    )
+    keep = from_first(stream, links.openings[links.open])
+    over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
+    open_ = len(np.unique(segment[(links.closes < 0) & ~over]))
+    return Split(lanes, keep, open_, task.next_selection + opened)
+
+
+def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
+    done = np.flatnonzero(links.closes >= 0)
+    opening, close = links.openings[done], links.closes[done]
+    columns = {"selection_id": ids[done], "opening": opening, "close": close}
+    return selection_lanes(task, "closed", columns, opening, close)
+
+
+def _next_lanes(task: SplitTask, links: Chain, matrix: Ints, ids: Ints) -> list[Lane]:
+    rule = task.rule.rule
+    assert rule.pattern is not None
+    done = np.flatnonzero(links.closes >= 0)
+    found = found_of(links.openings, links.closes, done, matrix[done])
+    ends = resolved(task.stream, found, rule.pattern.within, task.horizon)
+    at = releases(task.stream, found, ends, waits=must_wait(rule))
+    return matched_lanes(task, found, ids[done], at)
+
+
+def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
+    """Lanes of matches of one row per component that are decided and may go out at `release`."""
+    steps = len(found.members) // max(1, found.matches)
+    matrix = found.members.reshape(found.matches, steps)
+    rows = {f"p{k}": matrix[:, k] for k in range(steps)}
+    last = np.maximum(found.last, release.code // 2) if found.matches else found.last
+    columns = {"selection_id": ids, **rows, "release_code": release.code, "release_us": release.time}
+    return selection_lanes(task, "matched", columns, found.first, last)
+
+
+_ROWS = ("opening", "close", "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
+
+
+def selection_lanes(
+    task: SplitTask, work: Work, columns: dict[str, Ints], first: Ints, last: Ints
+) -> list[Lane]:
+    """Cut selections (ascending by first row) into lanes, each with the rows from its first to its last."""
+    if not len(first):
+        return []
+    lanes: list[Lane] = []
+    for i, j in cuts(np.maximum(1, last - first + 1), task.plan.lanes, task.plan.lane_rows):
+        start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
+        own = {
+            name: values[i:j] - start if name in _ROWS else values[i:j] for name, values in columns.items()
+        }
+        if "release_code" in own:
+            own |= position_columns("release", Positions(own["release_code"], own["release_us"]), start)
+        header = numbered(task.header(work), len(lanes), (0, stop - start))
+        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), pa.table(own)))
+    return lanes

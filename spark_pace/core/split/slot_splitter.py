@@ -1,0 +1,115 @@
+"""The splitter of a slot: order the stream, decide per rule where selections start and close, cut lanes.
+
+It works on whole batches; its state between two batches is one value of bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.intake.late import late_table
+from spark_pace.core.order.order import Order, Progress
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.snapshot import load, save
+from spark_pace.core.split.unit import Batch, UnitState, advance_unit, new_unit
+
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """What a step gives.
+
+    Attributes:
+        lanes: work for the operators, each as bytes.
+        late: events below the frontier that held when the batch began (`LATE_SCHEMA`); None where there are none.
+        stats: events (taken in for the first time among the slots), late, pending, carry (rows), open (selections),
+            frontier_us; and the same in every slot: repeats, idle_sources.
+        slowest: names of the sources that hold the frontier, the slowest first, at most `MOST_NAMED`.
+    """
+
+    lanes: list[bytes]
+    late: pa.Table | None
+    stats: dict[str, int] = field(default_factory=dict)
+    slowest: list[str] = field(default_factory=list)
+
+
+class SlotSplitter:
+    """The splitters of one slot, for all its rules and key buckets."""
+
+    def __init__(self, plan: Plan, slot: int, snapshot: bytes | None = None) -> None:
+        """Begin, or go on from a snapshot.
+
+        Raises:
+            StateError: the snapshot is damaged, of another format version or of other rules.
+        """
+        self._plan = plan
+        self._slot = slot
+        self._units = plan.units[slot]
+        if snapshot is None:
+            self._order = Order()
+            self._states = [new_unit(plan.rules[unit.rule]) for unit in self._units]
+        else:
+            self._order, self._states = load(plan, slot, snapshot)
+
+    def snapshot(self) -> bytes:
+        """All of the state."""
+        return save(self._plan, self._slot, self._order, self._states)
+
+    def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
+        """Take a batch in.
+
+        Args:
+            frames: this slot's tables of `spark_pace.core.intake.pack.pack`, in any order.
+            progress: of all sources, the same for every slot.
+
+        Returns:
+            lanes, late events and statistics.
+        """
+        passed_us = self._order.frontier_us
+        advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
+        batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
+        lanes: list[bytes] = []
+        open_ = 0
+        for unit, state in zip(self._units, self._states, strict=True):
+            rule = self._plan.rules[unit.rule]
+            cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, batch)
+            lanes += [lane.encode() for lane in cut]
+            open_ += still_open
+        late = (
+            None
+            if advance.late is None
+            else late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
+        )
+        late_rows = 0 if late is None else late.num_rows
+        standing = self._order.standing(self._plan.order)
+        stats = {
+            "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
+            "late": late_rows,
+            "repeats": advance.repeats,
+            "pending": 0 if self._order.pending is None else int(numbers(self._order.pending, HOME).sum()),
+            "carry": sum(_rows(state) for state in self._states),
+            "open": open_,
+            "frontier_us": batch.frontier_us,
+            "idle_sources": len(standing.idle),
+        }
+        return StepOutput(
+            lanes, late, stats, standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
+        )
+
+    @property
+    def frontier_us(self) -> int:
+        """Events below it are out."""
+        return self._order.frontier_us
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input has ended."""
+        return self._order.frontier_us == UNKNOWN_TIME
+
+
+def _rows(state: UnitState) -> int:
+    return 0 if state.carry is None else int(state.carry.num_rows)

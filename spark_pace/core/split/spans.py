@@ -1,0 +1,74 @@
+"""Explicit spans: every span is a selection of its own; lanes hold those with something releasable now."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import UNKNOWN_TIME, Bools
+from spark_pace.core.match.spans import Spans, spans_of
+from spark_pace.core.plan.rule import GridSpan
+from spark_pace.core.split.lanes import Lane, cuts, numbered, position_columns
+from spark_pace.core.split.task import Split, SplitTask, from_first
+
+
+def split_spans(task: SplitTask) -> Split:
+    """Decide where spans start and close, and which of them operators must look at now."""
+    rule = task.rule.rule
+    spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
+    lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
+    unresolved = spans.unresolved
+    keep = from_first(task.stream, spans.start[unresolved])
+    next_ids = None
+    if isinstance(rule.span, GridSpan):
+        segment = task.stream.segment[spans.start[~unresolved]]
+        next_ids = task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))
+    seen_us = task.horizon.seen_us
+    open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
+    return Split(lanes, keep, int(open_.sum()), next_ids)
+
+
+def _due(task: SplitTask, spans: Spans) -> Bools:
+    """Spans in which a match can be releasable now: not before `passed_us`, and below the frontier."""
+    rule = task.rule.rule
+    waits = rule.merge == "selection"
+    latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
+    due = latest >= task.passed_us
+    if rule.operator is not None:
+        return due & (latest < task.horizon.frontier_us)
+    if waits:
+        due &= spans.base.time < task.horizon.frontier_us
+    return due & (spans.base.time != UNKNOWN_TIME) if waits else due
+
+
+def _lanes(task: SplitTask, spans: Spans) -> list[Lane]:
+    if not len(spans.start):
+        return []
+    by_operator = task.rule.rule.operator is not None
+    weights = np.ones(len(spans.start), np.int64) if by_operator else spans.end - spans.start
+    lanes: list[Lane] = []
+    for i, j in cuts(weights, task.plan.lanes, 1 if by_operator else task.plan.lane_rows):
+        own = spans.take(np.arange(i, j))
+        start = int(own.start.min())
+        stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
+        header = numbered(task.header("spans"), len(lanes), (0, stop - start))
+        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), _table(own, start)))
+    return lanes
+
+
+def _last_code(spans: Spans) -> int:
+    """The greatest known code that a match of these spans may be released at."""
+    known = spans.base.time != UNKNOWN_TIME
+    return int(spans.base.code[known].max(initial=0))
+
+
+def _table(spans: Spans, start: int) -> pa.Table:
+    return pa.table({
+        "start": spans.start - start,
+        "end": spans.end - start,
+        "selection_id": spans.selection_id,
+        "opened_us": spans.opened_us,
+        "close": np.where(spans.close < 0, -1, spans.close - start),
+        **position_columns("resolved", spans.resolved_at, start),
+        **position_columns("base", spans.base, start),
+    })  # fmt: skip

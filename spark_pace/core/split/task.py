@@ -1,0 +1,70 @@
+"""What a way of splitting is given, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.split.lanes import Lane, LaneHeader, Work
+
+
+@dataclass(frozen=True)
+class SplitTask:
+    """One unit's events of one batch.
+
+    Attributes:
+        plan: the plan.
+        rule: the rule.
+        bucket: the unit's bucket.
+        stream: carry and new events, a segment for each key.
+        horizon: what is known of the future.
+        passed_us: the frontier before the batch.
+        next_selection: int64[segments], the unit's counter of each key.
+    """
+
+    plan: Plan
+    rule: RulePlan
+    bucket: int
+    stream: Stream
+    horizon: Horizon
+    passed_us: int
+    next_selection: Ints
+
+    def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
+        """The header of a lane that holds all rows."""
+        owned = (0, self.stream.rows)
+        return LaneHeader(
+            self.rule.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
+        )
+
+
+@dataclass(frozen=True)
+class Split:
+    """The splitter's decisions.
+
+    Attributes:
+        lanes: work for the operators.
+        keep: bool[n], the events to carry on.
+        open: how many selections are still open.
+        next_selection: int64[segments], the counters moved on; None where numbering has moved them.
+        events: the events to carry on where they are not those of the task.
+    """
+
+    lanes: list[Lane]
+    keep: Bools
+    open: int
+    next_selection: Ints | None = None
+    events: pa.Table | None = None
+
+
+def from_first(stream: Stream, rows: Ints) -> Bools:
+    """All rows of a segment from the first of `rows` (ascending) in it on; none where it has none."""
+    segments, first = np.unique(stream.segment[rows], return_index=True)
+    start = np.full(len(stream.starts), stream.rows, np.int64)
+    start[segments] = rows[first]
+    return np.arange(stream.rows) >= start[stream.segment]

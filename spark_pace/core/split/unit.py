@@ -1,0 +1,227 @@
+"""One rule's key bucket in a slot: number its events, decide where selections start and close, cut lanes.
+
+Which part does that for a rule depends on what its decisions rest on, see `strategy_of`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import (
+    MASK,
+    OFFSET,
+    OPEN_BIT,
+    OPENING,
+    SEQ,
+    SOURCE,
+    SPENT,
+    TIME,
+    UNKNOWN_TIME,
+    Bools,
+    Ints,
+    array,
+    chosen,
+    concat,
+    numbers,
+    segments_of,
+    with_column,
+)
+from spark_pace.core.match.bounded import is_free
+from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
+from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.split.earliest_selected import split_earliest
+from spark_pace.core.split.lanes import Lane
+from spark_pace.core.split.one_open import split_chained
+from spark_pace.core.split.spans import split_spans
+from spark_pace.core.split.task import SplitTask
+from spark_pace.core.split.zero import split_free
+
+
+@dataclass
+class UnitState:
+    """What a unit keeps between two batches.
+
+    Attributes:
+        carry: events that open selections still need, sorted by (key, stream order); None where there are none.
+        keys: string array, every key met; one empty text without `partition_by`.
+        next_seq: int64[keys], the next event's `seq`.
+        next_selection: int64[keys], the next opening's number.
+    """
+
+    carry: pa.Table | None
+    keys: pa.Array
+    next_seq: Ints
+    next_selection: Ints
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the order has released.
+
+    Attributes:
+        released: events in stream order; None where there are none.
+        passed_us: the frontier before.
+        frontier_us: the frontier now.
+        seen_us: the greatest event time seen.
+    """
+
+    released: pa.Table | None
+    passed_us: int
+    frontier_us: int
+    seen_us: int
+
+
+def new_unit(rule: RulePlan) -> UnitState:
+    """The state before the first event."""
+    keys = pa.array([] if rule.key_column else [""], pa.string())
+    return UnitState(None, keys, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64))
+
+
+def strategy_of(rule: RulePlan) -> str:
+    """Who decides: "spans", "free" (operators, in parallel), "earliest" or "chained" (the splitter)."""
+    if rule.rule.span is not None:
+        return "spans"
+    assert rule.rule.pattern is not None
+    if is_free(rule.rule.pattern):
+        return "free"
+    return "earliest" if rule.rule.pattern.context.selection == "earliest" else "chained"
+
+
+def advance_unit(
+    plan: Plan, rule: RulePlan, bucket: int, state: UnitState, batch: Batch
+) -> tuple[list[Lane], int]:
+    """Take released events in.
+
+    Args:
+        plan: the plan.
+        rule: the unit's rule.
+        bucket: the unit's bucket.
+        state: is moved on.
+        batch: what was released.
+
+    Returns:
+        lanes with what may be releasable now; and how many selections are open, at the end of the input those that
+        would be if it went on.
+    """
+    released, passed_us, frontier_us, seen_us = (
+        batch.released,
+        batch.passed_us,
+        batch.frontier_us,
+        batch.seen_us,
+    )
+    fresh = None if released is None else _own_events(plan, rule, bucket, released)
+    if fresh is not None:
+        fresh = _number(rule, state, fresh)
+    parts = [table for table in (state.carry, fresh) if table is not None and table.num_rows]
+    if not parts:
+        return [], 0
+    stream, segment_key = _sorted_stream(rule, state, concat(parts))
+    horizon = Horizon(frontier_us)
+    if frontier_us == UNKNOWN_TIME:
+        horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
+    task = SplitTask(plan, rule, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
+    split = _SPLITTERS[strategy_of(rule)](task)
+    carried = stream.events if split.events is None else split.events
+    state.carry = chosen(carried, split.keep) if split.keep.any() else None
+    if split.next_selection is not None:
+        state.next_selection[segment_key] = split.next_selection
+    return split.lanes, split.open
+
+
+_SPLITTERS = {"free": split_free, "chained": split_chained, "earliest": split_earliest, "spans": split_spans}
+
+
+def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
+    """The events of the unit's stream, with `@mask` instead of the bits."""
+    words: dict[str, npt.NDArray[np.uint64]] = {}
+
+    def held(number: int) -> Bools:
+        name, bit = bits_column(number)
+        word = words.setdefault(name, numbers(released, name))
+        return ((word >> np.uint64(bit)) & np.uint64(1)).astype(np.bool_)  # type: ignore[no-any-return]
+
+    mask = np.zeros(released.num_rows, np.uint16)
+    for bit, predicate in rule.bits:
+        mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
+    mine = held(plan.member_bit(rule))
+    if rule.key_column is not None:
+        mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
+    names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]
+    events = with_column(released.select(names), MASK, mask)
+    return chosen(events, mine)
+
+
+def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
+    if buckets == 1:
+        return np.full(len(keys), True)
+    of_key = np.array([bucket_of(text, buckets) == bucket for text in keys.dictionary.to_pylist()], np.bool_)
+    return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
+
+
+def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
+    """Give each event its `seq` and the number of openings before it; both counters move on."""
+    keys = _key_numbers(rule, state, fresh)
+    order = np.argsort(keys, kind="stable")
+    starts = segments_of(keys[order])
+    counts = np.diff(np.append(starts, len(order)))
+    present = keys[order][starts]
+    seq = np.empty(len(keys), np.int64)
+    seq[order] = np.arange(len(order)) - np.repeat(starts - state.next_seq[present], counts)
+    state.next_seq[present] += counts
+    fresh = with_column(fresh, SEQ, seq)
+    if not counts_openings(rule):
+        return fresh
+    opens = _initiators(rule, numbers(fresh, MASK))[order].astype(np.int64)
+    before = np.cumsum(opens) - opens
+    opening = np.empty(len(keys), np.int64)
+    opening[order] = before - np.repeat(before[starts] - state.next_selection[present], counts)
+    state.next_selection[present] += np.add.reduceat(opens, starts) if len(starts) else 0
+    fresh = with_column(fresh, OPENING, opening)
+    if strategy_of(rule) == "earliest":
+        fresh = with_column(fresh, SPENT, np.zeros(len(keys), np.int8))
+    return fresh
+
+
+def counts_openings(rule: RulePlan) -> bool:
+    """Whether every initiator opens a selection: then `next_selection` counts initiators."""
+    strategy = strategy_of(rule)
+    return strategy in ("free", "earliest") or isinstance(rule.rule.span, PredicateSpan)
+
+
+def _initiators(rule: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
+    bit = OPEN_BIT if isinstance(rule.rule.span, PredicateSpan) else 0
+    return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
+
+
+def _key_numbers(rule: RulePlan, state: UnitState, events: pa.Table) -> Ints:
+    """For each event the place of its key in the state; new keys are added."""
+    if rule.key_column is None:
+        return np.zeros(events.num_rows, np.int64)
+    column = array(events, rule.key_column)
+    used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
+    texts = column.dictionary.take(pa.array(used))
+    place = pc.index_in(texts, value_set=state.keys)
+    new = texts.filter(pc.is_null(place))
+    places = pc.fill_null(place, -1).to_numpy().astype(np.int64)
+    places[places < 0] = np.arange(len(new)) + len(state.keys)
+    if len(new):
+        state.keys = pa.concat_arrays([state.keys, new])
+        state.next_seq = np.append(state.next_seq, np.zeros(len(new), np.int64))
+        state.next_selection = np.append(state.next_selection, np.zeros(len(new), np.int64))
+    return places[codes]  # type: ignore[no-any-return]
+
+
+def _sorted_stream(rule: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
+    """Carry and new events by (key, stream order), and the place of each segment's key in the state."""
+    if rule.key_column is None:
+        return Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64)
+    keys = _key_numbers(rule, state, events)
+    order = np.argsort(keys, kind="stable")
+    starts = segments_of(keys[order])
+    return Stream(events.take(pa.array(order)), starts), keys[order][starts]

@@ -1,1 +1,0 @@
-"""The splitter's decisions, one file for each way of taking them."""

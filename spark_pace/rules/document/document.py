@@ -1,0 +1,299 @@
+"""YAML text as a tree that knows where everything stands.
+
+The tree is built from PyYAML's parser events, with the plain values of YAML 1.2 (``on`` and ``yes`` are text),
+without anchors, tags or several documents, and with a limit on size and depth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from spark_pace.rules.document.report import Place, Report, quote
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 20
+MAX_NODES = 50_000
+MAX_KEY_CHARACTERS = 200  # every node below a key repeats it in its path
+
+Value: TypeAlias = "str | int | float | bool | None"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A single value. `text` is what it says; `value` what YAML makes of it."""
+
+    place: Place
+    value: Value
+    text: str
+    inline: (
+        int | None
+    )  # the column of the first character of `text`, if it stands in the file letter by letter
+
+    def at(self, offset: int) -> Place:
+        """The place of the character `offset` of the text, or of the whole where that cannot be told."""
+        if self.inline is None:
+            return self.place
+        return Place(self.place.file, self.place.line, self.inline + offset, self.place.path)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of nodes."""
+
+    place: Place
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Keys with the place of the key and the node that stands under it."""
+
+    place: Place
+    entries: dict[str, tuple[Place, Node]]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Something already reported; whoever meets it says nothing more."""
+
+    place: Place
+
+
+Node: TypeAlias = Scalar | Listing | Mapping | Broken
+
+
+def describe(node: Node) -> str:
+    """A node as the "got …" of a problem."""
+    if isinstance(node, Listing):
+        return "a list"
+    if isinstance(node, Mapping):
+        return "a mapping"
+    if isinstance(node, Scalar) and node.value is not None:
+        return quote(node.text) if isinstance(node.value, str) else node.text
+    return "nothing"
+
+
+def read_document(path: str | Path, report: Report) -> Node | None:
+    """The tree of a file, or None where it cannot be read; problems go to `report`."""
+    text = _read_text(str(path), report)
+    return None if text is None else parse_document(text, str(path), report)
+
+
+def parse_document(text: str, file: str, report: Report) -> Node | None:
+    """The tree of a YAML text, or None where it is no YAML; problems go to `report`."""
+    try:
+        return _Builder(text, file, report).document()
+    except _TooMuchError:
+        return None
+    except yaml.MarkedYAMLError as error:
+        _report_syntax(error, file, report)
+    except (
+        ValueError,
+        OverflowError,
+    ):  # PyYAML checks neither the range of an escape such as "\\UFFFFFFFF" nor a version's digits
+        report.add(
+            Place(file),
+            "must be valid YAML",
+            "an escape or a number out of range",
+            "Write the character itself.",
+        )
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        report.add(
+            place, "must be printable text", f"the character #x{ord(text[error.position]):04x}", "Remove it."
+        )
+    return None
+
+
+def _read_text(file: str, report: Report) -> str | None:
+    place = Place(file)
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        report.add(
+            place,
+            "must be a file that can be read",
+            (error.strerror or "an error").lower(),
+            "Check the path.",
+        )
+        return None
+    if len(content) > MAX_BYTES:
+        report.add(place, "must be at most 1 MiB", "a larger file", "Split it into several files.")
+        return None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        report.add(
+            Place(file, line, column),
+            "must be UTF-8 text",
+            f"the byte 0x{content[error.start]:02x}",
+            "Save it as UTF-8.",
+        )
+        return None
+
+
+def _report_syntax(error: yaml.MarkedYAMLError, file: str, report: Report) -> None:
+    mark = error.problem_mark or error.context_mark
+    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+    problem = (error.problem or "an error").replace("\n", " ")
+    if "'\\t'" in problem:
+        report.add(place, "must be indented with spaces", "a tab", "Replace tabs by spaces.")
+    else:
+        report.add(
+            place, "must be valid YAML", problem, "Correct the YAML; quote text that holds : # , [ ] { or }."
+        )
+
+
+class _Builder:
+    """Builds the tree from parser events."""
+
+    def __init__(self, text: str, file: str, report: Report) -> None:
+        self._lines = text.splitlines()
+        self._file = file
+        self._report = report
+        self._nodes = 0
+        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
+
+    def document(self) -> Node | None:
+        next(self._events)  # the stream's start
+        event = next(self._events)
+        if isinstance(event, yaml.StreamEndEvent):
+            self._report.add(
+                Place(self._file), "must hold a mapping", "an empty file", "Write the keys that belong in it."
+            )
+            return None
+        root = self._node(next(self._events), "", 0)
+        next(self._events)  # the document's end
+        event = next(self._events)
+        if not isinstance(event, yaml.StreamEndEvent):
+            self._report.add(
+                self._place(event, ""), "must be one document", "a second one", 'Remove the line "---".'
+            )
+        return root
+
+    def _place(self, event: Any, path: str) -> Place:
+        return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1, path)
+
+    def _node(self, event: Any, path: str, depth: int) -> Node:
+        place = self._place(event, path)
+        if isinstance(event, yaml.AliasEvent):
+            self._report.add(
+                place, "must be written out", f"the alias *{event.anchor}", "Aliases are not read here."
+            )
+            return Broken(place)
+        self._refuse_decoration(event, place)
+        if depth > MAX_DEPTH:
+            self._report.add(
+                place, f"must be at most {MAX_DEPTH} levels deep", "a deeper one", "Make it flat."
+            )
+            raise _TooMuchError
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self._report.add(
+                place,
+                f"must be among the first {MAX_NODES} values of a file",
+                "more",
+                "Split it into several files.",
+            )
+            raise _TooMuchError
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, place)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._listing(place, depth)
+        return self._mapping(place, depth)
+
+    def _refuse_decoration(self, event: Any, place: Place) -> None:
+        if event.anchor:
+            self._report.add(
+                place, "must be a plain value", f"the anchor &{event.anchor}", "Anchors are not read here."
+            )
+        if event.tag:
+            self._report.add(
+                place, "must be a plain value", f"the tag {event.tag}", "Tags are not read here."
+            )
+
+    def _scalar(self, event: Any, place: Place) -> Scalar | Broken:
+        if odd := _UNREADABLE.search(event.value):
+            self._report.add(
+                place, "must be printable text", f"the character #x{ord(odd[0]):04x}", "Remove it."
+            )
+            return Broken(place)
+        plain = event.style in (None, "")
+        value = plain_value(event.value) if plain else event.value
+        inline = place.column if plain else place.column + 1
+        line = self._lines[place.line - 1] if place.line <= len(self._lines) else ""
+        exact = event.style in (None, "", "'", '"') and line.startswith(event.value, inline - 1)
+        return Scalar(place, value, event.value, inline if exact else None)
+
+    def _refuse_key(self, key: Node) -> None:
+        if isinstance(key, Scalar):
+            self._report.add(
+                key.place,
+                f"must be a key of at most {MAX_KEY_CHARACTERS} characters",
+                quote(key.text),
+                "Shorten it.",
+            )
+        elif not isinstance(key, Broken):
+            self._report.add(
+                key.place, "must be a plain key", describe(key), "Write a name before the colon."
+            )
+
+    def _listing(self, place: Place, depth: int) -> Listing:
+        items: list[Node] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1))
+        return Listing(place, tuple(items))
+
+    def _mapping(self, place: Place, depth: int) -> Mapping:
+        entries: dict[str, tuple[Place, Node]] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._node(event, place.path, depth + 1)
+            if not isinstance(key, Scalar) or len(key.text) > MAX_KEY_CHARACTERS:
+                self._refuse_key(key)
+                self._node(next(self._events), place.path, depth + 1)
+                continue
+            path = f"{place.path}.{key.text}" if place.path else key.text
+            node = self._node(next(self._events), path, depth + 1)
+            here = Place(self._file, key.place.line, key.place.column, path)
+            if key.text in entries:
+                first = entries[key.text][0].line
+                self._report.add(
+                    here, "must stand once", f"a second one; the first is in line {first}", "Remove one."
+                )
+            else:
+                entries[key.text] = (here, node)
+        return Mapping(place, entries)
+
+
+class _TooMuchError(Exception):
+    """Ends the reading of a document that is too deep or too long; already reported."""
+
+
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # as escapes of YAML give them
+_NULLS = {"", "~", "null", "Null", "NULL"}
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+
+def plain_value(text: str) -> Value:
+    """What an unquoted scalar stands for in YAML 1.2 (decimal numbers only)."""
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text

@@ -1,0 +1,96 @@
+"""Places in a file, and the list in which every problem of a check is gathered."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from spark_pace.errors import Problem, one_line
+
+_SHOWN_CHARACTERS = 80
+_MOST_COMPARED = 200
+MOST_PROBLEMS = 50  # more help nobody, and cost time
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a file: line and column count from 1; `path` is like ``rules[0].within``."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        """As ``file:line:column path``, without what is not known."""
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{position} {self.path}" if self.path else position
+
+
+class TooManyError(Exception):
+    """Ends a check that has found enough; the report says so."""
+
+
+@dataclass
+class Report:
+    """Gathers problems, so that a check can go on and name all of them, up to `MOST_PROBLEMS`."""
+
+    _found: list[tuple[Place, Problem]] = field(default_factory=list)
+    _more: tuple[Problem, ...] = ()
+
+    def add(self, place: Place, must: str, got: str, do: str) -> None:
+        """Note one problem.
+
+        Raises:
+            TooManyError: there are `MOST_PROBLEMS` already.
+        """
+        if len(self._found) == MOST_PROBLEMS:
+            must = f"must have at most {MOST_PROBLEMS} problems to be checked to its end"
+            self._more = (Problem(one_line(place.file), must, "more", "Correct these first."),)
+            raise TooManyError
+        self._found.append(
+            (place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do)))
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What has been found: file by file, from top to bottom; last, where that is so, that there is more."""
+        files = list(dict.fromkeys(place.file for place, _ in self._found))
+        ordered = sorted(
+            self._found, key=lambda entry: (files.index(entry[0].file), entry[0].line, entry[0].column)
+        )
+        return (*(problem for _, problem in ordered), *self._more)
+
+    @property
+    def count(self) -> int:
+        """How many problems there are by now."""
+        return len(self._found)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing has been found."""
+        return not self._found
+
+
+def quote(text: str) -> str:
+    """The text in double quotes on one line, cut where it is long."""
+    return f'"{one_line(text, _SHOWN_CHARACTERS)}"'
+
+
+def meant_by(word: str, valid: Sequence[str]) -> str | None:
+    """The valid word that a misspelt one is near to; None where there is none, or too much to compare."""
+    comparable = (
+        len(word) <= _SHOWN_CHARACTERS and len(valid) <= _MOST_COMPARED
+    )  # a comparison costs the product of lengths
+    return next(iter(difflib.get_close_matches(word, valid, n=1, cutoff=0.6)), None) if comparable else None
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """Advice for a word that is not valid: the nearest valid one, or all of them."""
+    choices = list(valid)
+    if (meant := meant_by(word, choices)) is not None:
+        return f"Did you mean {quote(meant)}?"
+    if not choices:
+        return "Nothing can be named here."
+    return f"Use one of: {', '.join(quote(choice) if ',' in choice else choice for choice in choices)}."

@@ -1,0 +1,339 @@
+"""Compiles the expression language, a subset of Spark SQL, to the core's expression trees.
+
+Text is parsed by sqlglot and never evaluated; only what `_Compiler` knows gets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from spark_pace.core.expr import Aggregate, Call, Expr, Literal
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.expressions.constants import cast_to, dated_literal, no_type, number_literal
+from spark_pace.rules.expressions.functions import (
+    AGGREGATES,
+    FUNCTIONS,
+    arithmetic,
+    case,
+    concat,
+    require_type,
+    with_constant_text,
+)
+from spark_pace.rules.expressions.parsing import conjuncts_of, parse_expression, start_of
+from spark_pace.rules.expressions.scopes import Scope
+from spark_pace.rules.expressions.types import Wrong, convert, unify
+
+MAX_NODES = 10_000
+MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
+MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
+_WRITTEN = "Only the language of docs/rules.md is read."
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+
+
+def compile_value(scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+    """An expression of any type but bare null; None where it is reported as wrong."""
+    tree = parse_expression(scalar, report)
+    value = None if tree is None else _compile(tree, scalar, scope, report)
+    if value is not None and value.type == "NULL":
+        report.add(scalar.place, "must have a type", "null", "Write cast(null as TYPE).")
+        return None
+    return value
+
+
+def compile_condition(scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+    """A BOOLEAN expression; None where it is reported as wrong."""
+    tree = parse_expression(scalar, report)
+    return None if tree is None else _condition(tree, scalar, scope, report)
+
+
+def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr]:
+    """The conditions that every ``and`` under no ``or`` or ``not`` joins, in order; wrong ones are reported and left out."""
+    tree = parse_expression(scalar, report)
+    parts = [] if tree is None else [_condition(part, scalar, scope, report) for part in conjuncts_of(tree)]
+    return [part for part in parts if part is not None]
+
+
+def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+    value = _compile(tree, scalar, scope, report)
+    if value is None:
+        return None
+    if value.type not in ("BOOLEAN", "NULL"):
+        report.add(
+            scalar.at(start_of(tree)),
+            "must be a condition (BOOLEAN)",
+            value.type,
+            "Compare it with something.",
+        )
+        return None
+    return convert(value, "BOOLEAN")
+
+
+def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+    value = _Compiler(scalar, scope, report).node(tree)
+    excess = "" if value is None else _excess(value)
+    if excess:
+        report.add(scalar.place, f"must be {excess}", quote(scalar.text), "Write a simpler expression.")
+        return None
+    return value
+
+
+def _excess(expr: Expr) -> str:
+    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
+    nodes, joined, waiting = 0, 0, [expr]
+    while waiting:
+        node = waiting.pop()
+        nodes += 1
+        if isinstance(node, Call):
+            waiting += node.arguments
+            joined += len(node.arguments) if node.function == "concat" else 0
+            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
+                return f"at most {MAX_BRANCHES} branches of one case"
+        if nodes > MAX_NODES:
+            return f"at most {MAX_NODES} operations"
+        if joined > MAX_JOINED:
+            return f"at most {MAX_JOINED} texts put together"
+    return ""
+
+
+class _Compiler:
+    """Turns a sqlglot tree into an expression; None stands for what is already reported."""
+
+    def __init__(self, scalar: Scalar, scope: Scope, report: Report) -> None:
+        self._scalar = scalar
+        self._scope = scope
+        self._report = report
+        self._handlers: dict[type[exp.Expr], Callable[[Any], Expr | Wrong | None]] = {
+            exp.Literal: self._literal,
+            exp.Boolean: lambda tree: Literal(bool(tree.this), "BOOLEAN"),
+            exp.Null: lambda tree: Literal(None, "NULL"),
+            exp.Column: self._column,
+            exp.Paren: lambda tree: self.node(tree.this),
+            exp.And: lambda tree: self._chain(tree, exp.And, "and"),
+            exp.Or: lambda tree: self._chain(tree, exp.Or, "or"),
+            exp.Not: lambda tree: self._not(self.node(tree.this)),
+            exp.Neg: self._negative,
+            exp.Is: self._is,
+            exp.NullSafeNEQ: lambda tree: self._not(self._compare("<=>", tree.this, tree.expression)),
+            exp.Between: self._between,
+            exp.In: self._in,
+            exp.Like: self._like,
+            exp.DPipe: lambda tree: self._apply(concat, [tree.this, tree.expression]),
+            exp.Case: self._case,
+            exp.Cast: self._cast,
+            exp.TryCast: self._cast,
+            exp.Anonymous: self._function,
+        }
+
+    def node(self, tree: exp.Expr) -> Expr | None:
+        """Compile one node, or report it."""
+        built: Expr | Wrong | None
+        kind = type(tree)
+        if kind in _COMPARISONS:
+            built = self._compare(_COMPARISONS[kind], tree.this, tree.expression)
+        elif kind in _ARITHMETIC:
+            built = self._apply(
+                lambda values: _calculate(_ARITHMETIC[kind], values), [tree.this, tree.expression]
+            )
+        elif kind in self._handlers:
+            built = self._handlers[kind](tree)
+        else:
+            built = self._unknown(tree)
+        if isinstance(built, Wrong):
+            self._report.add(self._scalar.at(start_of(tree)), built.must, built.got, built.do)
+            return None
+        return built
+
+    def _unknown(self, tree: exp.Expr) -> Wrong:
+        return Wrong(
+            "must be an expression of the rule language", f"{quote(self._scalar.text)} ({tree.key})", _WRITTEN
+        )
+
+    def _apply(
+        self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]
+    ) -> Expr | Wrong | None:
+        values = [self.node(tree) for tree in trees]
+        present = [value for value in values if value is not None]
+        return build(present) if len(present) == len(values) else None
+
+    def _literal(self, tree: exp.Literal) -> Expr | Wrong:
+        return Literal(str(tree.this), "STRING") if tree.is_string else number_literal(str(tree.this))
+
+    def _column(self, tree: exp.Column) -> Expr | Wrong:
+        if tree.args.get("db") or not isinstance(tree.this, exp.Identifier):
+            return self._unknown(tree)
+        return self._scope.column(tree.table or None, tree.name)
+
+    def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
+        """A long chain of one connective becomes a balanced tree, so that no depth limit meets it."""
+        waiting, parts = [tree], []
+        while waiting:
+            part = waiting.pop()
+            if type(part) is kind:
+                waiting += [part.expression, part.this]
+            else:
+                parts.append(part)
+        return self._apply(lambda values: _connect(name, values), parts)
+
+    def _not(self, value: Expr | Wrong | None) -> Expr | Wrong | None:
+        if value is None or isinstance(value, Wrong):
+            return value
+        return require_type(value, "a condition") or Call("not", (convert(value, "BOOLEAN"),), "BOOLEAN")
+
+    def _negative(self, tree: exp.Neg) -> Expr | Wrong | None:
+        if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+            return number_literal("-" + str(tree.this.this))
+        return self._apply(lambda values: arithmetic("negate", values), [tree.this])
+
+    def _is(self, tree: exp.Is) -> Expr | Wrong | None:
+        if isinstance(tree.expression, exp.Null):
+            return self._apply(lambda values: Call("is_null", (values[0],), "BOOLEAN"), [tree.this])
+        if isinstance(tree.expression, exp.Boolean):
+            return self._compare("<=>", tree.this, tree.expression)
+        return self._unknown(tree)
+
+    def _compare(self, name: str, left: exp.Expr, right: exp.Expr) -> Expr | Wrong | None:
+        return self._apply(lambda values: _comparison(name, values), [left, right])
+
+    def _between(self, tree: exp.Between) -> Expr | Wrong | None:
+        if tree.args.get("symmetric"):
+            return self._unknown(tree)
+
+        def build(values: list[Expr]) -> Expr | Wrong:
+            least, most = _comparison(">=", values[:2]), _comparison("<=", [values[0], values[2]])
+            if isinstance(least, Wrong):
+                return least
+            return most if isinstance(most, Wrong) else Call("and", (least, most), "BOOLEAN")
+
+        return self._apply(build, [tree.this, tree.args["low"], tree.args["high"]])
+
+    def _in(self, tree: exp.In) -> Expr | Wrong | None:
+        items = tree.expressions
+        if not items:
+            return self._unknown(tree)
+
+        def build(values: list[Expr]) -> Expr | Wrong:
+            unified = unify(values, "BIGINT")
+            return unified if isinstance(unified, Wrong) else Call("in", unified, "BOOLEAN")
+
+        return self._apply(build, [tree.this, *items])
+
+    def _like(self, tree: exp.Like) -> Expr | Wrong | None:
+        def build(values: list[Expr]) -> Expr | Wrong:
+            pattern = values[1].value if isinstance(values[1], Literal) else None
+            if isinstance(pattern, str) and "\\" in pattern:
+                return Wrong(
+                    "must be a pattern without a backslash",
+                    quote(pattern),
+                    "Use contains, startswith or endswith.",
+                )
+            return with_constant_text("like", values)
+
+        built = self._apply(build, [tree.this, tree.expression])
+        return self._not(built) if tree.args.get("negate") else built
+
+    def _case(self, tree: exp.Case) -> Expr | Wrong | None:
+        """``case when c then v …`` and ``case x when v then …``; without ``else`` the rest is null."""
+        branches = tree.args["ifs"]
+        count = len(branches)
+        otherwise = tree.args.get("default") or exp.Null()
+        parts = (
+            [branch.this for branch in branches] + [branch.args["true"] for branch in branches] + [otherwise]
+        )
+        if tree.this is None:
+            return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
+        return self._apply(
+            lambda built: _case_of(built[0], built[1 : count + 1], built[count + 1 :]), [tree.this, *parts]
+        )
+
+    def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
+        if tree.args.get("format") or tree.args.get("default"):
+            return self._unknown(tree)
+        if tree.to.expressions:
+            return no_type("one with parameters")
+        kind = tree.to.sql(dialect="spark").upper()
+        if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in ("DATE", "TIMESTAMP"):
+            return dated_literal(str(tree.this.this), kind)
+        return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
+
+    def _function(self, tree: exp.Anonymous) -> Expr | Wrong | None:
+        name = str(tree.this).lower()
+        if name in AGGREGATES:
+            return self._aggregate(name, tree.expressions)
+        if name not in FUNCTIONS:
+            return Wrong("must be a known function", quote(name), nearest(name, [*FUNCTIONS, *AGGREGATES]))
+        function = FUNCTIONS[name]
+        if not function.least <= len(tree.expressions) <= function.most:
+            return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
+        return self._apply(function.build, tree.expressions)
+
+    def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
+        column = arguments[0] if len(arguments) == 1 else None
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+            written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
+            return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
+        return self._scope.aggregate(name, column.table or None, column.name)
+
+
+def _count(arguments: int) -> str:
+    return "1 argument" if arguments == 1 else f"{arguments} arguments"
+
+
+def _connect(name: str, values: list[Expr]) -> Expr | Wrong:
+    for value in values:
+        if wrong := require_type(value, "a condition"):
+            return wrong
+    if len(values) == 1:
+        return convert(values[0], "BOOLEAN")
+    half = (len(values) + 1) // 2
+    left, right = _connect(name, values[:half]), _connect(name, values[half:])
+    if isinstance(left, Wrong) or isinstance(right, Wrong):
+        return left
+    return Call(name, (left, right), "BOOLEAN")
+
+
+def _comparison(name: str, values: Sequence[Expr]) -> Expr | Wrong:
+    unified = unify(values, "BIGINT")
+    if isinstance(unified, Wrong):
+        return unified
+    if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
+        return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
+    return Call(name, unified, "BOOLEAN")
+
+
+def _case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
+    """``case subject when test then value … else value end``."""
+    conditions: list[Expr] = []
+    for test in tests:
+        condition = _comparison("=", [subject, test])
+        if isinstance(condition, Wrong):
+            return condition
+        conditions.append(condition)
+    return case(conditions, values[:-1], values[-1])
+
+
+def _calculate(name: str, values: Sequence[Expr]) -> Expr | Wrong:
+    """``/`` always works on DOUBLEs."""
+    built = arithmetic(name, values, "DOUBLE" if name == "/" else "BIGINT")
+    if name == "/" and isinstance(built, Call):
+        return Call("/", tuple(convert(value, "DOUBLE") for value in built.arguments), "DOUBLE")
+    return built

@@ -1,0 +1,212 @@
+"""The functions of the expression language: what they take and what they give.
+
+Each is computed alike by Spark SQL and by the core; functions for which that cannot be had are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from spark_pace.core.expr import Call, Expr, ExprType, Literal
+from spark_pace.rules.expressions.types import Wrong, convert, show_types, unify
+
+Built: TypeAlias = "Expr | Wrong"
+Build = Callable[[list[Expr]], Built]
+
+MAX_POSITION = 1_000_000
+
+_ACCEPTED: dict[str, tuple[ExprType, ...]] = {
+    "a number": ("BIGINT", "DOUBLE"),
+    "text": ("STRING",),
+    "a condition": ("BOOLEAN",),
+    "a TIMESTAMP": ("TIMESTAMP",),
+    "a TIMESTAMP or DATE": ("TIMESTAMP", "DATE"),
+    "a value": ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"),
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: how it is written, how many arguments it takes, and what makes the node."""
+
+    usage: str
+    least: int
+    most: int
+    build: Build
+
+
+def require_type(expr: Expr, kind: str) -> Wrong | None:
+    """What is wrong if the expression is not of the kind; bare null is of every kind."""
+    if expr.type == "NULL" or expr.type in _ACCEPTED[kind]:
+        return None
+    return Wrong(f"must be {kind}", expr.type, "Use another attribute or cast(... as TYPE).")
+
+
+def _typed(name: str, kind: str, source: ExprType, result: ExprType) -> Build:
+    """One argument of a kind, given to the kernel as it is (`source` for bare null)."""
+
+    def build(arguments: list[Expr]) -> Built:
+        wrong = require_type(arguments[0], kind)
+        value = convert(arguments[0], source) if arguments[0].type == "NULL" else arguments[0]
+        return wrong or Call(name, (value,), result)
+
+    return build
+
+
+def _double(name: str, result: ExprType) -> Build:
+    """One DOUBLE argument."""
+
+    def build(arguments: list[Expr]) -> Built:
+        return require_type(arguments[0], "a number") or Call(
+            name, (convert(arguments[0], "DOUBLE"),), result
+        )
+
+    return build
+
+
+def _rounding(name: str, result: ExprType) -> Build:
+    """As `_double`; a BIGINT is whole already."""
+    build_double = _double(name, result)
+    return lambda arguments: arguments[0] if arguments[0].type == "BIGINT" else build_double(arguments)
+
+
+def _abs(arguments: list[Expr]) -> Built:
+    return arithmetic("abs", arguments)
+
+
+def arithmetic(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGINT") -> Built:
+    """An operation on numbers whose result has the arguments' common type."""
+    for argument in arguments:
+        if wrong := require_type(argument, "a number"):
+            return wrong
+    unified = unify(arguments, fallback)
+    return unified if isinstance(unified, Wrong) else Call(name, unified, unified[0].type)
+
+
+def _extreme(name: str) -> Build:
+    def build(arguments: list[Expr]) -> Built:
+        for argument in arguments:
+            if argument.type == "BOOLEAN":
+                return Wrong(
+                    "must be numbers, text or times", show_types(arguments), "Use case for conditions."
+                )
+        unified = unify(arguments, "BIGINT")
+        return unified if isinstance(unified, Wrong) else Call(name, unified, unified[0].type)
+
+    return build
+
+
+def _coalesce(arguments: list[Expr]) -> Built:
+    unified = unify(arguments, "BIGINT")
+    return unified if isinstance(unified, Wrong) else Call("coalesce", unified, unified[0].type)
+
+
+def _nullif(arguments: list[Expr]) -> Built:
+    unified = unify(arguments, "BIGINT")
+    if isinstance(unified, Wrong):
+        return unified
+    kind = unified[0].type
+    return Call("case", (Call("=", unified, "BOOLEAN"), Literal(None, kind), unified[0]), kind)
+
+
+def _if(arguments: list[Expr]) -> Built:
+    return case([arguments[0]], [arguments[1]], arguments[2])
+
+
+def case(conditions: Sequence[Expr], values: Sequence[Expr], otherwise: Expr) -> Built:
+    """The value of the first condition that holds."""
+    for condition in conditions:
+        if wrong := require_type(condition, "a condition"):
+            return wrong
+    unified = unify([*values, otherwise], "BIGINT")
+    if isinstance(unified, Wrong):
+        return unified
+    arguments: list[Expr] = []
+    for condition, value in zip(conditions, unified[:-1], strict=True):
+        arguments += [convert(condition, "BOOLEAN"), value]
+    return Call("case", (*arguments, unified[-1]), unified[-1].type)
+
+
+def concat(arguments: Sequence[Expr]) -> Built:
+    """Texts joined; null if one is null."""
+    for argument in arguments:
+        if wrong := require_type(argument, "text"):
+            return wrong
+    return Call("concat", tuple(convert(argument, "STRING") for argument in arguments), "STRING")
+
+
+def with_constant_text(name: str, arguments: Sequence[Expr]) -> Built:
+    """A test of a text against a constant one."""
+    if wrong := require_type(arguments[0], "text"):
+        return wrong
+    sought = arguments[1]
+    if not (isinstance(sought, Literal) and isinstance(sought.value, str)):
+        return Wrong(
+            "must be a constant text", f"{sought.type} or a computed value", "Write the text in quotes."
+        )
+    return Call(name, (convert(arguments[0], "STRING"), sought), "BOOLEAN")
+
+
+def _substring(arguments: list[Expr]) -> Built:
+    if wrong := require_type(arguments[0], "text"):
+        return wrong
+    for number, least in zip(arguments[1:], (1, 0), strict=False):
+        if not (
+            isinstance(number, Literal)
+            and number.type == "BIGINT"
+            and least <= int(number.value or 0) <= MAX_POSITION
+        ):
+            must = f"must be a constant from {least} to {MAX_POSITION}"
+            return Wrong(must, "another value", "Positions count from 1; write numbers.")
+    return Call("substring", (convert(arguments[0], "STRING"), *arguments[1:]), "STRING")
+
+
+def _tests(name: str) -> Function:
+    return Function(f"{name}(text, 'constant')", 2, 2, lambda arguments: with_constant_text(name, arguments))
+
+
+def _text(name: str, result: ExprType = "STRING") -> Function:
+    return Function(f"{name}(text)", 1, 1, _typed(name, "text", "STRING", result))
+
+
+def _part(name: str, kind: str) -> Function:
+    return Function(f"{name}(time)", 1, 1, _typed(name, kind, "TIMESTAMP", "BIGINT"))
+
+
+_MANY = 100
+
+FUNCTIONS: dict[str, Function] = {
+    "abs": Function("abs(number)", 1, 1, _abs),
+    "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
+    "floor": Function("floor(number)", 1, 1, _rounding("floor", "BIGINT")),
+    "round": Function("round(number)", 1, 1, _rounding("round", "DOUBLE")),
+    "sqrt": Function("sqrt(number)", 1, 1, _double("sqrt", "DOUBLE")),
+    "isnan": Function("isnan(number)", 1, 1, _double("isnan", "BOOLEAN")),
+    "greatest": Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
+    "least": Function("least(a, b, ...)", 2, _MANY, _extreme("least")),
+    "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, _coalesce),
+    "nullif": Function("nullif(a, b)", 2, 2, _nullif),
+    "if": Function("if(condition, a, b)", 3, 3, _if),
+    "length": _text("length", "BIGINT"),
+    "lower": _text("lower"),
+    "upper": _text("upper"),
+    "trim": _text("trim"),
+    "substring": Function("substring(text, from) or substring(text, from, length)", 2, 3, _substring),
+    "concat": Function("concat(a, b, ...)", 1, _MANY, concat),
+    "startswith": _tests("startswith"),
+    "endswith": _tests("endswith"),
+    "contains": _tests("contains"),
+    "year": _part("year", "a TIMESTAMP or DATE"),
+    "month": _part("month", "a TIMESTAMP or DATE"),
+    "day": _part("day", "a TIMESTAMP or DATE"),
+    "dayofweek": _part("dayofweek", "a TIMESTAMP or DATE"),
+    "hour": _part("hour", "a TIMESTAMP"),
+    "minute": _part("minute", "a TIMESTAMP"),
+    "second": _part("second", "a TIMESTAMP"),
+    "unix_micros": _part("unix_micros", "a TIMESTAMP"),
+    "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
+}
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last")

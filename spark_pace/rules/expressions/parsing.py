@@ -1,0 +1,196 @@
+"""Expression text to sqlglot's tree, with limits on length and depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Report, quote
+
+MAX_CHARACTERS = 10_000
+MAX_PARENTHESES = 20
+MAX_HEIGHT = 60
+
+_SIGNS = {
+    TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.NOT,
+    TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ,
+    TokenType.DCOLON,  # what sqlglot puts into a constant such as 1L
+}  # fmt: skip
+
+_EQUALITIES = {TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ}
+_COMPARISONS = {*_EQUALITIES, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
+_RANGES = {TokenType.LIKE, TokenType.IN, TokenType.BETWEEN}
+_OPENING = {TokenType.L_PAREN, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.END}
+_CONNECTIVES = {TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE}
+_BEFORE_A_VALUE = {
+    *_COMPARISONS, *_RANGES, *_OPENING, *_CONNECTIVES, TokenType.NOT,
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE,
+}  # fmt: skip
+
+
+class RuleDialect(Spark):
+    """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
+
+    class Parser(SparkParser):
+        """Leaves functions alone, but for the two that have their own syntax."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST")
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
+
+
+def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
+    """The tree of an expression; None where it is reported as wrong."""
+    text = scalar.text
+    if len(text) > MAX_CHARACTERS:
+        must, got = f"must be at most {MAX_CHARACTERS} characters long", f"{len(text)} characters"
+        report.add(scalar.place, must, got, "Write a shorter expression.")
+        return None
+    try:
+        tokens = _by_sqlglot(RuleDialect().tokenize, text)
+        if _deepest(tokens) > MAX_PARENTHESES:
+            raise RecursionError
+        if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
+            must, do = (
+                "must be an expression of the rule language",
+                "Only the language of docs/rules.md is read.",
+            )
+            report.add(scalar.at(strange.start), must, quote(strange.text), do)
+            return None
+        if (second := _other_order(tokens)) is not None:
+            must = "must have parentheses where a comparison stands inside another"
+            do = "Put the one to be made first into parentheses, as in a = (b < c): Spark SQL would make another one first."
+            report.add(scalar.at(second.start), must, f"{quote(second.text)} in {quote(text)}", do)
+            return None
+        tree: exp.Expr = _by_sqlglot(partial(sqlglot.parse_one, dialect=RuleDialect), text)
+        if _height(tree) > MAX_HEIGHT:
+            raise RecursionError
+        return tree
+    except RecursionError:
+        must = f"must nest at most {MAX_PARENTHESES} parentheses and {MAX_HEIGHT} operators"
+        report.add(scalar.place, must, quote(text), "Write a simpler expression.")
+    except ParseError as error:
+        _report_parse_error(error, scalar, report)
+    except TokenError:
+        report.add(scalar.place, "must be an expression", quote(text), "Close every quotation mark.")
+    return None
+
+
+def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
+    """What sqlglot makes of a text; some malformed texts lead it into errors of Python's own, such as int("IS")."""
+    try:
+        return read(text)
+    except (ParseError, TokenError, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        raise ParseError(str(error)) from error
+
+
+def _is_known(token: sqlglot.Token) -> bool:
+    """Words, constants and the signs of the language: the rest of SQL does not even reach the parser."""
+    return token.token_type in _SIGNS or token.text[:1].isalpha() or token.text[:1] == "_"
+
+
+def _deepest(tokens: list[sqlglot.Token]) -> int:
+    depth = deepest = 0
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token.token_type in _CLOSING:
+            depth -= 1
+    return deepest
+
+
+def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
+    """The first operator at which Spark SQL, whose comparisons all bind alike, would read on in another way than sqlglot."""
+    levels: list[list[TokenType]] = [
+        []
+    ]  # for each open parenthesis or case, the comparisons since the last connective
+    open_cases: list[int] = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        kind, made = token.token_type, levels[-1]
+        if before is not None and (
+            before.token_type == TokenType.DOT
+            or (kind == TokenType.END and before.token_type in _BEFORE_A_VALUE)
+        ):
+            continue  # the name of an attribute
+        if before is not None and before.token_type in _COMPARISONS and kind in _COMPARISONS:
+            return None  # as in a =< 2: the parser says so
+        if kind in _OPENING:
+            open_cases += [len(levels)] * (kind == TokenType.CASE)
+            levels.append([])
+        elif (kind == TokenType.R_PAREN and len(levels) > 1) or (kind == TokenType.END and open_cases):
+            del levels[open_cases.pop() if kind == TokenType.END else -1 :]
+        elif kind in _CONNECTIVES:
+            made[:] = [*made, kind] if (kind, made[-1:]) == (TokenType.AND, [TokenType.BETWEEN]) else []
+        elif kind == TokenType.NOT:
+            if made and made[-1] != TokenType.IS and not (after and after.token_type in _RANGES):
+                return token
+        elif kind in _COMPARISONS or kind in _RANGES or kind == TokenType.IS:
+            if made and not _reads_alike(made, kind):
+                return token
+            made.append(kind)
+    return None
+
+
+def _reads_alike(made: list[TokenType], kind: TokenType) -> bool:
+    """Whether both read ``a = b < c`` from the left: `made` before the operator `kind`."""
+    if kind in _RANGES or not _COMPARISONS.issuperset(made):
+        return False
+    return kind in _EQUALITIES or kind == TokenType.IS or _EQUALITIES.isdisjoint(made)
+
+
+def _height(tree: exp.Expr) -> int:
+    """Levels of the tree; a chain of one connective is one level, as it will be balanced."""
+    highest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, height = waiting.pop()
+        highest = max(highest, height)
+        for child in node.iter_expressions():
+            chained = type(child) is type(node) and isinstance(node, exp.Connector)
+            waiting.append((child, height if chained else height + 1))
+    return highest
+
+
+def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> None:
+    details = error.errors[0] if error.errors else {}
+    word = details.get("highlight") or ""
+    place = scalar.at(max(0, int(details["col"]) - len(word))) if word else scalar.place
+    advice = f"Look near {quote(word)}." if word else "Write a condition or a value."
+    report.add(place, "must be a whole expression", quote(scalar.text), advice)
+
+
+def start_of(tree: exp.Expr) -> int:
+    """The offset of the first character that the tree was read from."""
+    starts = [node.meta["start"] for node in tree.walk() if "start" in node.meta]
+    return min(starts, default=0)
+
+
+def conjuncts_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that are joined by every ``and`` under no ``or`` or ``not``, inside parentheses too; in order."""
+    waiting, parts = [tree], []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            parts.append(node)
+    return parts

@@ -1,0 +1,108 @@
+"""The folder of a session that is started here: Spark's home in it, and what Spark writes for the time being.
+
+Spark's home is a pip-installed Spark without its archive of Python modules.
+
+Spark puts `python/lib/pyspark.zip` first on every Python worker's path. Modules in an archive are compiled anew in
+every process, which costs each start of a worker half a second; the installed package beside it has them compiled.
+
+A process that is killed leaves its folder behind, which may hold gigabytes: the next start removes it. Each process holds
+its folder locked, so one that nobody holds belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import pyspark
+
+_VARIABLE = "SPARK_HOME"
+_PREFIX = "spark-pace-session-"
+_FOLDER = re.compile(re.escape(_PREFIX) + r"\w{8}", re.ASCII)
+_LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""  # Spark's own default warns of every start; the gateway's level would become that of all, and Spark would say so
+# Java warns of a module that Spark asks for at every start (MLlib would use it): an option that changes nothing takes its place.
+# Spark's scripts read this as bash; `set +a` keeps the function out of the environment of what they start.
+_ENVIRONMENT = """
+set +a
+exec() { builtin exec "${@/#--add-modules=jdk.incubator.vector/-Xshare:auto}"; }
+"""
+_SILENT = (  # a job's failure is told in our words, not by traces
+    "kafka.clients.NetworkClient",
+    "kafka.common.security",
+    *(
+        f"spark.{part}"
+        for part in ("api.python.PythonRunner", "executor", "scheduler", "sql.execution", "storage", "util")
+    ),
+)
+
+
+@cache
+def session_folder() -> Path:
+    """A new folder in the directory for temporary files, removed at the end of the process; those of processes that were killed are removed now."""
+    temporary = tempfile.gettempdir()
+    for entry in os.scandir(temporary):
+        if _FOLDER.fullmatch(entry.name):
+            with suppress(OSError):  # its process lives, or it is another user's
+                _remove_if_free(entry.path)
+    made = tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=temporary)
+    with suppress(OSError):  # no locks there: then it is never taken for free
+        fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = Path(temporary, os.path.basename(made)[1:])
+    os.rename(made, folder)  # locked before others look for it
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _remove_if_free(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(folder).st_uid == os.getuid():
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(folder)
+
+
+def without_archive() -> None:
+    """Set `SPARK_HOME` to a folder of links to all that Spark needs of its package but the archive, with quiet logging.
+
+    Nothing is done where `SPARK_HOME` is set already or Spark was not installed by pip.
+    """
+    package = Path(pyspark.__file__).parent
+    if _VARIABLE in os.environ or not (package / "jars").is_dir():
+        return
+    home = session_folder() / "home"
+    home.mkdir()
+    for part in ("bin", "sbin", "jars", "licenses"):
+        if (package / part).is_dir():
+            (home / part).symlink_to(package / part)
+    configuration = home / "conf"
+    configuration.mkdir()
+    (configuration / "log4j2.properties").write_text(_LOGGING + _silenced(), encoding="ascii")
+    (configuration / "spark-env.sh").write_text(_ENVIRONMENT, encoding="ascii")
+    os.environ[_VARIABLE] = str(home)
+
+
+def _silenced() -> str:
+    lines = (
+        f"logger.silent{number}.name = org.apache.{part}\nlogger.silent{number}.level = off\n"
+        for number, part in enumerate(_SILENT)
+    )
+    return "".join(lines)

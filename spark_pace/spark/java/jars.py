@@ -1,0 +1,163 @@
+"""The jars that Spark lacks (Delta Lake's, Kafka's connector), fetched once into a directory of the checkout.
+
+At run time nothing is resolved: a session takes the jars it finds in `JAR_DIRECTORY`, so a job also starts where there is no network.
+Ivy, which ships with PySpark, does the fetching, from wherever Ivy is set up to look. On an air-gapped machine, copy the directory.
+The jars of a Kafka broker, for the demo and the tests, go into a directory below it, which no session looks into.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from spark_pace.errors import SetupError
+from spark_pace.preflight import java_command, require_java
+
+JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
+BROKER_JARS = JAR_DIRECTORY / "kafka"
+SCALA = "2.13"
+KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings the client that it was built with
+
+# the connector needs one of its own version, which some mirrors of Maven Central lack; this one works with it
+_TOKEN_PROVIDER = (
+    f'<override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{SCALA}" rev="4.0.0"/>'
+)
+
+_BROKER_LOGGING = (
+    "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"  # without it a broker says nothing when it fails
+)
+
+_IVY_FILE = """<ivy-module version="2.0">
+  <info organisation="spark_pace" module="jars"/>
+  <configurations defaultconfmapping="default->master,runtime"><conf name="default"/></configurations>
+  <dependencies>
+    {dependencies}
+    {excludes}
+    {override}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def delta_coordinate() -> str:
+    """Delta's jar for the installed PySpark and delta-spark, as ``group:artifact:version``."""
+    spark = ".".join(version("pyspark").split(".")[:2])
+    return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
+
+
+def kafka_coordinate() -> str:
+    """The jar of Spark's connector to Kafka, for the installed PySpark."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
+
+
+def local_jars(directory: Path = JAR_DIRECTORY) -> list[str]:
+    """The jars in `directory`, sorted; empty if it was never filled."""
+    return sorted(str(jar) for jar in directory.glob("*.jar"))
+
+
+def fetch(directory: Path) -> list[str]:
+    """Fetch what a job needs into `directory`, without what PySpark already has.
+
+    Raises:
+        SetupError: Java is missing, or Ivy could not reach a repository.
+    """
+    present = sorted({re.sub(r"-\d.*", "", jar.stem) for jar in _pyspark_jars().glob("*.jar")})
+    return _fetch((delta_coordinate(), kafka_coordinate()), directory, excluded=present)
+
+
+def fetch_broker(directory: Path = BROKER_JARS) -> list[str]:
+    """Fetch a Kafka broker with all that it needs.
+
+    Raises:
+        SetupError: Java is missing, or Ivy could not reach a repository.
+    """
+    return _fetch(
+        (f"org.apache.kafka:kafka_{SCALA}:{KAFKA_VERSION}", _BROKER_LOGGING), directory, ("jar", "bundle")
+    )
+
+
+def _fetch(
+    coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
+) -> list[str]:
+    require_java()
+    with tempfile.TemporaryDirectory(prefix="spark-pace-ivy-") as scratch:
+        ivy_file = Path(scratch, "ivy.xml")
+        ivy_file.write_text(_ivy_text(coordinates, excluded), encoding="utf-8")
+        answer = subprocess.run(
+            _ivy_command(ivy_file, directory, types), capture_output=True, text=True, check=False
+        )
+    if answer.returncode:
+        raise SetupError(
+            f"jars — Ivy must resolve {' and '.join(coordinates)}; got: {_first_failure(answer.stdout + answer.stderr)}. "
+            f"Check the network and Java's proxy settings, or copy the jars into {directory} by hand."
+        )
+    return local_jars(directory)
+
+
+def _pyspark_jars() -> Path:
+    spec = importlib.util.find_spec("pyspark")  # finds it without importing it
+    if spec is None or spec.origin is None:
+        raise SetupError(
+            "pyspark — must be installed; got no such module. Run `make setup`, or `pip install spark-pace`."
+        )
+    return Path(spec.origin).parent / "jars"
+
+
+def _ivy_text(coordinates: Sequence[str], excluded: Iterable[str]) -> str:
+    split = [coordinate.split(":") for coordinate in coordinates]
+    dependencies = "\n    ".join(
+        f'<dependency org="{org}" name="{name}" rev="{rev}"/>' for org, name, rev in split
+    )
+    excludes = "\n    ".join(f'<exclude module="{module}"/>' for module in excluded)
+    return _IVY_FILE.format(dependencies=dependencies, excludes=excludes, override=_TOKEN_PROVIDER)
+
+
+def _ivy_command(ivy_file: Path, directory: Path, types: Iterable[str]) -> list[str]:
+    ivy = next(_pyspark_jars().glob("ivy-*.jar"))
+    pattern = f"{directory}/[artifact]-[revision].[ext]"
+    cache = str(ivy_file.parent / "cache")
+    return [
+        str(java_command()),
+        "-jar",
+        str(ivy),
+        "-ivy",
+        str(ivy_file),
+        "-cache",
+        cache,
+        "-confs",
+        "default",
+        "-types",
+        *types,
+        "-retrieve",
+        pattern,
+    ]
+
+
+def _first_failure(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines()]
+    for mark in ("exception", "not found", "unresolved"):
+        for line in lines:
+            if mark in line.lower():
+                return line
+    return lines[-1] if lines else "no answer"
+
+
+def main() -> int:
+    """Fetch into the checkout's `jars`; with the argument ``broker``, the broker's. One line of error if that fails."""
+    try:
+        jars = fetch_broker() if sys.argv[1:] == ["broker"] else fetch(JAR_DIRECTORY)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{len(jars)} jars in {Path(jars[0]).parent}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Spark's JVM as the job sees it: a process that may end at any time, and that may outlive the job's own for a moment."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from spark_pace.errors import SparkPaceError
+from spark_pace.spark.checkpoint.lock import orphan_error, orphan_file
+
+
+@contextmanager
+def held_by_jvm(spark: SparkSession, checkpoint: Path) -> Iterator[None]:
+    """Let the JVM hold the checkpoint too: if this process is killed, the JVM may still be writing into it for a while.
+
+    The kernel lets go of the lock when the JVM ends; until then `checkpoint_lock` refuses other processes.
+
+    Raises:
+        SetupError: another JVM holds it.
+    """
+    jvm = spark._jvm
+    assert jvm is not None
+    path = orphan_file(checkpoint)
+    file = jvm.java.io.RandomAccessFile(str(path), "rw")
+    try:
+        if file.getChannel().tryLock() is None:
+            raise orphan_error(checkpoint)
+        path.write_text(str(jvm.java.lang.ProcessHandle.current().pid()), encoding="ascii")
+        yield
+    finally:
+        file.close()
+
+
+@contextmanager
+def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
+    """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
+
+    Args:
+        stopped: whether a signal says that the job is to stop. It may have gone to all processes of the job, as that of a
+            service manager does, and so have ended the JVM: then that is no error.
+
+    Raises:
+        SparkPaceError: the JVM has ended.
+    """
+    root, py4j = logging.getLogger(), logging.getLogger("py4j")
+    level = py4j.level
+    root.addFilter(_not_of_py4j)
+    py4j.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    except Exception as error:
+        if stopped() and (
+            is_gone(error) or isinstance(error, Py4JError)
+        ):  # the last calls, which let go of what is held
+            return
+        if not is_gone(error):
+            raise
+        raise SparkPaceError(
+            "Spark's JVM — must run as long as the job; got its end (killed, or out of memory). "
+            "If it lacked memory, raise spark.driver.memory; start the job again: it goes on where it stopped."
+        ) from error
+    finally:
+        py4j.setLevel(level)
+        root.removeFilter(_not_of_py4j)
+
+
+def is_gone(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, says that nobody answers in the JVM."""
+    while error is not None:
+        if isinstance(error, Py4JNetworkError) or (
+            isinstance(error, ConnectionError) and _raised_in_py4j(error)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def is_ending() -> bool:
+    """Whether the JVM of this process's session ends, or has ended, as after a signal to all processes of the job."""
+    jvm: Any = SparkContext._jvm
+    try:
+        return bool(jvm.org.apache.spark.util.ShutdownHookManager.inShutdown())
+    except (Py4JError, OSError):
+        return True
+
+
+def _raised_in_py4j(error: BaseException) -> bool:
+    return any("py4j" in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def hush_updates(spark: SparkSession) -> None:
+    """Let the server that hears of the JVM's accumulators be quiet when the JVM ends in the middle of a message."""
+    server = spark.sparkContext._accumulatorServer
+    server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs some of its errors as if the root logger were its own."""
+    return "py4j" not in record.pathname

@@ -1,0 +1,1 @@
+"""Where the events of a job come from: folders of files, topics of Kafka."""

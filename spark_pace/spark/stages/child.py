@@ -1,0 +1,305 @@
+"""A forked process that answers requests and may end, or fall silent, at any time."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+import traceback
+import warnings
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+_HEADER = struct.Struct("<QI")  # before each message: how long it is, and its CRC
+_STEP = struct.Struct("qqq")
+_SENT = struct.Struct("Q")
+_LOOK_SECONDS = 1.0  # how long an end can stay unnoticed that does not end the socket: a process of the operator's own may hold it
+_MESSAGE_SECONDS = 5.0  # the longest pause within a message: the operator is not at work then
+_BROKEN = 113  # exit code of a child that has lost its connection
+_PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """The child is no more; the text says why."""
+
+
+class Step:
+    """What the child is doing, since when and for how long, and how much it has sent.
+
+    It is memory that both processes see, so noting it costs next to nothing, and no descriptor leads to it.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has begun."""
+        self._memory = mmap.mmap(-1, _STEP.size + _SENT.size)
+
+    def begin(self, number: int, limit_us: int) -> None:
+        """Note that a step begins now."""
+        _STEP.pack_into(self._memory, 0, time.monotonic_ns(), limit_us, number)
+
+    def announce(self, size: int) -> None:
+        """Note that the child is about to send so many bytes."""
+        _SENT.pack_into(self._memory, _STEP.size, self.sent + size)
+
+    @property
+    def sent(self) -> int:
+        """How many bytes the child has announced so far."""
+        return int(_SENT.unpack_from(self._memory, _STEP.size)[0])
+
+    @property
+    def number(self) -> int:
+        """The step that began last."""
+        return int(_STEP.unpack_from(self._memory)[2])
+
+    @property
+    def seconds_allowed(self) -> float:
+        """How long it may take."""
+        return int(_STEP.unpack_from(self._memory)[1]) / 1e6
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it may still take."""
+        begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
+        return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
+
+
+class Link:
+    """The child's end of the socket. What runs in the child may close, replace or copy it, and is found out."""
+
+    def __init__(self, end: socket.socket, step: Step) -> None:
+        """As it is before an operator has run."""
+        self.step = step
+        self._socket = end
+        self._stream = end.makefile("rb")
+        self._number, self._pid = end.fileno(), os.getpid()
+        self._file = os.fstat(self._number)
+
+    def check(self) -> None:
+        """End this process if it is a copy that an operator has forked, or if nobody would hear it any more."""
+        if os.getpid() != self._pid:
+            os._exit(0)
+        try:
+            whole = os.path.samestat(os.fstat(self._number), self._file)
+        except OSError:
+            whole = False
+        if not whole:
+            os._exit(_BROKEN)
+
+    def send(self, message: bytes) -> None:
+        """Send a message to the parent."""
+        self.check()
+        self.step.announce(_HEADER.size + len(message))
+        try:
+            _send(self._socket, message)
+        except OSError:
+            os._exit(_BROKEN)
+
+    def receive(self) -> bytes | None:
+        """The parent's next message; None when there are no more."""
+        head = self._stream.read(_HEADER.size)
+        if len(head) < _HEADER.size:
+            return None
+        length, check = _HEADER.unpack(head)
+        message = self._stream.read(length)
+        return message if zlib.crc32(message) == check else None
+
+
+class Child:
+    """A process that runs `serve` with its end of a socket until that ends."""
+
+    def __init__(self, serve: Callable[[Link], None]) -> None:
+        """Fork."""
+        self.step = Step()
+        self.fresh = True  # until its user says otherwise
+        self._socket, theirs = socket.socketpair()
+        self._received = bytearray()
+        self._taken = 0  # bytes that have been received so far
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        sys.stdout.flush()  # or both would write what waits
+        sys.stderr.flush()
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # Python 3.12 warns of threads; those here are Arrow's, which starts its own anew
+            self._pid = os.fork()
+        self._status: int | None = None
+        if self._pid == 0:
+            _live(parent, theirs, lambda: serve(Link(theirs, self.step)))
+        theirs.close()
+
+    def send(self, message: bytes) -> None:
+        """Hand over a message.
+
+        Raises:
+            Ended: the child is gone, or has not taken the message in the time of its step.
+        """
+        self._socket.settimeout(self.step.seconds_allowed)
+        try:
+            _send(self._socket, message)
+        except TimeoutError:
+            raise self._silent() from None
+        except OSError:
+            raise self._end() from None
+
+    def receive(self) -> bytes:
+        """The child's next message, however many steps it takes.
+
+        Raises:
+            Ended: the child is gone, has exceeded the time of a step, or something else than its messages came, and all
+                messages before that are received.
+        """
+        while (message := self._message()) is None:
+            self._await()
+            try:
+                piece = self._socket.recv(1 << 20)
+            except ConnectionError:
+                piece = b""
+            if not piece:
+                raise self._end()
+            self._received += piece
+            self._taken += len(piece)
+            if self._taken > self.step.sent:
+                raise self._broken()
+        return message
+
+    def _message(self) -> bytes | None:
+        if len(self._received) < _HEADER.size:
+            return None
+        length, check = _HEADER.unpack_from(self._received)
+        end = _HEADER.size + int(length)
+        if len(self._received) < end:
+            return None
+        message = bytes(self._received[_HEADER.size : end])
+        if zlib.crc32(message) != check:
+            raise self._broken()
+        del self._received[:end]
+        return message
+
+    def _await(self) -> None:
+        """Wait for more. In the middle of a message the step is over, however late this process comes to read it."""
+        since = time.monotonic()
+        while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self._patience(since)))):
+            if self._patience(since) <= 0:
+                raise self._broken() if self._taken < self.step.sent else self._silent()
+            if self._gone() and not self._poll.poll(0):
+                raise self._end()
+
+    def _patience(self, since: float) -> float:
+        return (
+            since + _MESSAGE_SECONDS - time.monotonic()
+            if self._taken < self.step.sent
+            else self.step.seconds_left
+        )
+
+    def _gone(self, within: float = 0.0) -> bool:
+        """Whether the child has ended, or does so within some seconds."""
+        until = time.monotonic() + within
+        while self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._status = status
+            elif time.monotonic() >= until:
+                return False
+            else:
+                select.select([], [], [], 0.01)  # no system but Linux tells of a process's end within a time
+        return True
+
+    def _silent(self) -> Ended:
+        if self.stop() != -signal.SIGKILL:
+            return self._end()  # it was about to end by itself: a crash may take its time over a core file
+        return Ended(f"the operator did not return within {self.step.seconds_allowed:g} s")
+
+    def _end(self) -> Ended:
+        if not self._gone(_LOOK_SECONDS) or (code := self.stop()) == _BROKEN:
+            return self._broken()
+        how = _signal_text(-code) if code < 0 else f"exit code {code}"
+        return Ended(f"the operator's process ended with {how}")
+
+    def _broken(self) -> Ended:
+        self.stop()
+        return Ended(
+            "the operator wrote into, closed or replaced a descriptor that is not its own: its process has lost its connection"
+        )
+
+    def stop(self) -> int:
+        """End the child, if it has not ended by itself, and what it has started; its exit code, or minus the number of the signal."""
+        self._socket.close()
+        if self._status is None:
+            os.kill(self._pid, signal.SIGKILL)  # for one that is about to end by itself, it changes nothing
+        with suppress(ProcessLookupError, PermissionError):  # there are none, or none that are alive
+            os.killpg(self._pid, signal.SIGKILL)
+        if self._status is None:
+            _, self._status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(self._status)
+
+
+def _send(end: socket.socket, message: bytes) -> None:
+    end.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
+    end.sendall(message)
+
+
+def _signal_text(number: int) -> str:
+    """A signal with its name; most of the real-time ones have none."""
+    name = next((known.name for known in signal.Signals if known == number), None)
+    return f"signal {number}" if name is None else f"signal {number} ({name})"
+
+
+def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None:
+    """All that the child does. It never returns: what waits on the stack is the parent's."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
+        os.setpgid(0, 0)  # what it starts can be ended with it, and what it does to its group stays here
+        _end_with(parent)
+        _let_go_of_files(theirs.fileno())
+        faulthandler.enable(2)  # a crash says where; the file that was enabled before is let go of
+        _end_first()
+        serve()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _end_with(parent: int) -> None:
+    """Not to outlive the parent. Where the system cannot see to it, the end of the socket does, once the operator has returned."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _let_go_of_files(kept: int) -> None:
+    """Put nothing in the place of each open file but of `kept`, stdout and stderr.
+
+    Spark would wait on for a socket that is open here. Closing alone would not do: the number would be given to another
+    file, and whatever still owns it here would close that one.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/dev/fd"):
+        file = int(name)
+        if file not in (1, 2, kept, nothing):
+            with suppress(OSError):  # the one that listed the directory is closed already
+                os.fstat(file)
+                os.dup2(nothing, file, inheritable=False)
+    os.dup2(nothing, 0)
+
+
+def _end_first() -> None:
+    """Where memory runs out, let Linux end this process rather than Spark's."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")

@@ -1,0 +1,269 @@
+"""Host of the merger: one evaluation of a batch, then one append per table (`foreachBatch`).
+
+A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from
+`sequence/N.json` beside the checkpoint, which batch N - 1 wrote before it touched a table.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
+from spark_pace.core.frames import decode
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.merger import matches_schema, merge
+from spark_pace.core.plan.plan import Plan
+from spark_pace.errors import StateError
+from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.io.query import TABLES
+from spark_pace.spark.checkpoint.durable import write_json
+from spark_pace.spark.checkpoint.sequences import read_sequence, tell_frontiers
+from spark_pace.spark.checkpoint.whole import offsets_digest
+from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
+
+_KEPT_SEQUENCES = 20
+_QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
+_READ = ("records", "events", "late", "bad_records", "heartbeats")
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What a batch did.
+
+    Attributes:
+        batch_id: Spark's number of the batch.
+        seconds: since the batch before was written, or the job began.
+        records: all that was read: events, late events, bad records, heartbeats and repeats.
+        events: those on time and new, wanted by a rule or not.
+        late: events below the frontier.
+        bad_records: records that are no events.
+        heartbeats: records that only tell how far their source is.
+        repeats: events equal to one before them. They are found when they are released: `events` is less those of earlier
+            batches too, so the sum holds in every batch.
+        quarantined: bad records and selections that an operator failed on.
+        matches: new matches of each rule that has any.
+        pending: events above the frontier.
+        carry: events kept for selections that are still open.
+        open: selections that are still open.
+        state_bytes: compressed state of all slots.
+        frontier_us: microseconds since 1970; None before the first event and after the end of the input.
+        max_time_us: greatest event time of the batch; None without events.
+        idle_sources: how many sources are left out of the frontier, as they lag too far behind.
+        slowest_source: the source that holds the frontier; None unless it follows the sources.
+        waiting_for: if events wait and the frontier stood still, the sources that hold it, the slowest first.
+        finished: the batch was the end of the input.
+    """
+
+    batch_id: int
+    seconds: float
+    records: int
+    events: int
+    late: int
+    bad_records: int
+    heartbeats: int
+    repeats: int
+    quarantined: int
+    matches: dict[str, int]
+    pending: int
+    carry: int
+    open: int
+    state_bytes: int
+    frontier_us: int | None
+    max_time_us: int | None
+    idle_sources: int
+    slowest_source: str | None
+    waiting_for: tuple[str, ...]
+    finished: bool
+
+
+def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
+    """The columns of a job's tables."""
+    return dict(
+        zip(TABLES, (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA), strict=True)
+    )
+
+
+@dataclass
+class MergerHost:
+    """Writes the batches of one query; `on_report` hears of each after it is written."""
+
+    plan: Plan
+    tables: DeltaTables
+    sequences: Path
+    on_report: Callable[[BatchReport], None]
+    failure: Exception | None = None
+    _since: float = field(default_factory=time.monotonic)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """The function for `foreachBatch`."""
+        with self._writing:
+            if self._closed:
+                raise StateError(
+                    "the job — must run while a batch is written; got its end. Start the job again: it goes on where it stopped."
+                )
+            try:
+                self._write(rows.sparkSession, rows.toArrow(), batch_id)
+            except Exception as error:
+                self.failure = error  # Spark hands on only its text
+                raise
+
+    def close(self) -> None:
+        """Write nothing from now on; a batch that is being written is written to its end first."""
+        with self._writing:
+            self._closed = True
+
+    def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        begin = self._begin(batch_id)
+        stats = [json.loads(body) for body in _bodies(rows, STATS)]
+        merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
+        numbers = self._numbers_written(batch_id, begin["out_seq"]) or merged.next_out_seq
+        frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
+        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
+        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        tables = {
+            "late": _joined(_bodies(rows, LATE), LATE_SCHEMA),
+            "quarantine": quarantine,
+            "matches": merged.matches,
+        }
+        following = {
+            "out_seq": numbers,
+            "frontier_us": frontier_us,
+            "tables": self._last_appended(
+                batch_id, begin.get("tables", {}), [name for name, table in tables.items() if table.num_rows]
+            ),
+            "offsets": offsets_digest(self.sequences.parent, batch_id),
+        }
+        write_json(self.sequences / f"{batch_id + 1}.json", following)
+        tell_frontiers(session, {batch_id + 1: frontier_us})
+        (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
+        report = self._report(
+            batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"]
+        )
+        if merged.failed.num_rows:
+            self._complete_quarantine(quarantine, batch_id)
+        for name, table in tables.items():
+            if table.num_rows:
+                self.tables.append(name, table, batch_id)
+        self.tables.append("metrics", _metrics(report), batch_id)
+        self._since = time.monotonic()
+        self.on_report(report)
+
+    def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
+        """Add what an earlier try of the batch, which ended between the two tables, has not found."""
+        tables = self.tables
+        if tables.has_batch("quarantine", batch_id) and not tables.has_batch("matches", batch_id):
+            tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
+
+    def _last_appended(
+        self, batch_id: int, before: Mapping[str, int], grown: Collection[str]
+    ) -> dict[str, int]:
+        """For each table of which it is known the last batch that is appended to it, once this one is written.
+
+        An earlier try of the batch may have appended to a table for which it has no rows now.
+        """
+        is_redone = (self.sequences / f"{batch_id + 1}.json").exists()
+        known = {} if is_redone else before
+        last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
+        return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(
+            [*grown, "metrics"], batch_id
+        )
+
+    def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
+        """The next numbers by the matches that an earlier try of this batch has written; None if it has not.
+
+        What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
+        """
+        before = read_sequence(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
+        numbers: dict[str, int] = before["out_seq"]
+        grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
+        return (
+            numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
+        )
+
+    def _begin(self, batch_id: int) -> dict[str, Any]:
+        """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""
+        path = self.sequences / f"{batch_id}.json"
+        stored = read_sequence(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
+        if stored is None:
+            raise StateError(
+                f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint."
+            )
+        return stored
+
+    def _report(
+        self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool
+    ) -> BatchReport:
+        total = {
+            name: sum(slot[name] for slot in stats) for name in ("pending", "carry", "open", "state_bytes")
+        }
+        first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
+        read = dict.fromkeys(_READ, 0) | first.get("counts", {})
+        repeats = first.get("repeats", 0)
+        read["events"] -= repeats
+        slowest = first.get("slowest", [])
+        frontier_us = first.get("frontier_us", NO_FRONTIER)
+        counted = pc.value_counts(matches.column("rule")).to_pylist()
+        return BatchReport(
+            batch_id=batch_id,
+            seconds=time.monotonic() - self._since,
+            **read,
+            repeats=repeats,
+            quarantined=quarantined,
+            matches={str(count["values"]): int(count["counts"]) for count in counted},
+            pending=total["pending"],
+            carry=total["carry"],
+            open=total["open"],
+            state_bytes=total["state_bytes"],
+            frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
+            max_time_us=first.get("max_time_us"),
+            idle_sources=first.get("idle_sources", 0),
+            slowest_source=slowest[0] if slowest else None,
+            waiting_for=tuple(slowest) if stood and total["pending"] else (),
+            finished=any(slot["finish"] for slot in stats),
+        )
+
+
+def _bodies(rows: pa.Table, kind: str) -> list[bytes]:
+    return rows.filter(pc.equal(rows.column("kind"), kind)).column("body").to_pylist()  # type: ignore[no-any-return]
+
+
+def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *(decode(frame).cast(schema) for frame in frames)])
+
+
+def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
+    parts = [QUARANTINE_SCHEMA.empty_table()]
+    for kind, table in (("record", records), ("selection", selections)):
+        columns = {name: table.column(name) for name in table.column_names} | {
+            "kind": pa.array([kind] * table.num_rows)
+        }
+        known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
+        parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
+    return pa.concat_tables(parts)
+
+
+def _metrics(report: BatchReport) -> pa.Table:
+    values = {
+        **vars(report),
+        "written_at": datetime.now(timezone.utc),
+        "matches": sum(report.matches.values()),
+        "matches_by_rule": list(report.matches.items()),
+        "frontier": report.frontier_us,
+        "max_event_time": report.max_time_us,
+    }
+    columns = [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA]
+    return pa.table(columns, schema=METRICS_SCHEMA)

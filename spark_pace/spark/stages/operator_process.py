@@ -1,0 +1,209 @@
+"""The process in which a worker runs Python operators: one that hangs or crashes costs its selection, and nothing else.
+
+There is one for each of Spark's Python workers, forked when the first lane comes and used until it ends, so that an
+operator can keep what it has loaded. A lane crosses whole; answers come back in pieces while later selections are
+worked on. When the process ends, what it has not yet given back is asked for again of a new one.
+
+Which selection is to blame may be in doubt then: one may leave threads, limits or handlers behind that hit another,
+or spoil the connection unseen. So what could have done it is asked for one by one; and only a failure in a process
+that has worked on nothing else is a selection's own. Where very many of a lane fail, that would start a process for
+each: then a new one also decides on a few behind the first, and one of them may cost those few their rows.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from spark_pace.core.frames import decode, encode
+from spark_pace.core.operate.python_operator import (
+    ATTEMPTS,
+    Answer,
+    Answers,
+    Spans,
+    call_operator,
+    gathered,
+    load_operator,
+)
+from spark_pace.errors import OperatorError
+from spark_pace.spark.stages.child import Child, Ended, Link
+
+_LOADING = -1  # the step before the first selection: large libraries may come with a small operator
+_LOADING_US = 600_000_000
+_PIECE_SECONDS = 0.1
+_PIECE_BYTES = 4 << 20
+_SHARE = 20  # a new process decides on as many selections as this share of those of the lane that have failed: more than one from 40 on
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to do with the spans that were sent before: work on those from `first` to before `last`.
+
+    Attributes:
+        path: where Python finds modules.
+        first: a place.
+        last: a place.
+        ended: how often a process has ended at the first.
+        fresh: whether the process has worked on nothing before.
+        decided: of how many, from the first on, a failure in a fresh process counts; of others, it is left to another process.
+        timeout_us: how long the operator may work on one.
+    """
+
+    path: list[str]
+    first: int
+    last: int
+    ended: int
+    fresh: bool
+    decided: int
+    timeout_us: int
+
+    def attempts(self, place: int) -> int:
+        """How often this process tries a selection, where its failure counts; else 0."""
+        if not self.fresh or place >= self.first + self.decided:
+            return 0
+        return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
+
+
+class OperatorProcess:
+    """Calls operators in a child process."""
+
+    def __init__(self) -> None:
+        """Nothing is started yet."""
+        self._child: Child | None = None
+
+    def start(self) -> None:
+        """Fork now, if that is not done: the less this process holds, the less the child does."""
+        if self._child is None:
+            self._child = Child(_serve)
+
+    def stop(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
+        """The answers to all spans, in order.
+
+        An operator that raises, takes longer than `timeout_us`, or ends the process, has failed once; after `ATTEMPTS`
+        its selection is failed with the last of these as the reason.
+
+        Raises:
+            OperatorError: the operator cannot be imported.
+        """
+        lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
+        ends: Counter[int] = Counter()
+        done, failed, reason = 0, 0, ""
+        told: Child | None = None  # who has the lane
+        try:
+            while done < len(spans):
+                if ends[done] >= ATTEMPTS:
+                    done, failed = done + 1, failed + 1
+                    yield gathered(spans.rule, [reason])
+                    continue
+                child = self._child_for(ends[done])
+                fresh, child.fresh = child.fresh, False
+                decided = max(1, failed // _SHARE)
+                last = min(done + decided, len(spans)) if done <= max(ends, default=_LOADING) else len(spans)
+                request = _Request(sys.path, done, last, ends[done], fresh, decided, timeout_us)
+                try:
+                    for answers in _asked(child, None if told is child else lane, request):
+                        done, failed = done + len(answers.counts), failed + len(answers.failed)
+                        yield answers
+                    told = child
+                except Ended as ended:
+                    self._child = None
+                    # a process that is not fresh may have been spoilt by what was done before
+                    if child.step.number != _LOADING or fresh:
+                        ends[child.step.number] += 1
+                        reason = str(ended)
+                    if ends[_LOADING] >= ATTEMPTS:
+                        raise _not_loaded(spans, reason) from None
+        finally:
+            if done < len(spans):  # what is still on its way belongs to nobody
+                self.stop()
+
+    def _child_for(self, ends: int) -> Child:
+        """A process for a selection at which processes have ended so often: then one of its own."""
+        if ends:
+            self.stop()
+        self.start()
+        assert self._child is not None
+        return self._child
+
+
+def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answers]:
+    """The answers to a request. Only in a new process can there be nobody else who takes it off the socket, so only there it may take long."""
+    child.step.begin(_LOADING, _LOADING_US if request.fresh else request.timeout_us)
+    if lane is not None:
+        child.send(lane)
+    child.send(pickle.dumps(request))
+    done = request.first
+    while done < request.last:
+        counts, failed, rows = _opened(child.receive())
+        done += len(counts)
+        yield Answers(decode(rows), counts, failed)
+
+
+def _opened(message: bytes) -> Any:
+    answer = pickle.loads(message)
+    if isinstance(answer, OperatorError):
+        raise answer
+    return answer
+
+
+def _not_loaded(spans: Spans, reason: str) -> OperatorError:
+    return OperatorError(
+        f"operator {spans.rule.operator} — must be importable where the operators run; got: {reason}. Mend what its module does on import."
+    )
+
+
+def _serve(link: Link) -> None:
+    """What the child does: answer requests about lanes until there are no more."""
+    spans: Spans | None = None
+    while (message := link.receive()) is not None:
+        asked: Spans | _Request = pickle.loads(message)
+        if isinstance(asked, Spans):
+            spans = asked
+            continue
+        assert spans is not None and spans.rule.operator is not None
+        link.step.begin(_LOADING, _LOADING_US)
+        sys.path[:] = asked.path  # files for Python may have come since the fork
+        try:
+            load_operator(spans.rule.operator)
+        except OperatorError as error:
+            link.send(pickle.dumps(OperatorError(str(error))))
+            continue
+        _answer(link, spans, asked)
+
+
+def _answer(link: Link, spans: Spans, request: _Request) -> None:
+    waiting: list[Answer] = []
+    size, since = 0, time.monotonic()
+    for place in range(request.first, request.last):
+        link.step.begin(place, request.timeout_us)
+        attempts = request.attempts(place)
+        answer = call_operator(spans.rule, spans[place], attempts or 1, BaseException)
+        link.check()
+        if isinstance(answer, str) and not attempts:
+            _hand_on(link, spans, waiting)
+            os._exit(1)
+        waiting.append(answer)
+        size += len(answer) if isinstance(answer, str) else answer.nbytes
+        if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == request.last - 1:
+            _hand_on(link, spans, waiting)
+            waiting, size, since = [], 0, time.monotonic()
+
+
+def _hand_on(link: Link, spans: Spans, waiting: list[Answer]) -> None:
+    with suppress(Exception):  # an operator may have closed it
+        sys.stdout.flush()
+    answers = gathered(spans.rule, waiting)
+    link.send(pickle.dumps((answers.counts, answers.failed, encode(answers.rows.combine_chunks()))))

@@ -1,0 +1,46 @@
+"""The rows that cross between the stages of the query: a kind and an opaque body, a few of megabytes each at the most.
+
+intake -> splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;  splitter -> operators: `LANE`, `LATE`, `BAD`, `STATS`;  operators -> merger: `RESULT` and the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+FRAME = "frame"  # events of one slot
+PROGRESS = "progress"  # JSON: what one intake task read; to every slot
+BAD = "bad"  # records that are no events
+LANE = "lane"  # selections for one operator instance
+RESULT = "result"  # what an operator made of a lane
+LATE = "late"  # events below the frontier
+STATS = "stats"  # JSON: counts of one slot
+
+SLOT_ROWS = "slot int, kind string, body binary"
+PART_ROWS = "part int, kind string, body binary"
+BATCH_BYTES = 32 << 20  # of bodies in one Arrow batch
+
+Row = tuple[int, str, bytes]
+
+
+def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
+    """Rows (`number`, kind, body) as Arrow batches that stay well below the limits of both sides."""
+    taken: list[Row] = []
+    size = 0
+    for row in rows:
+        taken.append(row)
+        size += len(row[2])
+        if size >= BATCH_BYTES:
+            yield _batch(taken, number)
+            taken, size = [], 0
+    if taken:
+        yield _batch(taken, number)
+
+
+def _batch(rows: list[Row], number: str) -> pa.RecordBatch:
+    numbers, kinds, bodies = zip(*rows, strict=True)
+    schema = pa.schema([(number, pa.int32()), ("kind", pa.string()), ("body", pa.binary())])
+    return pa.record_batch(
+        [pa.array(numbers, pa.int32()), pa.array(kinds), pa.array(bodies, pa.binary())], schema=schema
+    )

@@ -1,0 +1,70 @@
+"""Host of the splitter: one call per slot and batch, its state one binary value (`applyInPandasWithState`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from spark_pace.core.frames import decode, encode
+from spark_pace.core.order.order import Progress, together
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+STATE_SCHEMA = "snapshot binary"
+
+Frames = Iterator[pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class SplitterHost:
+    """Runs the splitters of a slot over a batch's frames.
+
+    `slot_of_key` maps the group key to the slot; `parts` is the number of partitions that lanes are dealt out to.
+    """
+
+    plan: Plan
+    slot_of_key: dict[int, int]
+    parts: int
+
+    def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
+        """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
+        return self.step
+
+    def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
+        """One batch of one slot."""
+        slot = self.slot_of_key[int(key[0])]
+        incoming = [
+            (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
+        ]
+        splitter = SlotSplitter(self.plan, slot, bytes(state.get[0]) if state.exists else None)
+        reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
+        progress = together(Progress(**report["progress"]) for report in reports)
+        output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
+        snapshot = splitter.snapshot()
+        state.update((snapshot,))
+        stats: dict[str, Any] = {
+            **output.stats,
+            "slot": slot,
+            "state_bytes": len(snapshot),
+            "finish": progress.finish,
+            "max_time_us": progress.max_time_us,
+        }
+        if slot == 0:  # every slot hears of all tasks: one of them speaks for all
+            counts = sum((Counter(report["counts"]) for report in reports), Counter())
+            stats |= {"counts": counts, "slowest": output.slowest}
+        rows: list[Row] = [
+            ((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)
+        ]
+        rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
+        rows += [(0, LATE, encode(output.late))] if output.late is not None else []
+        rows.append((0, STATS, json.dumps(stats).encode()))
+        yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})

@@ -1,0 +1,75 @@
+"""The job of a series of kills: several contexts, a key, a span and a Python operator that fails on some selections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.long.chaos.stream import DELAY_S, POISON, SCHEMA
+
+RULES = f"""
+events:
+  schema: "{SCHEMA}"
+  event_time: t
+rules:
+  - name: pairs
+    pattern: {{sequence: [{{a: "kind = 'a'"}}, {{b: "kind = 'b'"}}]}}
+    where: b.x >= a.x
+    within: 20 s
+    emit: {{first: a.x, second: b.x, began: a.t}}
+  - name: keyed
+    partition_by: [k]
+    pattern: {{sequence: [{{a: "kind = 'a'"}}, {{b: "kind = 'b'"}}]}}
+    within: 30 s
+    context: next, selected
+  - name: queued
+    filter: x < 3
+    pattern: {{sequence: [{{a: "kind = 'a'"}}, {{b: "kind = 'b'"}}, {{c: "kind = 'c'"}}]}}
+    context: earliest, selected
+    emit: {{opened_by: a.id, closed_by: c.id}}
+  - name: sums
+    span: {{every: 60 s, size: 2 min}}
+    operator: tests.long.chaos.job:total
+    emit: {{total: BIGINT, events_in_span: BIGINT}}
+"""
+
+JOB = """
+name: chaos
+source: {source}
+events: {{delay: {delay} s{more}}}
+rules: [rules.yaml]
+sink: {{kind: delta, path: out}}
+checkpoint: checkpoint
+trigger: available_now
+finish: true
+operators: [tests.long.chaos.job]
+parallelism: {{slots: 2, buckets: 2}}
+spark: {{spark.master: "local[2]"}}
+"""
+ORDERINGS = {
+    "watermark": "",
+    "sources": """, ordering: sources, heartbeat: "kind = 'alive'", deduplicate_on: [id]""",
+}
+
+
+def total(span: Any) -> Iterator[dict[str, Any]]:
+    """The operator of `sums`."""
+    values = span.events["x"].to_pylist()
+    if POISON in values:
+        raise ValueError("the number of the beast")
+    yield {"total": sum(values), "events_in_span": len(values)}
+
+
+def write_job(folder: Path, source: str, ordering: str = "watermark") -> Path:
+    """A job file with its rules in a new folder.
+
+    Args:
+        folder: for the job, its tables and its checkpoint.
+        source: of the job, in YAML.
+        ordering: one of `ORDERINGS`; that by sources comes with heartbeats and repeats.
+    """
+    folder.mkdir(parents=True)
+    (folder / "rules.yaml").write_text(RULES)
+    (folder / "job.yaml").write_text(JOB.format(source=source, delay=DELAY_S, more=ORDERINGS[ordering]))
+    return folder / "job.yaml"

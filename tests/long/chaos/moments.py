@@ -1,0 +1,129 @@
+"""The chosen moments: parts of the product, wrapped from outside so that a process is killed before or after them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_pace import job
+from spark_pace.io.delta import DeltaTables
+from spark_pace.spark.stages.merger import MergerHost
+
+TABLES = ("matches", "late", "quarantine", "metrics")
+BEFORE_THE_FIRST_BATCH = ("layout unwritten", "layout written", "query unstarted")
+IN_A_BATCH = (
+    "state committed",
+    "numbers unwritten",
+    "numbers written",
+    *(f"{table} written" for table in TABLES),
+)
+IN_THE_END = ("end found", "end half written", "end written")
+MOMENTS = (*BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END)
+
+Tell = Callable[..., None]
+
+
+@dataclass
+class _Kill:
+    """Kills once its moment has passed `skip` times."""
+
+    whom: str
+    moment: str
+    skip: int
+    tell: Tell
+    jvm: int | None = None
+
+    def at(self, moment: str) -> None:
+        if moment != self.moment:
+            return
+        if self.skip:
+            self.skip -= 1
+            return
+        self.moment = ""
+        self.tell(killed=self.whom)
+        if self.whom == "jvm":
+            assert self.jvm is not None
+            os.kill(self.jvm, signal.SIGKILL)
+        elif self.whom == "group":
+            os.killpg(0, signal.SIGKILL)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(whom: str, moment: str, skip: int, tell: Tell) -> None:
+    """Kill at a moment of this process's job.
+
+    Args:
+        whom: `driver`, `group` (driver and JVM) or `jvm`.
+        moment: one of `MOMENTS`.
+        skip: how many times the moment passes before.
+        tell: hears of the kill before it happens.
+    """
+    assert moment in MOMENTS, moment
+    kill = _Kill(whom, moment, skip, tell)
+    _wrap_files(kill)
+    _wrap_session(kill)
+    _wrap_batches(kill)
+
+
+def _wrap_files(kill: _Kill) -> None:
+    replace = os.replace
+
+    def replaced(source: Any, target: Any) -> None:
+        path = Path(target)
+        thing = (
+            "layout"
+            if path.name == "layout.json"
+            else "numbers"
+            if path.parent.name == "sequence"
+            else "other"
+        )
+        kill.at(f"{thing} unwritten")
+        replace(source, target)
+        kill.at(f"{thing} written")
+
+    os.replace = replaced  # type: ignore[assignment]
+
+
+def _wrap_session(kill: _Kill) -> None:
+    build, start = job.build_session, job.start  # type: ignore[attr-defined]
+
+    def built(*arguments: Any, **named: Any) -> Any:
+        spark = build(*arguments, **named)
+        kill.jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+        return spark
+
+    def started(*arguments: Any, **named: Any) -> Any:
+        kill.at("query unstarted")
+        return start(*arguments, **named)
+
+    job.build_session, job.start = built, started  # type: ignore[attr-defined]
+
+
+def _wrap_batches(kill: _Kill) -> None:
+    append, report, write = DeltaTables.append, MergerHost._report, MergerHost._write
+    ending = False
+
+    def written(merger: MergerHost, *arguments: Any) -> None:
+        kill.at("state committed")  # the rows are there: every task of the batch has ended
+        write(merger, *arguments)
+
+    def reported(merger: MergerHost, *arguments: Any) -> Any:
+        nonlocal ending
+        found = report(merger, *arguments)
+        ending = found.finished
+        if ending:
+            kill.at("end found")
+        return found
+
+    def appended(tables: DeltaTables, table: str, rows: Any, batch_id: int) -> None:
+        append(tables, table, rows, batch_id)
+        kill.at(f"{table} written")
+        if ending:
+            kill.at("end written" if table == "metrics" else "end half written")
+
+    MergerHost._write, MergerHost._report, DeltaTables.append = written, reported, appended  # type: ignore[method-assign,assignment]

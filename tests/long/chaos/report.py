@@ -1,0 +1,71 @@
+"""What a series of kills has shown, as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.long.chaos.check import Tables, total
+from tests.long.chaos.series import Outcome
+
+_COUNTS = ("records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined", "matches")
+
+
+def summary_of(
+    outcome: Outcome, tables: Tables, produced: int, apart: Sequence[str], minutes: float
+) -> dict[str, Any]:
+    """The facts of one series."""
+    kills = Counter((survived.kill.whom, survived.kill.moment) for survived in outcome.survived)
+    seconds = sorted(survived.seconds for survived in outcome.survived)
+    return {
+        "kills": [
+            {"whom": whom, "moment": moment, "survived": count}
+            for (whom, moment), count in sorted(kills.items())
+        ],
+        "survived": len(outcome.survived),
+        "not_reached": [vars(kill) for kill in outcome.unspent],
+        "starts": outcome.starts,
+        "batches": tables["metrics"].num_rows,
+        "produced": produced,
+        **{name: total(tables["metrics"], name) for name in _COUNTS},
+        "seconds_to_recover": {"p50": round(statistics.median(seconds), 1), "max": round(seconds[-1], 1)}
+        if seconds
+        else {},
+        "differences": list(apart),
+        "complaints": outcome.complaints,
+        "minutes": round(minutes, 1),
+    }
+
+
+def as_text(summary: dict[str, Any]) -> str:
+    """The table that is shown."""
+    lines = [f"{'killed':10} {'moment':20} {'survived':>8}"]
+    lines += [f"{kill['whom']:10} {kill['moment']:20} {kill['survived']:8}" for kill in summary["kills"]]
+    lines.append(
+        f"{summary['survived']} kills in {summary['minutes']} minutes; {summary['starts']} starts of the job, {summary['batches']} batches"
+    )
+    lines.append(
+        f"{summary['produced']:,} records produced; in the metrics: "
+        + ", ".join(f"{name} {summary[name]:,}" for name in _COUNTS)
+    )
+    if summary["seconds_to_recover"]:
+        lines.append(
+            "seconds until the next batch was written: p50 {p50}, most {max}".format(
+                **summary["seconds_to_recover"]
+            )
+        )
+    lines += [f"not reached: {kill['whom']}, {kill['moment']}" for kill in summary["not_reached"]]
+    lines += [f"said or left behind: {complaint}" for complaint in summary["complaints"]]
+    lines += [f"differs: {difference}" for difference in summary["differences"]]
+    lines.append(f"differences: {len(summary['differences'])}")
+    return "\n".join(lines)
+
+
+def write_report(path: Path, summary: dict[str, Any]) -> None:
+    """The facts as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,114 @@
+"""The stream of a series of kills: what every record is stands fixed from the start, however the input is cut into batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core import local
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.job_file import JobSpec
+
+START_S = 1_704_067_200 + 86_400  # 2024-01-02: a day after the late ones
+LATE_S = 43_200  # far more than a batch spans, so that late ones are late in every batch but the first
+DELAY_S = 60
+POISON = 666
+KEYS = np.array(["u", "v", "w"])
+KINDS = np.array(["a", "b", "c"])
+SLOW_S = 300  # how far one part is behind the others, far more than the delay
+SILENT = 1000  # of every second so many records, the last part's are heartbeats
+AGAIN = 10  # so many records of its part later an event comes a second time: still within the delay
+EVENT, LATE, BAD, BEAT, REPEAT = "event", "late", "bad", "beat", "again"
+SCHEMA = "t TIMESTAMP, id BIGINT, k STRING, kind STRING, x BIGINT"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Records in order of arrival.
+
+    Attributes:
+        table: what each record is: `part, offset, role, t (seconds), id, k, kind, x`.
+        lines: the records' text.
+    """
+
+    table: pa.Table
+    lines: list[bytes]
+
+    def count(self, role: str) -> int:
+        """How many records are of one role."""
+        return int(pc.sum(pc.equal(self.table["role"], role)).as_py() or 0)
+
+
+def make_stream(records: int, parts: int, spared: int, *, by_source: bool = False, seed: int = 1) -> Stream:
+    """Events a second apart and up to two seconds out of order; of each hundred records one is late and one is bad.
+
+    Args:
+        records: how many.
+        parts: partitions of a topic, which get the records in turn.
+        spared: so many records at the beginning are on time and good: before the first batch has ended nothing is late.
+        by_source: the first part is slower than the others, the last one sends nothing but heartbeats for a while, again and
+            again, and of each hundred records one is an event that is sent a second time.
+        seed: of the chance.
+    """
+    chance = np.random.default_rng(seed)
+    number = np.arange(records)
+    time = START_S + np.argsort(number + chance.random(records) * 2, kind="stable")
+    role = np.full(records, EVENT, dtype="U5")
+    role[(number >= spared) & (number % 100 == 37)] = LATE
+    role[(number >= spared) & (number % 100 == 73)] = BAD
+    part = number % parts
+    if by_source:
+        role[(role == EVENT) & (part == parts - 1) & (number // SILENT % 2 == 1)] = BEAT
+        role[(number >= spared) & (number % 100 == 53) & (role != BEAT)] = REPEAT
+        time = np.where(part == 0, time - SLOW_S, time)
+    time = np.where(role == LATE, time - LATE_S, time)
+    x = chance.integers(0, 9, records)
+    x[(role == EVENT) & (chance.random(records) < 1 / 2000)] = POISON
+    said = {
+        "id": number.copy(),
+        "k": KEYS[chance.integers(0, 3, records)],
+        "kind": KINDS[chance.integers(0, 3, records)],
+        "x": x,
+    }
+    repeats = np.flatnonzero(role == REPEAT)
+    for values in said.values():
+        values[repeats] = values[
+            repeats - AGAIN * parts
+        ]  # of the same part; some batches end between the two
+    said["kind"] = np.where(role == BEAT, "alive", said["kind"])
+    columns = {"part": part, "offset": number // parts, "role": role, "t": time, **said}
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    return Stream(table, _lines(table))
+
+
+def _lines(table: pa.Table) -> list[bytes]:
+    texts = pc.strftime(table["t"].cast(pa.timestamp("s")), "%Y-%m-%dT%H:%M:%S")
+    rows = zip(
+        texts.to_pylist(),
+        *(table[name].to_pylist() for name in ("role", "id", "k", "kind", "x")),
+        strict=True,
+    )
+    return [
+        b'{"t": nonsense %d' % number
+        if role == BAD
+        else f'{{"t":"{text}","id":{number},"k":"{k}","kind":"{kind}","x":{x}}}'.encode()
+        for text, role, number, k, kind, x in rows
+    ]
+
+
+def in_core(spec: JobSpec, stream: Stream, source_of: dict[int, str]) -> local.LocalResult:
+    """What the core finds in the events that are on time, in one batch."""
+    plan = build_plan(spec.rules, order=spec.events.order)
+    events = stream.table.filter(pc.equal(stream.table["role"], EVENT))
+    time = pc.multiply(events["t"], 1_000_000)
+    sources = pa.array([source_of[part] for part in events["part"].to_pylist()]).dictionary_encode()
+    ours = {
+        "@time": time,
+        "@source": sources,
+        "@offset": events["offset"],
+        "t": time.cast(pa.timestamp("us")),
+    }
+    return local.run(plan, [pa.table({**ours, **{name: events[name] for name in ("id", "k", "kind", "x")}})])

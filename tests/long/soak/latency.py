@@ -1,0 +1,61 @@
+"""From an event's production to its match in the table: event times of matches and commit times of Delta's log.
+
+The soak's event time is the clock's at production. A match's `matched_at` is the time of the event (or of the window's end) that
+completes it; it is there for readers once the commit with its row is. The job's `delay` is part of that time.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+PERCENTILES = (50, 95, 99)
+
+
+def latencies(table: Path) -> pa.Table:
+    """Every match that the log says a batch wrote: `rule`, `committed` (seconds since 1970) and `latency` (seconds)."""
+    parts = []
+    for log in sorted((table / "_delta_log").glob("*.json")):
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        committed = next(
+            (entry["commitInfo"]["timestamp"] / 1000 for entry in entries if "commitInfo" in entry), 0.0
+        )
+        added = [entry["add"]["path"] for entry in entries if "add" in entry and entry["add"]["dataChange"]]
+        parts += [_of_file(table / path, committed) for path in added]
+    schema = pa.schema([("rule", pa.string()), ("committed", pa.float64()), ("latency", pa.float64())])
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _of_file(path: Path, committed: float) -> pa.Table:
+    rows = pq.read_table(path, columns=["rule", "matched_at"], partitioning=None)
+    matched = pc.divide(pc.cast(rows["matched_at"].cast(pa.int64()), pa.float64()), 1e6)
+    times = pa.repeat(pa.scalar(committed), rows.num_rows)
+    return pa.table(
+        {
+            "rule": rows["rule"].cast(pa.string()),
+            "committed": times,
+            "latency": pc.subtract(committed, matched),
+        }
+    )
+
+
+def over_time(found: pa.Table, every_seconds: float) -> dict[str, list[float]]:
+    """Percentiles of the matches committed in each stretch of time: `time` (its begin, seconds since 1970), `p50`, `p95`, `p99`."""
+    curves: dict[str, list[float]] = {"time": [], **{f"p{percent}": [] for percent in PERCENTILES}}
+    stretch = pc.floor(pc.divide(found["committed"], every_seconds))
+    for number in sorted(pc.unique(stretch).to_pylist()):
+        latency = found["latency"].filter(pc.equal(stretch, number))
+        curves["time"].append(number * every_seconds)
+        for percent, value in percentiles(latency).items():
+            curves[percent].append(value)
+    return curves
+
+
+def percentiles(latency: pa.ChunkedArray) -> dict[str, float]:
+    """Of all values: `p50`, `p95`, `p99`."""
+    values = pc.quantile(latency, [percent / 100 for percent in PERCENTILES]).to_pylist()
+    return {f"p{percent}": value for percent, value in zip(PERCENTILES, values, strict=True)}

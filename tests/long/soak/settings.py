@@ -1,0 +1,121 @@
+"""What a soak is made of: rates, times, places, and the job file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.jobs import ROOT
+
+TOPIC = "soak"
+HERE = Path(__file__).parent
+BURST_BEGINS, BURST_ENDS = (
+    0.2,
+    0.25,
+)  # of the time: early, so that most of it shows whether anything stays behind
+
+# the heap is touched whole at the start: what then grows in the resident memory of the JVM is outside of it
+MEMORY = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Xss16m -Xms1g -XX:+AlwaysPreTouch"}
+
+JOB = """
+name: soak
+source:
+  {{kind: kafka, servers: "{servers}", topics: [{topic}], format: json, starting_offsets: earliest, max_offsets_per_trigger: {most}}}
+events: {{delay: {delay_s} s}}
+rules: [{rules}]
+sink: {{kind: delta, path: tables}}
+checkpoint: checkpoint
+trigger: {trigger_s} s
+operators: [tests.long.soak.operators]
+spark: {spark}
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One soak.
+
+    Attributes:
+        out: the folder for everything it writes.
+        minutes: how long events are produced.
+        rate: events a second.
+        burst: for a twentieth of the time the rate is this many times higher; 1: never.
+        partitions: of the topic.
+        trigger_s: seconds from one batch's start to the next.
+        delay_s: of the job.
+    """
+
+    out: Path
+    minutes: float = 30
+    rate: int = 2000
+    burst: int = 10
+    partitions: int = 4
+    trigger_s: int = 2
+    delay_s: int = 2
+
+    @property
+    def seconds(self) -> float:
+        """How long events are produced."""
+        return 60 * self.minutes
+
+    @property
+    def burst_seconds(self) -> tuple[float, float]:
+        """When the burst begins and ends; the same where there is none."""
+        begins = BURST_BEGINS * self.seconds
+        return begins, BURST_ENDS * self.seconds if self.burst > 1 else begins
+
+    @property
+    def most_offsets(self) -> int:
+        """The most records of a batch: above the usual rate, well below the burst's, so that the burst has to wait in Kafka."""
+        return 4 * self.rate * self.trigger_s
+
+    @property
+    def job_file(self) -> Path:
+        """Where the job file is."""
+        return self.out / "job.yaml"
+
+    @property
+    def tables(self) -> Path:
+        """Where the job's tables are."""
+        return self.out / "tables"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the job's checkpoint is."""
+        return self.out / "checkpoint"
+
+    def ledger(self, partition: int) -> Path:
+        """The records of a partition as they were sent: line n is offset n."""
+        return self.out / "ledger" / f"{partition}.jsonl"
+
+    def due(self, second: float) -> int:
+        """How many records should have been sent by a second of the run."""
+        begins, ends = self.burst_seconds
+        return int(self.rate * (second + (self.burst - 1) * max(0.0, min(second, ends) - begins)))
+
+    def write_job(self, servers: str) -> None:
+        """Write the job file."""
+        values = {
+            "topic": TOPIC,
+            "most": self.most_offsets,
+            "delay_s": self.delay_s,
+            "trigger_s": self.trigger_s,
+        }
+        text = JOB.format(servers=servers, rules=HERE / "rules.yaml", spark=json.dumps(MEMORY), **values)
+        self.job_file.write_text(text, encoding="utf-8")
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from MINUTES, RATE and BURST; the rest as it is."""
+    given = {
+        name.lower(): float(environment[name]) for name in ("MINUTES", "RATE", "BURST") if name in environment
+    }
+    return Settings(
+        ROOT / "out" / "soak",
+        given.get("minutes", 30),
+        int(given.get("rate", 2000)),
+        int(given.get("burst", 10)),
+    )

@@ -1,0 +1,180 @@
+"""The value of an expression for one event, or one candidate, at a time: plain Python, SQL's three-valued logic.
+
+Written from the documentation of the expression language, apart from `spark_pace.core.expr.evaluate`; of that package only the nodes are used.
+A timestamp is a whole number of microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+
+Row = Mapping[str, Any]
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+
+
+class Bindings:
+    """What the names in an expression stand for.
+
+    `event` is the event of columns without a component, `bound` the event of each component,
+    `groups` all the events of each component, in stream order, for aggregates.
+    """
+
+    def __init__(
+        self,
+        event: Row | None = None,
+        bound: Mapping[str, Row] | None = None,
+        groups: Mapping[str, Sequence[Row]] | None = None,
+    ) -> None:
+        self.event = event
+        self.bound = bound or {}
+        self.groups = groups or {}
+
+    def row(self, component: str | None) -> Row:
+        if component is None:
+            assert self.event is not None
+            return self.event
+        return self.bound[component]
+
+
+def value_of(expr: Expr, bindings: Bindings) -> Any:
+    """The value of the expression; None is SQL's null."""
+    if isinstance(expr, Literal):
+        return expr.value
+    if isinstance(expr, Column):
+        return bindings.row(expr.component)[expr.attribute]
+    if isinstance(expr, Aggregate):
+        return aggregate(expr, bindings.groups[expr.component])
+    if expr.function in ("and", "or"):
+        return logical(expr, bindings)
+    if expr.function == "case":
+        return case(expr, bindings)
+    arguments = [value_of(argument, bindings) for argument in expr.arguments]
+    if expr.function in NULL_TOLERANT:
+        return NULL_TOLERANT[expr.function](arguments)
+    if expr.function == "cast":
+        return cast(arguments[0], expr.type)
+    if any(argument is None for argument in arguments):
+        return None
+    return in_range(ORDINARY[expr.function](*arguments))
+
+
+def holds(expr: Expr, bindings: Bindings) -> bool:
+    """Whether a condition is true; null counts as false."""
+    return value_of(expr, bindings) is True
+
+
+def logical(expr: Call, bindings: Bindings) -> bool | None:
+    values = [value_of(argument, bindings) for argument in expr.arguments]
+    decisive = expr.function == "or"  # one true makes an `or` true, one false an `and` false
+    if decisive in values:
+        return decisive
+    return None if None in values else not decisive
+
+
+def case(expr: Call, bindings: Bindings) -> Any:
+    """Arguments: condition, value, condition, value, …, otherwise."""
+    *branches, otherwise = expr.arguments
+    for condition, value in zip(branches[::2], branches[1::2], strict=True):
+        if holds(condition, bindings):
+            return value_of(value, bindings)
+    return value_of(otherwise, bindings)
+
+
+def is_in(arguments: list[Any]) -> bool | None:
+    sought, *items = arguments
+    if sought is None:
+        return None
+    if sought in [item for item in items if item is not None]:
+        return True
+    return None if None in items else False
+
+
+def extreme(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def among(arguments: list[Any]) -> Any:
+        known = [argument for argument in arguments if argument is not None]
+        return pick(known) if known else None
+
+    return among
+
+
+def divide(left: float, right: float) -> float | None:
+    return None if right == 0 else left / right
+
+
+def modulo(left: int, right: int) -> int | None:
+    """The remainder has the sign of the left operand."""
+    if right == 0:
+        return None
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+def in_range(value: Any) -> Any:
+    """Null where a whole number does not fit in 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and not LEAST <= value <= GREATEST:
+        return None
+    return value
+
+
+def cast(value: Any, target: str) -> Any:
+    if value is None or target == "NULL":
+        return value
+    return {"DOUBLE": float, "BIGINT": int}.get(target, lambda same: same)(value)
+
+
+def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
+    """Nulls do not take part, except that `first` and `last` give the value as it is, and ``count(x)`` counts events."""
+    if expr.attribute is None:
+        return len(rows)
+    values = [row[expr.attribute] for row in rows]
+    if expr.function in ("first", "last"):
+        return values[0 if expr.function == "first" else -1] if values else None
+    known = [value for value in values if value is not None]
+    if expr.function == "count":
+        return len(known)
+    if not known:
+        return None
+    if expr.function == "avg":
+        return sum(known) / len(known)
+    reductions: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "min": min, "max": max}
+    return reductions[expr.function](known)
+
+
+NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {
+    "is_null": lambda arguments: arguments[0] is None,
+    "<=>": lambda arguments: arguments[0] == arguments[1],
+    "in": is_in,
+    "coalesce": lambda arguments: next((argument for argument in arguments if argument is not None), None),
+    "greatest": extreme(max),
+    "least": extreme(min),
+}
+
+ORDINARY: dict[str, Callable[..., Any]] = {
+    "not": lambda value: not value,
+    "=": lambda left, right: left == right,
+    "<>": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": divide,
+    "%": modulo,
+    "negate": lambda value: -value,
+    "abs": abs,
+    "length": len,
+    "lower": str.lower,
+    "upper": str.upper,
+    "concat": lambda *parts: "".join(parts),
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "contains": lambda text, part: part in text,
+    "unix_micros": lambda micros: micros,
+    "unix_seconds": lambda micros: micros // 1_000_000,
+}

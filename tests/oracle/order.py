@@ -1,0 +1,99 @@
+"""What becomes of every record, read one by one: the definition of order, lateness and repeats that the core is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.rule import Rule
+from tests.oracle.contexts import Event
+from tests.oracle.matches import in_stream_order
+
+
+@dataclass
+class Reading:
+    """All that is to be known of an input.
+
+    `frontiers`, `idle` and `slowest` have one entry for each batch: the frontier behind it, the sources left out of it, and those
+    that hold it, the slowest first.
+    """
+
+    kept: list[Event] = field(default_factory=list)
+    late: list[tuple[Event, int]] = field(default_factory=list)
+    heartbeats: int = 0
+    repeats: list[Event] = field(default_factory=list)
+    frontiers: list[int | None] = field(default_factory=list)
+    idle: list[set[str]] = field(default_factory=list)
+    slowest: list[list[str]] = field(default_factory=list)
+
+
+def read(
+    rule: Rule,
+    batches: Iterable[Sequence[Event]],
+    spec: OrderSpec,
+    source_of: Callable[[Event], str | None],
+    beats: Callable[[Event], bool],
+) -> Reading:
+    """Read batches of records."""
+    reading = Reading()
+    heard: list[Event] = []
+    on_time: list[Event] = []
+    frontier: int | None = None
+    for batch in batches:
+        for event in batch:
+            if beats(event):
+                reading.heartbeats += 1
+            elif frontier is not None and event.time < frontier:
+                reading.late.append((event, frontier - event.time))
+            else:
+                on_time.append(event)
+        heard += batch
+        standing = stand(heard, spec, source_of)
+        awake = {source: time for source, time in standing.items() if not is_idle(time, standing, spec)}
+        frontier = frontier_after(frontier, heard, awake, spec)
+        reading.frontiers.append(frontier)
+        reading.idle.append(set(standing) - set(awake))
+        at_most = None if frontier is None else frontier + spec.delay_us
+        holding = [source for source, time in awake.items() if at_most is not None and time <= at_most]
+        silent = set(standing) - set(map(source_of, heard))
+        slowest = sorted(holding, key=lambda source: (awake[source], source))
+        reading.slowest.append([source + " (never heard of)" * (source in silent) for source in slowest])
+    for event in in_stream_order(rule, on_time):
+        near = [kept for kept in reading.kept if event.time - kept.time <= spec.delay_us]
+        repeated = any(same(event, kept, spec) for kept in near)
+        (reading.repeats if spec.deduplicate_on and repeated else reading.kept).append(event)
+    return reading
+
+
+def frontier_after(
+    before: int | None, heard: list[Event], awake: dict[str, int], spec: OrderSpec
+) -> int | None:
+    """The frontier behind the slowest source that is awake, or behind the greatest time; it never goes back."""
+    times = awake.values() if spec.by_source else [event.time for event in heard]
+    reached = (min if spec.by_source else max)(times, default=None)
+    known = [
+        time for time in (before, None if reached is None else reached - spec.delay_us) if time is not None
+    ]
+    return max(known, default=None)
+
+
+def stand(heard: list[Event], spec: OrderSpec, source_of: Callable[[Event], str | None]) -> dict[str, int]:
+    """The greatest time of every source that is expected or was heard of."""
+    if not spec.by_source or not heard:
+        return {}
+    names = {*spec.expected_sources, *map(source_of, heard)} - {None}
+    first = min(event.time for event in heard)
+    return {
+        name: max((event.time for event in heard if source_of(event) == name), default=first)
+        for name in names
+        if name is not None
+    }
+
+
+def is_idle(time: int, standing: dict[str, int], spec: OrderSpec) -> bool:
+    return spec.idle_after_us is not None and max(standing.values()) - time > spec.idle_after_us
+
+
+def same(event: Event, other: Event, spec: OrderSpec) -> bool:
+    return all(event.row[name] == other.row[name] for name in spec.deduplicate_on)

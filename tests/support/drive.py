@@ -1,0 +1,71 @@
+"""The stages of a job, one batch after another, with every state saved and restored between two batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
+from spark_pace.core.merger import merge
+from spark_pace.core.operate.operator import operate
+from spark_pace.core.order.order import Progress, together
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one batch gave; the frontier is that of every slot."""
+
+    matches: pa.Table
+    failed: pa.Table
+    late: list[pa.Table]
+    counts: Counter[str]
+    frontier_us: int
+
+
+def drive(
+    plans: Plan | Sequence[Plan], batches: Sequence[pa.Table], *, finish: bool, parts: int = 1
+) -> Iterator[Step]:
+    """Run the batches, reading each in `parts` pieces, as several tasks would; `plans` are one for all batches, or one for each."""
+    tables = [*batches, None] if finish else list(batches)
+    plans = [plans] * len(tables) if isinstance(plans, Plan) else plans
+    snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []
+    next_out_seq: dict[str, int] = {}
+    frontier_us = NO_FRONTIER
+    for plan, table in zip(plans, tables, strict=True):
+        sifted = [sift(plan, piece, frontier_us) for piece in ([] if table is None else pieces(table, parts))]
+        frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
+        for part in sifted:
+            for slot, frame in pack(plan, part.events):
+                frames[slot].append(frame)
+        progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
+        results, outputs, frontiers = [], [], []
+        counts = Counter(records=0 if table is None else table.num_rows)
+        for slot in range(plan.slots):
+            splitter = SlotSplitter(plan, slot, snapshots[slot])
+            output = splitter.step(frames[slot], progress)
+            assert output.late is None, "the intake has taken the late events out"
+            snapshots[slot] = splitter.snapshot()
+            outputs.append(output)
+            frontiers.append(splitter.frontier_us)
+            results += [operate(plan, lane) for lane in output.lanes]
+        assert len(set(frontiers)) == 1, "every slot has the same frontier"
+        assert len({output.stats["repeats"] for output in outputs}) == 1, "every slot drops the same events"
+        frontier_us = frontiers[0]
+        repeats = outputs[0].stats["repeats"]
+        counts.update(repeats=repeats, events=-repeats)
+        for part in sifted:
+            counts.update(events=part.events.num_rows, late=part.late.num_rows, heartbeats=part.heartbeats)
+        merged = merge(plan, results, next_out_seq)
+        next_out_seq = merged.next_out_seq
+        yield Step(merged.matches, merged.failed, [part.late for part in sifted], counts, frontier_us)
+
+
+def pieces(table: pa.Table, parts: int) -> list[pa.Table]:
+    return [table.take(pa.array(range(part, table.num_rows, parts), pa.int64())) for part in range(parts)]

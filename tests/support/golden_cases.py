@@ -1,0 +1,169 @@
+"""Golden cases: a rule as a user writes it, events as `a1 b3@2.5 c4=7,1`, and the matches they must give.
+
+A file of `tests/golden` holds `about`, `rule` (a rule file's rule) and `cases`. A case has
+
+- `events`: in the order in which they stand in the input. `a1` is an event of type ``a`` with the id ``a1``, one second after the event before it;
+  ``@2.5`` puts it 2.5 s after 1970, ``=7,1`` gives it ``x = 7`` and ``y = 1`` (``-`` is null).
+- `matches`: in the order of the output. ``(a1,b1)`` is a production set, ``2:(a1,b1)`` also tells the selection's id, ``2:()`` is a row of a Python operator.
+  Several contexts are a mapping from context to matches; ``close window`` stands for *each, zero* with ``close: window``.
+- `rule`: what differs from the file's rule in this case (null takes a key away). `note`: why the result is what it is.
+- `fields`, `opened_at`, `matched_at`, `seq`, `key`: lists beside the matches, where the case is about them. Times are in seconds.
+
+``python -m tests.support.golden_cases DIRECTORY`` writes every case as ``<file>-<number>[-<context>].yaml`` and ``.jsonl``, for ``spark-pace replay``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spark_pace.core.plan.rule import Rule
+from spark_pace.rules import load_rules
+from tests.oracle.contexts import Event
+from tests.support.results import EPOCH, Row
+
+DIRECTORY = Path(__file__).parents[1] / "golden"
+SCHEMA = {"schema": "time TIMESTAMP, id STRING, type STRING, x BIGINT, y BIGINT", "event_time": "time"}
+SOURCE = "events.jsonl"
+EVENT = re.compile(r"(?P<id>(?P<type>[a-z]+)\d+)(@(?P<at>-?[\d.]+))?(=(?P<values>[-\d,]+))?")
+MATCH = re.compile(r"(?:(?P<selection>\d+):)?\((?P<ids>[^)]*)\)")
+BESIDE = ("fields", "opened_at", "matched_at", "seq", "key")
+
+
+@dataclass(frozen=True)
+class GoldenCase:
+    """One rule, one stream, one result."""
+
+    name: str
+    rule: dict[str, Any]
+    events: tuple[Event, ...]
+    matches: tuple[tuple[int | None, tuple[str, ...]], ...]
+    beside: dict[str, list[Any]]
+
+    def write_rules(self, directory: Path) -> Path:
+        """The rule as a rule file."""
+        path = directory / f"{self.name}.yaml"
+        path.write_text(
+            yaml.safe_dump({"events": SCHEMA, "rules": [self.rule]}, sort_keys=False), encoding="utf-8"
+        )
+        return path
+
+    def write_events(self, directory: Path) -> Path:
+        """The events as a file of JSON lines."""
+        path = directory / f"{self.name}.jsonl"
+        lines = [json.dumps({**event.row, "time": iso(event.time)}) for event in self.events]
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return path
+
+    def load_rule(self, directory: Path) -> Rule:
+        (rule,) = load_rules(self.write_rules(directory))
+        return rule
+
+    def expected(self) -> list[dict[str, Any]]:
+        """What the case says about each match."""
+        rows: list[dict[str, Any]] = []
+        for number, (selection, ids) in enumerate(self.matches):
+            row: dict[str, Any] = (
+                {"events": ids} if selection is None else {"selection_id": selection, "events": ids}
+            )
+            rows.append(row | {name: values[number] for name, values in self.beside.items()})
+        return rows
+
+    def said_of(self, rows: list[Row]) -> list[dict[str, Any]]:
+        """The same of a result: only what the case says something about."""
+        ids = {event.offset: event.row["id"] for event in self.events}
+        told = []
+        for row, (selection, _) in zip(rows, [*self.matches, *[(None, ())] * len(rows)], strict=False):
+            said: dict[str, Any] = {} if selection is None else {"selection_id": row["selection_id"]}
+            said["events"] = tuple(ids[offset] for *_, offset in row["events"])
+            told.append(said | {name: beside(row, name) for name in self.beside})
+        return told
+
+
+def beside(row: Row, name: str) -> Any:
+    return row[name] / 1e6 if name in ("opened_at", "matched_at") else row[name]
+
+
+def iso(time: int) -> str:
+    return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_events(text: str) -> tuple[Event, ...]:
+    events: list[Event] = []
+    for offset, word in enumerate(text.split()):
+        found = EVENT.fullmatch(word)
+        assert found, f"{word!r} is no event such as a1, a1@2.5 or a1@2.5=7,1"
+        before = events[-1].time + 1_000_000 if events else 0
+        time = before if found["at"] is None else round(float(found["at"]) * 1e6)
+        values = (
+            [None if value == "-" else int(value) for value in found["values"].split(",")]
+            if found["values"]
+            else []
+        )
+        x, y = [*values, None, None][:2]
+        events.append(
+            Event(
+                time, SOURCE, offset, {"time": time, "id": found["id"], "type": found["type"], "x": x, "y": y}
+            )
+        )
+    return tuple(events)
+
+
+def parse_matches(text: str) -> tuple[tuple[int | None, tuple[str, ...]], ...]:
+    assert not MATCH.sub("", text).strip(), f"{text!r} is no list of matches such as (a1,b1) 2:(a2,b1)"
+    return tuple(
+        (
+            None if found["selection"] is None else int(found["selection"]),
+            tuple(found["ids"].split(",")) if found["ids"] else (),
+        )
+        for found in MATCH.finditer(text)
+    )
+
+
+def with_context(rule: dict[str, Any], context: str) -> dict[str, Any]:
+    if context == "close window":
+        return rule | {"context": "each, zero", "close": "window"}
+    return rule | {"context": context}
+
+
+def cases_of() -> Iterator[GoldenCase]:
+    for path in sorted(DIRECTORY.glob("*.yaml")):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for number, case in enumerate(content["cases"], 1):
+            name = f"{path.stem}-{number}"
+            changed = {"name": path.stem} | content["rule"] | case.get("rule", {})
+            rule = {key: value for key, value in changed.items() if value is not None}
+            events = parse_events(case["events"])
+            extra = {key: case[key] for key in BESIDE if key in case}
+            if isinstance(case["matches"], str):
+                yield GoldenCase(name, rule, events, parse_matches(case["matches"]), extra)
+                continue
+            for context, matches in case["matches"].items():
+                full_name = f"{name}-{context.replace(', ', '-').replace(' ', '-')}"
+                yield GoldenCase(
+                    full_name, with_context(rule, context), events, parse_matches(matches or ""), extra
+                )
+
+
+def golden_cases() -> list[GoldenCase]:
+    """Every case of every file."""
+    return list(cases_of())
+
+
+def write_all(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for case in golden_cases():
+        case.write_rules(directory)
+        case.write_events(directory)
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))

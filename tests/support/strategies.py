@@ -1,0 +1,376 @@
+"""Hypothesis strategies: rules over a small schema, streams over a small alphabet, and ways to cut a stream into batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, conjunction
+from spark_pace.core.plan.rule import (
+    Component,
+    Conjunct,
+    Context,
+    CountSpan,
+    EmitField,
+    EventSchema,
+    Field,
+    GridSpan,
+    Merge,
+    Pattern,
+    PredicateSpan,
+    Rule,
+    Span,
+    Within,
+)
+from tests.oracle.contexts import Event
+from tests.support.results import table_of
+
+SECOND = 1_000_000
+ATTRIBUTES: dict[str, Any] = {
+    "time": "TIMESTAMP",
+    "id": "STRING",
+    "type": "STRING",
+    "x": "BIGINT",
+    "y": "BIGINT",
+    "k": "STRING",
+}
+FIELDS = tuple(Field(name, kind) for name, kind in ATTRIBUTES.items())
+CONTEXTS = (
+    Context("each", "zero"),
+    Context("latest", "zero"),
+    Context("next", "zero"),
+    Context("earliest", "zero"),
+    Context("each", "selected"),
+    Context("latest", "selected"),
+    Context("next", "selected"),
+    Context("all", "selected"),
+    Context("earliest", "selected"),
+)
+MERGES: tuple[Merge, ...] = ("selection", "detection")
+OPERATORS = {
+    "tests.support.operators:summary": (
+        ("n", "BIGINT"),
+        ("first", "STRING"),
+        ("last", "STRING"),
+        ("total", "BIGINT"),
+    ),
+    "tests.support.operators:known": (("id", "STRING"), ("x", "BIGINT")),
+    "tests.support.operators:bounds": (("opened_by", "STRING"), ("closed_by", "STRING")),
+}
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def column(attribute: str, component: str | None = None) -> Column:
+    return Column(component, attribute, ATTRIBUTES[attribute])
+
+
+def text(value: str) -> Literal:
+    return Literal(value, "STRING")
+
+
+def number(value: int) -> Literal:
+    return Literal(value, "BIGINT")
+
+
+def condition(function: str, *arguments: Expr) -> Call:
+    return Call(function, arguments, "BOOLEAN")
+
+
+def typed(letters: str) -> Expr:
+    """The event's type is one of `letters`."""
+    if len(letters) == 1:
+        return condition("=", column("type"), text(letters))
+    return condition("in", column("type"), *(text(letter) for letter in letters))
+
+
+def predicates() -> st.SearchStrategy[Expr]:
+    """Conditions on one event: mostly one type; some overlap with others."""
+    narrow = st.sampled_from("abc").map(typed)
+    wide = st.sampled_from(["ab", "bc", "acd", "abc"]).map(typed)
+    with_value = st.tuples(narrow | wide, st.sampled_from(["=", "<", ">="]), st.integers(0, 2)).map(
+        lambda drawn: condition("and", drawn[0], condition(drawn[1], column("x"), number(drawn[2])))
+    )
+    of_value = st.integers(0, 2).map(
+        lambda value: condition(
+            "or", condition("=", column("x"), number(value)), condition("is_null", column("y"))
+        )
+    )
+    return st.one_of(narrow, wide, narrow, wide, narrow | wide, narrow | wide, with_value | of_value)
+
+
+@st.composite
+def conjuncts(draw: st.DrawFn, names: tuple[str, ...]) -> Conjunct:
+    """A condition over two or three components: mostly an equality of plain columns."""
+    first, second = sorted(
+        draw(st.lists(st.integers(0, len(names) - 1), min_size=2, max_size=2, unique=True))
+    )
+    left, right = (column(draw(st.sampled_from(["x", "y"])), names[index]) for index in (first, second))
+    kind = draw(st.sampled_from(["=", "=", "=", "=", "<", "<=", "<>", "sum", "either", "three"]))
+    if kind == "sum":
+        total = Call("+", (left, right), "BIGINT")
+        return Conjunct(condition("<=", total, number(draw(st.integers(0, 3)))), (first, second))
+    if kind == "either":
+        return Conjunct(
+            condition("or", condition("=", left, right), condition("is_null", left)), (first, second)
+        )
+    if kind == "three" and len(names) > 2:
+        third = next(index for index in range(len(names)) if index not in (first, second))
+        total = Call("+", (left, right), "BIGINT")
+        return Conjunct(
+            condition("=", total, column("x", names[third])), tuple(sorted((first, second, third)))
+        )
+    if draw(st.booleans()):
+        left, right = right, left
+    return Conjunct(condition(kind if kind != "three" else "=", left, right), (first, second))
+
+
+# ---------------------------------------------------------------- rules
+
+
+def windows() -> st.SearchStrategy[Within]:
+    by_time = st.sampled_from([100, 100, 100, 8, 8, 8, 5, 5, 3, 2, 0]).map(
+        lambda seconds: Within(time_us=seconds * SECOND)
+    )
+    return (
+        by_time
+        | by_time
+        | st.sampled_from([12, 12, 8, 8, 6, 5, 4, 3, 2, 1]).map(lambda events: Within(events=events))
+    )
+
+
+def needs_window(context: Context, where: tuple[Conjunct, ...]) -> bool:
+    return bool(where) or context.selection == "all" or context == Context("earliest", "zero")
+
+
+@st.composite
+def patterns(
+    draw: st.DrawFn,
+    context: Context,
+    *,
+    where: bool | None = None,
+    in_span: bool = False,
+    close_window: bool = False,
+) -> Pattern:
+    """A sequence of one to four steps in `context`; `where` demands conditions over several components, or forbids them."""
+    many = draw(st.booleans()) if where is None else where
+    steps = draw(
+        st.sampled_from([2, 2, 2, 2, 2, 2, 3, 3, 3, 4] if many else [2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 1])
+    )
+    names = tuple("pqrs"[:steps])
+    components = tuple(Component(name, draw(predicates())) for name in names)
+    conditions = (
+        tuple(draw(conjuncts(names)) for _ in range(draw(st.sampled_from([1, 1, 1, 1, 1, 2]))))
+        if many
+        else ()
+    )
+    if close_window or (not in_span and needs_window(context, conditions)):
+        return Pattern(
+            components, conditions, draw(windows()), context, "window" if close_window else "completion"
+        )
+    return Pattern(components, conditions, draw(st.none() | windows()), context)
+
+
+def emits(pattern: Pattern) -> tuple[EmitField, ...]:
+    """Fields from the first and the last component; in `all, selected` by aggregates."""
+    first, last = pattern.components[0].name, pattern.components[-1].name
+    if pattern.context.selection == "all":
+        return (
+            EmitField("n", "BIGINT", Aggregate("count", first, None, "BIGINT")),
+            EmitField("total", "BIGINT", Aggregate("sum", last, "x", "BIGINT")),
+            EmitField("least", "BIGINT", Aggregate("min", first, "y", "BIGINT")),
+            EmitField("began", "STRING", Aggregate("first", first, "id", "STRING")),
+            EmitField("mean", "DOUBLE", Aggregate("avg", first, "x", "DOUBLE")),
+        )
+    total: Expr = Call("+", (column("x", first), column("y", last)), "BIGINT")
+    return (EmitField("began", "STRING", column("id", first)), EmitField("total", "BIGINT", total))
+
+
+def spans() -> st.SearchStrategy[Span]:
+    return st.one_of(predicate_spans(), grid_spans(), count_spans())
+
+
+@st.composite
+def predicate_spans(draw: st.DrawFn) -> PredicateSpan:
+    refers = st.sampled_from(["x", "y"]).map(lambda name: condition("=", column(name), column(name, "open")))
+    exceeds = st.just(condition(">", column("x"), column("y", "open")))
+    closing = tuple(draw(refers | exceeds) for _ in range(draw(st.sampled_from([0, 1, 1, 2]))))
+    close = draw(predicates()) if not closing or draw(st.booleans()) else conjunction([])
+    return PredicateSpan(
+        draw(predicates()), close, closing, draw(st.sampled_from([100, 5, 5, 3, 1, 0])) * SECOND
+    )
+
+
+def grid_spans() -> st.SearchStrategy[GridSpan]:
+    return st.builds(
+        GridSpan,
+        st.sampled_from([5 * SECOND, 2 * SECOND, SECOND]),
+        st.sampled_from([10 * SECOND, 5 * SECOND, 2 * SECOND, 1]),
+    )
+
+
+def count_spans() -> st.SearchStrategy[CountSpan]:
+    return st.builds(CountSpan, st.integers(1, 4), st.sampled_from([5, 6, 8, 3, 1]))
+
+
+def schemas() -> st.SearchStrategy[EventSchema]:
+    return st.sampled_from([(), (), ("y",), ("type", "x")]).map(
+        lambda ties: EventSchema(FIELDS, "time", ties)
+    )
+
+
+def rule(schema: EventSchema, pattern: Pattern | None, span: Span | None, operator: str | None) -> Rule:
+    if pattern is not None:
+        fields = emits(pattern)
+    else:
+        assert operator is not None
+        kinds: Any = OPERATORS[operator]
+        fields = tuple(EmitField(name, kind, None) for name, kind in kinds)
+    return Rule("rule", schema, None, (), pattern, span, operator, "selection", fields)
+
+
+@st.composite
+def rules(
+    draw: st.DrawFn, context: Context, *, where: bool | None = None, close_window: bool = False
+) -> Rule:
+    """A rule with a pattern in `context`, without a span."""
+    pattern = draw(patterns(context, where=where, close_window=close_window))
+    return draw(varied(rule(draw(schemas()), pattern, None, None)))
+
+
+@st.composite
+def varied(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule with or without a filter and keys, in either order."""
+    kept = st.sampled_from(
+        [condition("<", column("x"), number(2)), condition("<>", column("type"), text("d"))]
+    )
+    return replace(
+        plain,
+        filter=draw(kept) if draw(st.integers(0, 4)) == 4 else None,
+        partition_by=draw(st.sampled_from([(), (), (), (), (), (), (), ("k",), ("k",), ("k", "y")])),
+        merge=draw(st.sampled_from(MERGES)),
+    )
+
+
+@st.composite
+def span_rules(
+    draw: st.DrawFn, kinds: st.SearchStrategy[Span], *, operator: bool, context: Context | None = None
+) -> Rule:
+    """A rule with a span, and in it a Python operator or a pattern in a random context."""
+    span = draw(kinds)
+    schema = draw(schemas())
+    if operator:
+        names = (
+            sorted(OPERATORS)
+            if isinstance(span, PredicateSpan)
+            else ["tests.support.operators:known", "tests.support.operators:summary"]
+        )
+        return draw(varied(rule(schema, None, span, draw(st.sampled_from(names)))))
+    pattern = draw(patterns(context or draw(st.sampled_from(CONTEXTS)), in_span=True))
+    return draw(varied(rule(schema, pattern, span, None)))
+
+
+def any_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form."""
+    plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))
+    return st.one_of(
+        plain,
+        plain,
+        rules(CONTEXTS[0], close_window=True),
+        span_rules(spans(), operator=False),
+        span_rules(spans(), operator=True),
+    )
+
+
+# ---------------------------------------------------------------- streams
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    """Events in their time's order: few types and values, equal times, two sources, times before and after 1970."""
+    time = draw(st.sampled_from([0, -7 * SECOND, 1_357_000_000 * SECOND]))
+    kinds = st.tuples(
+        st.sampled_from([1, 1, 1, 1, 1, 0, 0, 0, 2, 6]),
+        st.sampled_from("abcabcabcabcabcd"),
+        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
+        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
+        st.sampled_from(["u", "u", "u", "u", "u", "v", "v", None]),
+        st.sampled_from(["s", "s", "t"]),
+    )
+    size = draw(st.sampled_from([0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16]))
+    events = []
+    for place, (gap, kind, x, y, k, source) in enumerate(draw(st.lists(kinds, min_size=size, max_size=size))):
+        time += gap * SECOND
+        events.append(
+            Event(
+                time,
+                source,
+                place,
+                {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": k},
+            )
+        )
+    return events
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Events as they arrive: batches of them, and the disorder that is allowed."""
+
+    batches: tuple[tuple[Event, ...], ...]
+    delay_us: int
+
+    def tables(self, rule: Rule) -> list[pa.Table]:
+        return [table_of(rule, batch) for batch in self.batches]
+
+    def on_time(self) -> tuple[list[Event], list[tuple[Event, int]], list[int | None]]:
+        """The events that are not late, those that are (with their lateness), and the frontier behind each batch."""
+        on_time: list[Event] = []
+        late: list[tuple[Event, int]] = []
+        frontiers: list[int | None] = []
+        frontier: int | None = None
+        for batch in self.batches:
+            for event in batch:
+                if frontier is not None and event.time < frontier:
+                    late.append((event, frontier - event.time))
+                else:
+                    on_time.append(event)
+            reached = [event.time - self.delay_us for event in batch]
+            frontier = max([*reached, *([] if frontier is None else [frontier])], default=None)
+            frontiers.append(frontier)
+        return on_time, late, frontiers
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, *, late: bool = False) -> Arrival:
+    """A stream in any order that the delay allows (or, if `late`, in any order at all), cut anywhere, empty batches included."""
+    events = draw(streams())
+    delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
+    if late:
+        events = draw(st.permutations(events))
+    else:
+        jitters = draw(
+            st.lists(st.integers(0, delay_us // SECOND), min_size=len(events), max_size=len(events))
+        )
+        ranked = sorted(zip(events, jitters, strict=True), key=lambda pair: pair[0].time + pair[1] * SECOND)
+        events = [event for event, _ in ranked]
+    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
+    edges = [0, *cuts, len(events)]
+    return Arrival(tuple(tuple(events[start:stop]) for start, stop in pairwise(edges)), delay_us)
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """How the work is spread."""
+
+    slots: int
+    buckets: int
+    lanes: int
+
+
+def parallelisms() -> st.SearchStrategy[Parallelism]:
+    return st.builds(Parallelism, st.integers(1, 3), st.sampled_from([1, 4]), st.sampled_from([1, 2, 3, 8]))
