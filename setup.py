@@ -1,4 +1,7 @@
-"""Packaging of spark_pace: what it needs (lower bounds); `requirements.txt` pins what a reproducible install gets."""
+"""Packaging of spark_pace: what it needs, with lower bounds.
+
+`requirements.txt` pins what a reproducible installation gets.
+"""
 
 import re
 from pathlib import Path
@@ -47,7 +50,9 @@ def version() -> str:
 setup(
     name="spark-pace",
     version=version(),
-    description="Parallel complex event processing on Spark: window splitting, parallel operators, one ordered output",
+    description=(
+        "Parallel complex event processing on Spark: window splitting, parallel operators, one ordered output"
+    ),
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -44,7 +44,10 @@ def load_rules(
     if len(files) != 1 or not job_file.is_job(files[0]):
         return rules.load_rules(files, events=events)
     if events is not None:
-        must = "must be loaded without `events`, for a job and its rule files say themselves what an event looks like"
+        must = (
+            "must be loaded without `events`, "
+            "for a job and its rule files say themselves what an event looks like"
+        )
         raise errors.ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
     return job_file.read_job(files[0]).rules
 
@@ -57,7 +60,10 @@ def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """A table that a job has written, `matches`, `late`, `quarantine` or `metrics`, without Spark; see `spark_pace.io.query.read_table`."""
+    """Read a table that a job has written, without Spark; see `spark_pace.io.query.read_table`.
+
+    `name` is `matches`, `late`, `quarantine` or `metrics`.
+    """
     from spark_pace.io import query
 
     return query.read_table(out, name, columns)
@@ -71,7 +77,10 @@ def detect(
     tie_break: Sequence[str] = (),
     slots: int | None = None,
 ) -> DataFrame:
-    """The matches of `rules` in a streaming DataFrame, as a streaming DataFrame; see `spark_pace.spark.detect.detect`."""
+    """Find the matches of `rules` in a streaming DataFrame; see `spark_pace.spark.detect.detect`.
+
+    They come as a streaming DataFrame.
+    """
     from spark_pace.spark.detect import detect as detect_in
 
     return detect_in(df, rules, delay_us=delay_us, tie_break=tie_break, slots=slots)

@@ -24,7 +24,10 @@ _MOST_SHOWN = 10_000  # of a line of a message
 
 
 def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
-    r"""The text for a message: one line, cut where it is long, and what a terminal would act on as an escape (``\\x1b``)."""
+    r"""The text as one line for a message.
+
+    It is cut where it is long; what a terminal would act on is written as an escape (``\\x1b``).
+    """
     shown = text if len(text) <= most else text[:most] + "…"
     if shown.isprintable():
         return shown
@@ -35,15 +38,19 @@ def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
 
 
 def shown(error: Exception) -> str:
-    """The text of an error for a terminal: what stands in it of other people's is made harmless line by line.
+    """The text of an error for a terminal.
 
-    Before it comes the trace with all causes, if `TRACE_VARIABLE` is 1 in the environment.
+    Control characters in it are escaped line by line, for parts of it may come from other people's data.
+    If `TRACE_VARIABLE` is 1 in the environment, the trace with all causes comes first.
     """
     text = str(error)
     if isinstance(error, OSError):
-        text = f"{error.filename or 'the system'} — must be usable; got: {error.strerror or error}. Check the path, its rights and the room on the disk."
+        got = error.strerror or error
+        do = "Check the path, its rights and the room on the disk."
+        text = f"{error.filename or 'the system'} — must be usable; got: {got}. {do}"
     elif not isinstance(error, SparkPaceError):
-        text = f"spark-pace — must end in an error of its own; got {type(error).__name__}: {one_line(text)}. {SEE_TRACE}"
+        got = f"{type(error).__name__}: {one_line(text)}"
+        text = f"spark-pace — must end in an error of its own; got {got}. {SEE_TRACE}"
     if os.environ.get(TRACE_VARIABLE) == "1":
         text = "".join(traceback.format_exception(error)).expandtabs(4) + text
     return "\n".join(one_line(line, _MOST_SHOWN) for line in text.splitlines())

@@ -17,9 +17,8 @@ from spark_pace.errors import Problem, SetupError
 
 JAVA_VERSIONS = (17, 21)
 PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
-INSTALL_BYTES = (
-    4_000_000_000  # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
-)
+# the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
+INSTALL_BYTES = 4_000_000_000
 
 
 def java_command() -> str | None:
@@ -32,7 +31,10 @@ def java_problem() -> Problem | None:
     """What is wrong with the machine's Java, if anything; takes about 50 ms."""
     where = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "java"
     must = "must be Java 17 or 21"
-    remedy = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
+    remedy = (
+        "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "
+        "or point JAVA_HOME at it."
+    )
     command = java_command()
     if command is None:
         return Problem(where, must, "no java command", remedy)
@@ -46,7 +48,7 @@ def java_problem() -> Problem | None:
 
 
 def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
-    """Whether `directory` has room for `need_bytes`."""
+    """What is wrong if `directory` does not have room for `need_bytes`."""
     free = shutil.disk_usage(directory).free
     if free >= need_bytes:
         return None
@@ -59,7 +61,10 @@ def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
 
 
 def python_problem() -> Problem | None:
-    """Whether this Python is of a right version and can make a virtual environment (some distributions split that off)."""
+    """What is wrong with this Python, if anything: its version, or that it cannot make a virtual environment.
+
+    Some distributions put the modules for that into a package of their own.
+    """
     first, last = PYTHON_VERSIONS
     if not first <= sys.version_info[:2] <= last:
         got = ".".join(map(str, sys.version_info[:2]))

@@ -22,7 +22,13 @@ PACKED = (".gz", ".bz2", ".zst")
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay found: the core's result, and the records that are no events (columns as `io.files.BAD_SCHEMA`)."""
+    """What a replay found.
+
+    Attributes:
+        result: what the core found.
+        bad: the records that are no events, with the columns of `io.files.BAD_SCHEMA`.
+        read_rows: how many records were read.
+    """
 
     result: LocalResult
     bad: pa.Table
@@ -32,7 +38,8 @@ class Replayed:
 def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     """What `rules` find in a table whose columns are the schema's attributes.
 
-    The order of its rows does not count, as in `detect`: events of one event time are ordered by `tie_break`, else by all columns.
+    The order of its rows does not count, as in `detect`: events of one event time are put in order by the
+    schema's `tie_break`, or by all columns if it names none.
 
     Raises:
         EventError: a column has another type than the rules declare, or a row lacks an event time.
@@ -68,18 +75,14 @@ def replay_files(
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
     """Every event of a file or directory; sources are paths below the directory, or the file's name."""
     root = path if path.is_dir() else path.parent
-    files = (
-        [path]
-        if path.is_file()
-        else [file for file in path.rglob("*") if _format(file) and not _hidden(file.relative_to(root))]
-    )
+    shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
+    files = [path] if path.is_file() else [file for file in shown if _format(file)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     reads = [_read_file(file, schema, path) for file in sorted(files)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    return EventsRead(
-        events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
-    )
+    bad = pa.concat_tables([read.bad for read in reads])
+    return EventsRead(events, bad, sum(read.read_rows for read in reads))
 
 
 def _read_file(file: Path, schema: EventSchema, root: Path) -> EventsRead:
@@ -100,6 +103,5 @@ def _hidden(path: Path) -> bool:
 
 
 def _no_events(path: Path, must: str, got: str) -> ConfigError:
-    return ConfigError.of(
-        str(path), f"must be {must}", got, "Give JSON lines, CSV with a header, or Parquet."
-    )
+    do = "Give JSON lines, CSV with a header, or Parquet."
+    return ConfigError.of(str(path), f"must be {must}", got, do)

@@ -22,15 +22,9 @@ def read_duration(node: Node, report: Report, must: str = "a duration such as 10
 
 
 def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
-    """A duration or a number of events; reports anything else. `least` holds for microseconds; events are at least 1."""
-    return _read(
-        node,
-        report,
-        "a length such as 10 min or 1000 events",
-        "us, ms, s, min, h, d or events",
-        counts=True,
-        least=least,
-    )
+    """A duration of at least `least` microseconds, or one event or more; reports anything else."""
+    must, units = "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events"
+    return _read(node, report, must, units, counts=True, least=least)
 
 
 def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, least: int) -> Within | None:

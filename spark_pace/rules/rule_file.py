@@ -34,6 +34,10 @@ RULE_KEYS = (
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
+_DECLARE = (
+    'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
+    "then name that one."
+)
 _LATER = ("strategy", "forget_key_after")
 _PATTERN_KEYS = ("where", "within", "context", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -106,12 +110,8 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
         got = "an empty list" if isinstance(node, Listing) else describe(node)
         report.add(node.place, "must be a list of rules", got, "Write one or more rules, each with a name.")
     if isinstance(node, Listing) and len(node.items) > MAX_RULES:
-        report.add(
-            node.place,
-            f"must hold at most {MAX_RULES} rules",
-            f"{len(node.items)}",
-            "Run them as several jobs.",
-        )
+        must, got = f"must hold at most {MAX_RULES} rules", f"{len(node.items)}"
+        report.add(node.place, must, got, "Run them as several jobs.")
         return None
     return _RuleFile(keys, schema, node if isinstance(node, Listing) else None)
 
@@ -128,24 +128,22 @@ def _common_schema(
         if file.schema != common:
             place = file.keys.key_place("events")
             must = f"must declare the same events as the job or the other files: {show_schema(common)}"
-            report.add(
-                place,
-                must,
-                "another declaration",
-                "Rules that run together see one stream; keep one declaration.",
-            )
+            do = "Rules that run together see one stream; keep one declaration."
+            report.add(place, must, "another declaration", do)
     if common is None:
         for file in files:
             if not file.keys.has("events"):
-                do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; then name that one.'
-                report.add(file.keys.place, "must say what an event looks like", "no events", do)
+                report.add(file.keys.place, "must say what an event looks like", "no events", _DECLARE)
     return common
 
 
 def _read_rule(
     node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report
 ) -> tuple[Rule, Place] | None:
-    """A rule and the place of its name, which is noted in `names`; None where something in it is reported as wrong."""
+    """A rule and the place of its name; None where something in it is reported as wrong.
+
+    The name is noted in `names`, by which a second rule of this name is found.
+    """
     mapping = as_mapping(node, report, "- name: and the keys of a rule")
     if mapping is None:
         return None
@@ -162,7 +160,7 @@ def _read_rule(
 
 
 def _check_syntax(fields: Fields) -> None:
-    """Of all expressions: what they are about is not known."""
+    """Check of all expressions what can be checked without knowing the attributes."""
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Fields(span, fields.report, SPAN_KEYS), ("open", "close"))
@@ -176,12 +174,8 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
     operator = _read_operator(fields)
     pattern: Pattern | None = None
     if not fields.has("pattern") and not fields.has("operator"):
-        fields.report.add(
-            fields.place,
-            'must have a "pattern" or an "operator"',
-            "neither",
-            "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}.",
-        )
+        do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
+        fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", do)
     if fields.has("pattern") or not fields.has("operator"):
         pattern = read_pattern(fields, schema, in_span=fields.has("span"))
     readable = pattern is not None or (fields.has("operator") and not fields.has("pattern"))
@@ -200,26 +194,18 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
 
 
 def _read_merge(fields: Fields) -> Literal["selection", "detection"]:
-    return (
-        "detection"
-        if fields.choice("merge", ("selection", "detection"), "selection") == "detection"
-        else "selection"
-    )
+    merge = fields.choice("merge", ("selection", "detection"), "selection")
+    return "detection" if merge == "detection" else "selection"
 
 
 def _read_name(fields: Fields, names: dict[str, Place]) -> Scalar | None:
-    name = (
-        fields.text("name", "name: my_rule") if fields.require("name", "name: and the rule's name") else None
-    )
+    is_there = fields.require("name", "name: and the rule's name")
+    name = fields.text("name", "name: my_rule") if is_there else None
     if name is None:
         return None
     if not _NAME.fullmatch(name.text):
-        fields.report.add(
-            name.place,
-            "must be a letter, then letters, digits and _ (64 at most)",
-            quote(name.text),
-            "Rename the rule.",
-        )
+        must = "must be a letter, then letters, digits and _ (64 at most)"
+        fields.report.add(name.place, must, quote(name.text), "Rename the rule.")
         return None
     first = names.setdefault(name.text.lower(), name.place)
     if first is not name.place:
@@ -246,30 +232,21 @@ def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
     found: list[str] = []
     items = fields.texts("partition_by", "partition_by: [id]")
     if len(items) > MAX_KEYS:
-        fields.report.add(
-            fields.key_place("partition_by"),
-            f"must name at most {MAX_KEYS} attributes",
-            f"{len(items)}",
-            "Name fewer.",
-        )
+        place, must = fields.key_place("partition_by"), f"must name at most {MAX_KEYS} attributes"
+        fields.report.add(place, must, f"{len(items)}", "Name fewer.")
     for item in items[:MAX_KEYS]:
         name, report = item.text, fields.report
         if name not in types:
             report.add(item.place, "must name an attribute of the events", quote(name), nearest(name, types))
         elif types[name] == "DOUBLE":
-            report.add(
-                item.place,
-                "must name an attribute with exact values",
-                f"{quote(name)}, a DOUBLE",
-                "Use a BIGINT or STRING attribute.",
-            )
+            must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
+            report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
         elif not _IDENTIFIER.fullmatch(name) or name.lower() in FIXED_COLUMNS:
-            report.add(
-                item.place,
+            must, do = (
                 "must be usable as a column of the matches",
-                quote(name),
                 "Rename the attribute (letters, digits and _).",
             )
+            report.add(item.place, must, quote(name), do)
         elif name in found:
             report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
         else:
@@ -285,15 +262,10 @@ def _read_operator(fields: Fields) -> str | None:
             fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")
         if not fields.has("span"):
             do = "Add for example span: {every: 10 s, size: 60 s}."
-            fields.report.add(
-                fields.place, 'must have the key "span", for an operator works on spans', "none", do
-            )
+            must = 'must have the key "span", for an operator works on spans'
+            fields.report.add(fields.place, must, "none", do)
     if text is not None and not _OPERATOR.fullmatch(text.text):
-        fields.report.add(
-            text.place,
-            "must be module:function",
-            quote(text.text),
-            "Write for example my_rules.traffic:overtakers.",
-        )
+        do = "Write for example my_rules.traffic:overtakers."
+        fields.report.add(text.place, "must be module:function", quote(text.text), do)
         return None
     return text.text if text else None

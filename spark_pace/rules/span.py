@@ -27,12 +27,8 @@ def read_span(rule: Fields, schema: EventSchema) -> Span | None:
     on_grid = any(fields.has(key) for key in _GRID_KEYS)
     if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
         got = ", ".join(key for key in SPAN_KEYS if fields.has(key))
-        rule.report.add(
-            fields.place,
-            "must have either open, close and within, or every and size",
-            got,
-            f"Write {_EXAMPLE}.",
-        )
+        must = "must have either open, close and within, or every and size"
+        rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
@@ -81,21 +77,13 @@ def _read_grid(fields: Fields) -> GridSpan | CountSpan | None:
     if every is None or size is None:
         return None
     if (every.events is None) != (size.events is None):
-        fields.report.add(
-            fields.place,
-            "must give every and size in the same kind of unit",
-            "a duration and a count",
-            "Use durations or counts for both.",
-        )
+        must, got = "must give every and size in the same kind of unit", "a duration and a count"
+        fields.report.add(fields.place, must, got, "Use durations or counts for both.")
         return None
     if _amount(size) > MAX_OVERLAP * _amount(every):
         got = f"{-(-_amount(size) // _amount(every))}"
-        fields.report.add(
-            fields.place,
-            f"must put an event into at most {MAX_OVERLAP} windows",
-            got,
-            "Make every longer or size shorter.",
-        )
+        must = f"must put an event into at most {MAX_OVERLAP} windows"
+        fields.report.add(fields.place, must, got, "Make every longer or size shorter.")
         return None
     if every.events is not None and size.events is not None:
         return CountSpan(every.events, size.events)

@@ -1,7 +1,7 @@
 """YAML text as a tree that knows where everything stands.
 
-The tree is built from PyYAML's parser events, with the plain values of YAML 1.2 (``on`` and ``yes`` are text),
-without anchors, tags or several documents, and with a limit on size and depth.
+It is built from PyYAML's parser events, with the plain values of YAML 1.2 (``on`` and ``yes`` are text).
+Anchors, tags and second documents are refused; size and depth are limited.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class Scalar:
     place: Place
     value: Value
     text: str
-    inline: (
-        int | None
-    )  # the column of the first character of `text`, if it stands in the file letter by letter
+    # the column of the first character of `text`, if the file has it letter by letter; else None
+    inline: int | None
 
     def at(self, offset: int) -> Place:
         """The place of the character `offset` of the text, or of the whole where that cannot be told."""
@@ -93,16 +92,10 @@ def parse_document(text: str, file: str, report: Report) -> Node | None:
         return None
     except yaml.MarkedYAMLError as error:
         _report_syntax(error, file, report)
-    except (
-        ValueError,
-        OverflowError,
-    ):  # PyYAML checks neither the range of an escape such as "\\UFFFFFFFF" nor a version's digits
-        report.add(
-            Place(file),
-            "must be valid YAML",
-            "an escape or a number out of range",
-            "Write the character itself.",
-        )
+    except (ValueError, OverflowError):
+        # PyYAML checks neither the range of an escape such as "\\UFFFFFFFF" nor a version's digits
+        got = "an escape or a number out of range"
+        report.add(Place(file), "must be valid YAML", got, "Write the character itself.")
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -118,12 +111,8 @@ def _read_text(file: str, report: Report) -> str | None:
         with open(file, "rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        report.add(
-            place,
-            "must be a file that can be read",
-            (error.strerror or "an error").lower(),
-            "Check the path.",
-        )
+        got = (error.strerror or "an error").lower()
+        report.add(place, "must be a file that can be read", got, "Check the path.")
         return None
     if len(content) > MAX_BYTES:
         report.add(place, "must be at most 1 MiB", "a larger file", "Split it into several files.")
@@ -133,12 +122,8 @@ def _read_text(file: str, report: Report) -> str | None:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        report.add(
-            Place(file, line, column),
-            "must be UTF-8 text",
-            f"the byte 0x{content[error.start]:02x}",
-            "Save it as UTF-8.",
-        )
+        got = f"the byte 0x{content[error.start]:02x}"
+        report.add(Place(file, line, column), "must be UTF-8 text", got, "Save it as UTF-8.")
         return None
 
 
@@ -199,12 +184,8 @@ class _Builder:
             raise _TooMuchError
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self._report.add(
-                place,
-                f"must be among the first {MAX_NODES} values of a file",
-                "more",
-                "Split it into several files.",
-            )
+            must = f"must be among the first {MAX_NODES} values of a file"
+            self._report.add(place, must, "more", "Split it into several files.")
             raise _TooMuchError
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place)
@@ -237,12 +218,8 @@ class _Builder:
 
     def _refuse_key(self, key: Node) -> None:
         if isinstance(key, Scalar):
-            self._report.add(
-                key.place,
-                f"must be a key of at most {MAX_KEY_CHARACTERS} characters",
-                quote(key.text),
-                "Shorten it.",
-            )
+            must = f"must be a key of at most {MAX_KEY_CHARACTERS} characters"
+            self._report.add(key.place, must, quote(key.text), "Shorten it.")
         elif not isinstance(key, Broken):
             self._report.add(
                 key.place, "must be a plain key", describe(key), "Write a name before the colon."

@@ -55,7 +55,10 @@ class Report:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What has been found: file by file, from top to bottom; last, where that is so, that there is more."""
+        """What has been found, file by file and from top to bottom.
+
+        If a check was ended early, a last problem says that there are more.
+        """
         files = list(dict.fromkeys(place.file for place, _ in self._found))
         ordered = sorted(
             self._found, key=lambda entry: (files.index(entry[0].file), entry[0].line, entry[0].column)
@@ -80,10 +83,9 @@ def quote(text: str) -> str:
 
 def meant_by(word: str, valid: Sequence[str]) -> str | None:
     """The valid word that a misspelt one is near to; None where there is none, or too much to compare."""
-    comparable = (
-        len(word) <= _SHOWN_CHARACTERS and len(valid) <= _MOST_COMPARED
-    )  # a comparison costs the product of lengths
-    return next(iter(difflib.get_close_matches(word, valid, n=1, cutoff=0.6)), None) if comparable else None
+    if len(word) > _SHOWN_CHARACTERS or len(valid) > _MOST_COMPARED:
+        return None  # a comparison costs the product of the lengths
+    return next(iter(difflib.get_close_matches(word, valid, n=1, cutoff=0.6)), None)
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:

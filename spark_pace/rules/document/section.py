@@ -14,7 +14,11 @@ class Fields:
     def __init__(
         self, mapping: Mapping, report: Report, known: Sequence[str], later: Sequence[str] = ()
     ) -> None:
-        """Report the keys that are neither `known` nor to come `later`; a misspelt one is read as the one that is meant."""
+        """Take the mapping's keys, and report those that are not `known`.
+
+        A misspelt key is reported, then read as the key that is meant. Keys in `later` belong to a later
+        release.
+        """
         self.place = mapping.place
         self.report = report
         self._entries = dict(mapping.entries)

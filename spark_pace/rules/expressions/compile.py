@@ -23,14 +23,13 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
-from spark_pace.rules.expressions.parsing import conjuncts_of, parse_expression, start_of
+from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong, convert, unify
 
 MAX_NODES = 10_000
 MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
 MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
-_WRITTEN = "Only the language of docs/rules.md is read."
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -67,7 +66,10 @@ def compile_condition(scalar: Scalar, scope: Scope, report: Report) -> Expr | No
 
 
 def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr]:
-    """The conditions that every ``and`` under no ``or`` or ``not`` joins, in order; wrong ones are reported and left out."""
+    """The conditions that are joined by ``and`` at the top, in order; wrong ones are reported and left out.
+
+    An ``and`` under an ``or`` or ``not`` does not split; parentheses do not count (semantics, section 3).
+    """
     tree = parse_expression(scalar, report)
     parts = [] if tree is None else [_condition(part, scalar, scope, report) for part in conjuncts_of(tree)]
     return [part for part in parts if part is not None]
@@ -78,12 +80,8 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
     if value is None:
         return None
     if value.type not in ("BOOLEAN", "NULL"):
-        report.add(
-            scalar.at(start_of(tree)),
-            "must be a condition (BOOLEAN)",
-            value.type,
-            "Compare it with something.",
-        )
+        place, must = scalar.at(start_of(tree)), "must be a condition (BOOLEAN)"
+        report.add(place, must, value.type, "Compare it with something.")
         return None
     return convert(value, "BOOLEAN")
 
@@ -151,9 +149,8 @@ class _Compiler:
         if kind in _COMPARISONS:
             built = self._compare(_COMPARISONS[kind], tree.this, tree.expression)
         elif kind in _ARITHMETIC:
-            built = self._apply(
-                lambda values: _calculate(_ARITHMETIC[kind], values), [tree.this, tree.expression]
-            )
+            operation = _ARITHMETIC[kind]
+            built = self._apply(lambda values: _calculate(operation, values), [tree.this, tree.expression])
         elif kind in self._handlers:
             built = self._handlers[kind](tree)
         else:
@@ -164,9 +161,8 @@ class _Compiler:
         return built
 
     def _unknown(self, tree: exp.Expr) -> Wrong:
-        return Wrong(
-            "must be an expression of the rule language", f"{quote(self._scalar.text)} ({tree.key})", _WRITTEN
-        )
+        got = f"{quote(self._scalar.text)} ({tree.key})"
+        return Wrong("must be an expression of the rule language", got, ONLY_THIS_LANGUAGE)
 
     def _apply(
         self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]
@@ -241,11 +237,8 @@ class _Compiler:
         def build(values: list[Expr]) -> Expr | Wrong:
             pattern = values[1].value if isinstance(values[1], Literal) else None
             if isinstance(pattern, str) and "\\" in pattern:
-                return Wrong(
-                    "must be a pattern without a backslash",
-                    quote(pattern),
-                    "Use contains, startswith or endswith.",
-                )
+                do = "Use contains, startswith or endswith."
+                return Wrong("must be a pattern without a backslash", quote(pattern), do)
             return with_constant_text("like", values)
 
         built = self._apply(build, [tree.this, tree.expression])
@@ -256,14 +249,15 @@ class _Compiler:
         branches = tree.args["ifs"]
         count = len(branches)
         otherwise = tree.args.get("default") or exp.Null()
-        parts = (
-            [branch.this for branch in branches] + [branch.args["true"] for branch in branches] + [otherwise]
-        )
+        tests, values = [branch.this for branch in branches], [branch.args["true"] for branch in branches]
+        parts = [*tests, *values, otherwise]
         if tree.this is None:
             return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
-        return self._apply(
-            lambda built: _case_of(built[0], built[1 : count + 1], built[count + 1 :]), [tree.this, *parts]
-        )
+
+        def build(built: list[Expr]) -> Expr | Wrong:
+            return _case_of(built[0], built[1 : count + 1], built[count + 1 :])
+
+        return self._apply(build, [tree.this, *parts])
 
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):

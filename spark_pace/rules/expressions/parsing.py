@@ -18,11 +18,18 @@ from spark_pace.rules.document.report import Report, quote
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
+ONLY_THIS_LANGUAGE = "Only the language of docs/rules.md is read."
+_SET_PARENTHESES = (
+    "Put the one to be made first into parentheses, as in a = (b < c): "
+    "Spark SQL would make another one first."
+)
 
 _SIGNS = {
-    TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.NOT,
-    TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ,
+    TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER,
+    TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE,
+    TokenType.NOT, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
+    TokenType.NULLSAFE_EQ,
     TokenType.DCOLON,  # what sqlglot puts into a constant such as 1L
 }  # fmt: skip
 
@@ -66,16 +73,13 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
         if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
-            must, do = (
-                "must be an expression of the rule language",
-                "Only the language of docs/rules.md is read.",
-            )
-            report.add(scalar.at(strange.start), must, quote(strange.text), do)
+            must = "must be an expression of the rule language"
+            report.add(scalar.at(strange.start), must, quote(strange.text), ONLY_THIS_LANGUAGE)
             return None
         if (second := _other_order(tokens)) is not None:
             must = "must have parentheses where a comparison stands inside another"
-            do = "Put the one to be made first into parentheses, as in a = (b < c): Spark SQL would make another one first."
-            report.add(scalar.at(second.start), must, f"{quote(second.text)} in {quote(text)}", do)
+            got = f"{quote(second.text)} in {quote(text)}"
+            report.add(scalar.at(second.start), must, got, _SET_PARENTHESES)
             return None
         tree: exp.Expr = _by_sqlglot(partial(sqlglot.parse_one, dialect=RuleDialect), text)
         if _height(tree) > MAX_HEIGHT:
@@ -92,7 +96,11 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
 
 
 def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
-    """What sqlglot makes of a text; some malformed texts lead it into errors of Python's own, such as int("IS")."""
+    """What sqlglot makes of a text.
+
+    Some malformed texts lead it into errors of Python's own, such as ``int("IS")``: they count as parse
+    errors.
+    """
     try:
         return read(text)
     except (ParseError, TokenError, RecursionError, MemoryError):
@@ -118,10 +126,12 @@ def _deepest(tokens: list[sqlglot.Token]) -> int:
 
 
 def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
-    """The first operator at which Spark SQL, whose comparisons all bind alike, would read on in another way than sqlglot."""
-    levels: list[list[TokenType]] = [
-        []
-    ]  # for each open parenthesis or case, the comparisons since the last connective
+    """The first operator from which on Spark SQL would read the text in another way than sqlglot does.
+
+    In Spark SQL all comparisons bind alike.
+    """
+    # for each open parenthesis or case: the comparisons since the last connective
+    levels: list[list[TokenType]] = [[]]
     open_cases: list[int] = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         kind, made = token.token_type, levels[-1]
@@ -183,7 +193,10 @@ def start_of(tree: exp.Expr) -> int:
 
 
 def conjuncts_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The parts of a condition that are joined by every ``and`` under no ``or`` or ``not``, inside parentheses too; in order."""
+    """The parts of a condition that are joined by ``and`` at the top, in order.
+
+    An ``and`` under an ``or`` or ``not`` does not split; parentheses do not count (semantics, section 3).
+    """
     waiting, parts = [tree], []
     while waiting:
         node = waiting.pop()

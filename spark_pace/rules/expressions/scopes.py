@@ -51,13 +51,13 @@ class EventScope:
     schema: EventSchema
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the event at hand."""
+        """An attribute of this one event."""
         if prefix is not None:
             return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
         return _bind(self.schema, None, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Not here."""
+        """Refused: one event has no groups."""
         return _no_aggregate(function)
 
 
@@ -76,7 +76,7 @@ class CloseScope:
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Not here."""
+        """Refused: one event has no groups."""
         return _no_aggregate(function)
 
 
@@ -85,7 +85,10 @@ _OPENING = "Write open.x for the opening event's x, and x for the closing event'
 
 @dataclass(frozen=True)
 class MatchScope:
-    """The events of a candidate: ``component.attribute``; a shared attribute (of the key) also without prefix."""
+    """The events of a candidate: ``component.attribute``.
+
+    An attribute that all of them share, one of `partition_by`, may also stand without the prefix.
+    """
 
     schema: EventSchema
     components: tuple[str, ...]
@@ -99,7 +102,7 @@ class MatchScope:
         return wrong or _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Not here."""
+        """Refused: each component stands for one event."""
         return _no_aggregate(function)
 
 
