@@ -23,11 +23,15 @@ KEYS = "@key:"  # dictionary<int32, string>: key text; @key:k, @key:k,l, … one
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators of its key stand before this event
 MASK = "@mask"  # uint16, bit k: matches component k
-SPENT = "@spent"  # int8: see match/contexts/earliest_selected.py
+SPENT = "@spent"  # int8: whether a match that is out has used the event up, see UNUSED
 
 UNKNOWN_TIME = np.iinfo(np.int64).max  # a time that has not come: unresolved
 END_OF_INPUT = UNKNOWN_TIME - 1  # just before it: what only the end of the input decides
 NO_FRONTIER = np.iinfo(np.int64).min
+
+UNUSED = 0  # `@spent` of an event that may still be used
+USED = 1  # a match that is out has used it
+USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
 
 OPEN_BIT = 8  # bit of `@mask`: satisfies the span's open
 CLOSE_BIT = 9  # bit of `@mask`: satisfies the part of its close that is over one event

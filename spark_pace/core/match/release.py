@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_pace.core.columns import END_OF_INPUT, UNKNOWN_TIME, Ints
+from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Horizon, Stream
-from spark_pace.core.plan.rule import Pattern, Rule, Within
+from spark_pace.core.plan.rule import Rule, Within
 
 UNKNOWN_CODE = np.iinfo(np.int64).max
 NOTHING_US = np.iinfo(np.int64).min  # a time before all others
@@ -108,20 +109,15 @@ def _running_last_greatest(code: Ints, first: Ints) -> Ints:
 def must_wait(rule: Rule) -> bool:
     """Whether a match waits for selections with smaller ids.
 
-    Plain sequences without window never do (both orders are the same). In *next, selected* a match is not
-    certain before the selections of earlier initiators are resolved, whatever the merge order.
+    Plain sequences without window never do: both orders are the same there. Where a match is not certain before
+    the selections before its own are resolved, it waits whatever the merge order is.
     """
     if rule.pattern is None or rule.span is not None:
         return rule.merge == "selection"
     pattern = rule.pattern
     if pattern.within is None and not pattern.where:
         return False
-    return rule.merge == "selection" or uncertain_before(pattern)
-
-
-def uncertain_before(pattern: Pattern) -> bool:
-    """Whether a match is certain only when all selections before it are resolved."""
-    return str(pattern.context) == "next, selected"
+    return rule.merge == "selection" or context_of(pattern).waits_for_earlier
 
 
 def releases(stream: Stream, found: Found, resolved_at: Positions, *, waits: bool) -> Positions:

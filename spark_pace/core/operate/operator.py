@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.bounded import match_bounded, match_closed, match_free
-from spark_pace.core.match.candidates import PIECE_ROWS, expand
+from spark_pace.core.match.candidates import PIECE_ROWS, Search, expand
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.release import (
     NOTHING_US,
@@ -21,7 +22,6 @@ from spark_pace.core.match.release import (
     must_wait,
     releases,
     resolved,
-    uncertain_before,
 )
 from spark_pace.core.match.stream import Horizon, Stream
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
@@ -124,19 +124,22 @@ def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert rule.pattern is not None
-    found = match_free(stream, rule.pattern, lane.header.owned)
+    way = context_of(rule.pattern).way
+    assert isinstance(way, Forwards | Backwards)
+    found = way.match(stream, rule.pattern, Search(stream, rule.pattern), lane.header.owned)
     ends = resolved(stream, found, rule.pattern.within, _horizon(lane.header, stream))
     at = releases(stream, found, ends, waits=must_wait(rule))
     opening = found.openings[found.selection]
-    forwards = rule.pattern.context.selection in ("each", "next")
-    last = int(ends.time.max(initial=NOTHING_US)) if forwards else NOTHING_US
+    last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last
 
 
 def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     assert rule.pattern is not None
+    way = context_of(rule.pattern).way
+    assert isinstance(way, OneOpen) and way.inside is not None
     openings = lane.column("opening")
-    found = match_closed(stream, rule.pattern, openings, lane.column("close"))
+    found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
     return found, Labels(ids, stream.time[openings[found.selection]], at_rows(stream, found.last))
 
@@ -180,12 +183,13 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     inside = stream.take(rows, np.cumsum(end - start) - (end - start))
     spans_end = lane.positions("resolved").take(index)
     horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
-    found = match_bounded(inside, rule.pattern, horizon)
+    context = context_of(rule.pattern)
+    found = context.way.match_bounded(inside, rule.pattern, horizon)
     of_span = inside.segment[found.openings]
     last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
     spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
     ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
-    at = releases(inside, found, ends, waits=uncertain_before(rule.pattern))
+    at = releases(inside, found, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
     return Found(start, start, span, found.offsets, rows[found.members], found.roles), Positions(

@@ -11,8 +11,6 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr, TypeName
 
-Selection = Literal["each", "latest", "next", "earliest", "all"]
-Consumption = Literal["zero", "selected"]
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
 
@@ -72,10 +70,13 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class Context:
-    """A parameter context: selection policy x consumption policy."""
+    """The name of a parameter context: selection policy and consumption policy.
 
-    selection: Selection
-    consumption: Consumption
+    `spark_pace.core.match.contexts.context_of` gives what it stands for.
+    """
+
+    selection: str
+    consumption: str
 
     def __str__(self) -> str:
         """As a rule file writes it."""

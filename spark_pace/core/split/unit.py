@@ -1,6 +1,6 @@
 """One rule's key bucket in a slot: number its events, decide where selections start and close, cut lanes.
 
-Which part does that for a rule depends on what its decisions rest on, see `strategy_of`.
+How the unit's stream is split depends on the rule's span or on the way of its context, see `_split`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from spark_pace.core.columns import (
     segments_of,
     with_column,
 )
-from spark_pace.core.match.bounded import is_free
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
 from spark_pace.core.match.stream import Horizon, Stream
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
-from spark_pace.core.split.earliest_selected import split_earliest
+from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
-from spark_pace.core.split.one_open import split_chained
+from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
-from spark_pace.core.split.task import SplitTask
-from spark_pace.core.split.zero import split_free
+from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.split.using_up import split_using_up
 
 
 @dataclass
@@ -83,14 +84,12 @@ def new_unit(rule: RulePlan) -> UnitState:
     return UnitState(None, keys, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64))
 
 
-def strategy_of(rule: RulePlan) -> str:
-    """Who decides: "spans", "free" (operators, in parallel), "earliest" or "chained" (the splitter)."""
+def _way(rule: RulePlan) -> Way | None:
+    """The way of the rule's context; None where the rule has a span, which decides instead."""
     if rule.rule.span is not None:
-        return "spans"
+        return None
     assert rule.rule.pattern is not None
-    if is_free(rule.rule.pattern):
-        return "free"
-    return "earliest" if rule.rule.pattern.context.selection == "earliest" else "chained"
+    return context_of(rule.rule.pattern).way
 
 
 def advance_unit(
@@ -126,7 +125,7 @@ def advance_unit(
     if frontier_us == UNKNOWN_TIME:
         horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
     task = SplitTask(plan, rule, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
-    split = _SPLITTERS[strategy_of(rule)](task)
+    split = _split(task)
     carried = stream.events if split.events is None else split.events
     state.carry = chosen(carried, split.keep) if split.keep.any() else None
     if split.next_selection is not None:
@@ -134,7 +133,15 @@ def advance_unit(
     return split.lanes, split.open
 
 
-_SPLITTERS = {"free": split_free, "chained": split_chained, "earliest": split_earliest, "spans": split_spans}
+def _split(task: SplitTask) -> Split:
+    way = _way(task.rule)
+    if way is None:
+        return split_spans(task)
+    if isinstance(way, OneOpen):
+        return split_one_open(task, way)
+    if isinstance(way, UsingUp):
+        return split_using_up(task, way)
+    return split_free(task, way)
 
 
 def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
@@ -175,7 +182,7 @@ def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
     seq[order] = np.arange(len(order)) - np.repeat(starts - state.next_seq[present], counts)
     state.next_seq[present] += counts
     fresh = with_column(fresh, SEQ, seq)
-    if not counts_openings(rule):
+    if not _counts_openings(rule):
         return fresh
     opens = _initiators(rule, numbers(fresh, MASK))[order].astype(np.int64)
     before = np.cumsum(opens) - opens
@@ -183,15 +190,15 @@ def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
     opening[order] = before - np.repeat(before[starts] - state.next_selection[present], counts)
     state.next_selection[present] += np.add.reduceat(opens, starts) if len(starts) else 0
     fresh = with_column(fresh, OPENING, opening)
-    if strategy_of(rule) == "earliest":
+    if isinstance(_way(rule), UsingUp):
         fresh = with_column(fresh, SPENT, np.zeros(len(keys), np.int8))
     return fresh
 
 
-def counts_openings(rule: RulePlan) -> bool:
+def _counts_openings(rule: RulePlan) -> bool:
     """Whether every initiator opens a selection: then `next_selection` counts initiators."""
-    strategy = strategy_of(rule)
-    return strategy in ("free", "earliest") or isinstance(rule.rule.span, PredicateSpan)
+    way = _way(rule)
+    return isinstance(rule.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
 def _initiators(rule: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:

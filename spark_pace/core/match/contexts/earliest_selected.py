@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, Ints, numbers
+from spark_pace.core.columns import SPENT, USED_OPEN, Ints, numbers
 from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.found import Found, found_of, stacked
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Pattern, Within
-
-UNUSED = 0  # the event may still be used
-USED = 1  # a match that is out has used it
-WAITING = 2  # the same, and as an initiator it opened a selection that nothing closes before its window's end
+from spark_pace.core.plan.rule import Context, Pattern, Within
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
@@ -50,7 +47,7 @@ def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators whose selection no match that is out has closed."""
     if SPENT not in stream.events.column_names:
         return search.members[0]
-    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == WAITING))
+    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -79,6 +76,18 @@ def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints,
         waiting.append(sets[left])
         sets = np.column_stack([sets[index], servers[served]])
     return sets, waiting
+
+
+def waiting(stream: Stream, search: Search) -> Ints | None:
+    """For a plain sequence without window, the rows of the sets that wait in the queues.
+
+    None where an event matches two components: the queues are not exact then.
+    """
+    if not excludes(stream):
+        return None
+    return np.concatenate(
+        [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
+    )
 
 
 def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
@@ -162,3 +171,14 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
             used.update(match)
             taken.append(match)
     return np.array(taken, np.int64).reshape(-1, search.steps)
+
+
+EARLIEST_SELECTED = ParameterContext(
+    value=Context("earliest", "selected"),
+    snoop_name="chronicle",
+    way=UsingUp(earliest_selected, waiting),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

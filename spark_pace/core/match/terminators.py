@@ -1,4 +1,4 @@
-"""What *latest* and *earliest* with consumption *zero* share: matches are found at terminators, not from initiators."""
+"""Matches that are found at terminators, from there back: *latest, zero* and *earliest, zero*."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ def found_at_terminators(search: Search, matrix: Ints) -> Found:
     return found_of(
         openings, np.full(len(openings), -1, np.int64), np.searchsorted(openings, matrix[:, 0]), matrix
     )
+
+
+def greatest(matrix: Ints) -> Ints:
+    """For each last row the greatest candidate, compared from the last row back to the first."""
+    order = np.lexsort(matrix.T)
+    ordered = matrix[order]
+    last_of_run = np.append(np.diff(ordered[:, -1]) != 0, True)[: len(ordered)]
+    return ordered[last_of_run]  # type: ignore[no-any-return]
