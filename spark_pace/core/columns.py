@@ -25,9 +25,13 @@ OPENING = "@opening"  # int64: how many initiators of its key stand before this 
 MASK = "@mask"  # uint16, bit k: matches component k
 SPENT = "@spent"  # int8: whether a match that is out has used the event up, see UNUSED
 
-UNKNOWN_TIME = np.iinfo(np.int64).max  # a time that has not come: unresolved
-END_OF_INPUT = UNKNOWN_TIME - 1  # just before it: what only the end of the input decides
-NO_FRONTIER = np.iinfo(np.int64).min
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input has ended
+END_OF_INPUT = _GREATEST - 1  # the time of what only the end of the input decides
+UNKNOWN_CODE = _GREATEST  # the code of a position that is not known, see `core.match.stream.Positions`
+NO_ROW = _GREATEST  # stands behind every row
+NO_FRONTIER = _LEAST  # no event has come yet
+NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
 
 UNUSED = 0  # `@spent` of an event that may still be used
 USED = 1  # a match that is out has used it

@@ -16,7 +16,8 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.candidates import Search, candidates, expand
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.found import stacked
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
 
 # Of initiators' rows and the row after the last one of each one's window: int64[s], the row that closes its
@@ -49,7 +50,7 @@ def chain(stream: Stream, pattern: Pattern, closing: Closing, horizon: Horizon) 
     """
     search = Search(stream, pattern)
     initiators = search.members[0]
-    end = stream.window_end(initiators, pattern.within)
+    end = window_end(stream, initiators, pattern.within)
     closes, matches = closing(stream, search, initiators, end)
     over = horizon.over(stream, initiators, pattern.within)
     opened = _follow(stream, initiators, closes, over)

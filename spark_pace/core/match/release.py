@@ -1,67 +1,23 @@
-"""When a match may go out: positions of decisions and of the ends of selections.
+"""When a match may go out: where it is decided, and where the selections before its own are resolved.
 
-A *position* is a pair (code, time). In a segment the code of row r is 2r, that of a window's end that lies
-directly behind row r is 2r + 1; a position is known once the frontier has passed its time.
 Sources: semantics, section 5.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from spark_pace.core.columns import END_OF_INPUT, UNKNOWN_TIME, Ints
+from spark_pace.core.columns import NOTHING_US, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.plan.rule import Rule, Within
-
-UNKNOWN_CODE = np.iinfo(np.int64).max
-NOTHING_US = np.iinfo(np.int64).min  # a time before all others
-
-
-@dataclass(frozen=True)
-class Positions:
-    """Places in the stream order of their segments: int64[m] codes and int64[m] times."""
-
-    code: Ints
-    time: Ints
-
-    def later(self, other: Positions) -> Positions:
-        """Element by element the later of two positions of the same segments."""
-        behind = (other.code > self.code) | ((other.code == self.code) & (other.time > self.time))
-        return Positions(np.where(behind, other.code, self.code), np.where(behind, other.time, self.time))
-
-    def earlier(self, other: Positions) -> Positions:
-        """Element by element the earlier of two positions of the same segments."""
-        before = (other.code < self.code) | ((other.code == self.code) & (other.time < self.time))
-        return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
-
-    def take(self, index: Ints) -> Positions:
-        """Some of them."""
-        return Positions(self.code[index], self.time[index])
 
 
 def at_rows(stream: Stream, rows: Ints) -> Positions:
     """The positions of events."""
     return Positions(2 * rows, stream.time[rows])
-
-
-def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
-    """Where the windows that start at `rows` end; unknown where they are not over."""
-    last = stream.window_end(rows, within) - 1
-    code = 2 * last + 1
-    if within is not None and within.time_us is not None:
-        times = stream.time[rows] + within.time_us
-    elif within is not None and within.events is not None:
-        full = rows + within.events - 1 == last
-        times = np.where(full, stream.time[last], END_OF_INPUT)
-        code -= full  # a count window ends at the event that fills it, not behind all events of that time
-    else:
-        times = np.full(len(rows), END_OF_INPUT)
-    over = horizon.over(stream, rows, within)
-    return Positions(np.where(over, code, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))
 
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
@@ -88,10 +44,10 @@ def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> 
     """
     count = len(segment)
     code = np.append(-1, resolved_at.code[:-1])[:count]
-    time = np.append(np.iinfo(np.int64).min, resolved_at.time[:-1])[:count]
+    time = np.append(NOTHING_US, resolved_at.time[:-1])[:count]
     first = np.append(True, np.diff(segment) != 0)[:count]
     code = np.where(first, 2 * first_row - 1, code)
-    time = np.where(first, np.iinfo(np.int64).min, time)
+    time = np.where(first, NOTHING_US, time)
     running = _running_last_greatest(code, first)
     return Positions(code[running], time[running])
 

@@ -14,6 +14,7 @@ from spark_pace.core.columns import (
     NO_FRONTIER,
     OPEN_BIT,
     OPENING,
+    UNKNOWN_CODE,
     UNKNOWN_TIME,
     Bools,
     Ints,
@@ -21,9 +22,10 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Search, expand
-from spark_pace.core.match.release import UNKNOWN_CODE, Positions, earlier_resolved, window_ends
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.release import earlier_resolved
+from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.walk import walk
+from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import (
     Component,
     Conjunct,
@@ -105,7 +107,7 @@ def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> S
     """An event that satisfies P_s opens; the first later event that satisfies P_c closes."""
     start = stream.matching(OPEN_BIT)
     within = Within(time_us=span.within_us)
-    end = stream.window_end(start, within)
+    end = window_end(stream, start, within)
     close = np.full(len(start), -1, np.int64)
     index, matrix = walk(_opening_to_closing(stream, span), start, end)
     close[index] = matrix[:, 1]
@@ -134,14 +136,12 @@ def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int
     size, every = span.size_us, span.every_us
     low = (stream.time - size) // every + 1  # the first window that holds the event
     if passed_us > NO_FRONTIER:
-        unresolved = (
-            passed_us - size
-        ) // every + 1  # the first window whose end - 1 is not below the frontier
-        low = np.maximum(low, unresolved)
+        # the first window whose end - 1 is not below the frontier
+        low = np.maximum(low, (passed_us - size) // every + 1)
     high = stream.time // every
-    before = np.append(NO_FRONTIER, high[:-1])[: stream.rows]
-    before[stream.starts] = NO_FRONTIER
-    row, k = expand(np.maximum(low, np.maximum(before, low - 1) + 1), np.maximum(high, low - 1) + 1)
+    before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
+    before[stream.starts] = low[stream.starts] - 1
+    row, k = expand(np.maximum(low, before + 1), np.maximum(high, low - 1) + 1)
     start = stream.before_time(row, k * every)
     end = stream.before_time(row, k * every + size)
     last_us = k * every + size - 1

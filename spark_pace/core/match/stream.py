@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, numbers, value_codes
-from spark_pace.core.plan.rule import Within
+from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, numbers, value_codes
 
 
 @dataclass(frozen=True)
@@ -80,35 +80,17 @@ class Stream:
         times, rank = np.unique(self.time, return_inverse=True)
         return times, self.segment * (len(times) + 1) + rank
 
-    def _place(self, rows: Ints, times: Ints, side: str) -> Ints:
-        """In each row's segment, where an event of that time would be inserted."""
+    def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
+        """Where in each row's segment an event of that time would be inserted: before ("left") or behind its equals."""
         if len(self.starts) == 1:
-            return np.searchsorted(self.time, times, side=side)  # type: ignore[call-overload, no-any-return]
+            return np.searchsorted(self.time, times, side=side)
         distinct, ranked = self._ranked_time
-        rank = np.searchsorted(distinct, times, side=side)  # type: ignore[call-overload]
-        return np.searchsorted(ranked, self.segment[rows] * (len(distinct) + 1) + rank)  # type: ignore[no-any-return]
+        rank = np.searchsorted(distinct, times, side=side)
+        return np.searchsorted(ranked, self.segment[rows] * (len(distinct) + 1) + rank)
 
     def before_time(self, rows: Ints, times: Ints) -> Ints:
         """In each row's segment, the first row whose event time is not below `times`."""
-        return self._place(rows, times, "left")
-
-    def window_end(self, rows: Ints, within: Within | None) -> Ints:
-        """The row after the last one of the window that starts at each of `rows`, as far as is known."""
-        if within is None:
-            return self.segment_end[rows]
-        if within.events is not None:
-            return np.minimum(rows + within.events, self.segment_end[rows])
-        assert within.time_us is not None
-        return self._place(rows, self.time[rows] + within.time_us, "right")
-
-    def window_start(self, rows: Ints, within: Within | None) -> Ints:
-        """The first row from which a window still reaches each of `rows`."""
-        if within is None:
-            return self.segment_start[rows]
-        if within.events is not None:
-            return np.maximum(rows - within.events + 1, self.segment_start[rows])
-        assert within.time_us is not None
-        return self._place(rows, self.time[rows] - within.time_us, "left")
+        return self.place(rows, times, "left")
 
     def take(self, rows: Ints, starts: Ints) -> Stream:
         """Some of the rows (with repetition), in segments that begin at `starts` of the new rows."""
@@ -123,34 +105,27 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Horizon:
-    """What is known of the future.
+class Positions:
+    """Places in the stream order of their segments: int64[m] codes and int64[m] times.
 
-    Attributes:
-        frontier_us: all events with a smaller event time are there.
-        complete: bool[s] for each segment: no event of it can come any more; None where that is so of none.
-        seen_us: at the end of the input the greatest event time there was; None before.
+    The code of row r is 2r, that of the end of a window that lies directly behind row r is 2r + 1. A position is
+    known once the frontier has passed its time.
+    Sources: semantics, section 5.
     """
 
-    frontier_us: int
-    complete: Bools | None = None
-    seen_us: int | None = None
+    code: Ints
+    time: Ints
 
-    def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """Whether the window that starts at each of `rows` is known to be over."""
-        if within is None:
-            over = np.zeros(len(rows), np.bool_)
-        elif within.events is not None:
-            over = rows + within.events <= stream.segment_end[rows]
-        else:
-            assert within.time_us is not None
-            over = stream.time[rows] + within.time_us < self.frontier_us
-        if self.complete is not None:
-            over = over | self.complete[stream.segment[rows]]
-        return over
+    def later(self, other: Positions) -> Positions:
+        """Element by element the later of two positions of the same segments."""
+        behind = (other.code > self.code) | ((other.code == self.code) & (other.time > self.time))
+        return Positions(np.where(behind, other.code, self.code), np.where(behind, other.time, self.time))
 
-    def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """The same, but for windows that are over only because the input has ended."""
-        if self.seen_us is None:
-            return self.over(stream, rows, within)
-        return Horizon(self.seen_us + 1).over(stream, rows, within)
+    def earlier(self, other: Positions) -> Positions:
+        """Element by element the earlier of two positions of the same segments."""
+        before = (other.code < self.code) | ((other.code == self.code) & (other.time < self.time))
+        return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
+
+    def take(self, index: Ints) -> Positions:
+        """The positions at these indices."""
+        return Positions(self.code[index], self.time[index])

@@ -8,13 +8,14 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search, candidates
 from spark_pace.core.match.found import Found, found_of, stacked
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
 
 
 def ending_in(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
     """All candidates whose last event lies in the range of rows `owned`, as int64[m, n]."""
     openings = search.members[0]
-    ends = np.minimum(stream.window_end(openings, pattern.within), owned[1])
+    ends = np.minimum(window_end(stream, openings, pattern.within), owned[1])
     pieces = candidates(search, openings, ends)
     return stacked((p[p[:, -1] >= owned[0]] for p in pieces), search.steps)
 

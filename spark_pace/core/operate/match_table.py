@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import Positions
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emitted import emitted
 from spark_pace.core.plan.plan import Plan, RulePlan
 

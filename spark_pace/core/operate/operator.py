@@ -9,21 +9,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
+from spark_pace.core.columns import (
+    NOTHING_US,
+    OFFSET,
+    OPENING,
+    SOURCE,
+    UNKNOWN_TIME,
+    Ints,
+    array,
+    json_rows,
+    numbers,
+)
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.candidates import PIECE_ROWS, Search, expand
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.release import (
-    NOTHING_US,
-    Positions,
     at_rows,
     must_wait,
     releases,
     resolved,
 )
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
@@ -118,7 +127,7 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
 
 
 def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
-    finished = header.frontier_us == np.iinfo(np.int64).max
+    finished = header.frontier_us == UNKNOWN_TIME
     return Horizon(header.frontier_us, np.full(len(stream.starts), True) if finished else None)
 
 

@@ -227,11 +227,8 @@ def key_column_of(names: Sequence[str]) -> str:
 
 def _takes_all(rule: Rule) -> bool:
     """Whether the rule counts events or hands them all to a Python operator (semantics, section 1)."""
-    counts = (
-        rule.pattern is not None
-        and rule.pattern.within is not None
-        and rule.pattern.within.events is not None
-    )
+    within = None if rule.pattern is None else rule.pattern.within
+    counts = within is not None and within.events is not None
     return counts or isinstance(rule.span, CountSpan) or rule.operator is not None
 
 

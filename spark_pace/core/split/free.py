@@ -14,6 +14,7 @@ from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import must_wait
+from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, cuts, numbered
 from spark_pace.core.split.task import Split, SplitTask, from_first
@@ -42,7 +43,7 @@ def _closed(
 ) -> tuple[Bools, Ints]:
     """Which initiators' selections are known to be closed, and the row after the last one that each can reach."""
     stream, initiators = task.stream, search.members[0]
-    ends = stream.window_end(initiators, pattern.within)
+    ends = window_end(stream, initiators, pattern.within)
     closes = isinstance(way, Forwards) and way.completion_closes and pattern.close == "completion"
     if closes and search.plain:
         last = completions(search, initiators, ends)
@@ -86,7 +87,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
         if task.rule.key_column is not None:
             before, events = lo, stream.events.slice(lo, hi - lo)
         elif pattern.within is not None:
-            before = int(stream.window_start(np.array([lo]), pattern.within)[0])
+            before = int(window_start(stream, np.array([lo]), pattern.within)[0])
             events = stream.events.slice(before, hi - before)
         else:
             assert way.tail is not None
@@ -111,4 +112,4 @@ def _backward_keep(
     if not must_wait(task.rule.rule):
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
-    return from_first(stream, stream.window_start(first_open, pattern.within))
+    return from_first(stream, window_start(stream, first_open, pattern.within))

@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints, array, numbers, segments_of
+from spark_pace.core.columns import UNKNOWN_CODE, Ints, array, numbers, segments_of
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.release import UNKNOWN_CODE, Positions
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Positions, Stream
 
 Work = Literal["free", "closed", "matched", "spans"]
 

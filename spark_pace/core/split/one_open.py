@@ -13,7 +13,8 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import Positions, must_wait, releases, resolved
+from spark_pace.core.match.release import must_wait, releases, resolved
+from spark_pace.core.match.stream import Positions
 from spark_pace.core.split.lanes import Lane, Work, cuts, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, from_first
 

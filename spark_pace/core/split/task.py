@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
 

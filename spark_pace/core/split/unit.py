@@ -33,7 +33,8 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.split.free import split_free

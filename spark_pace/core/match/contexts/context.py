@@ -16,7 +16,8 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Closing, chain
 from spark_pace.core.match.found import Found, found_of, whole
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
 
 # The matches of the initiators (Forwards) or terminators (Backwards) in a range of rows.

@@ -9,6 +9,7 @@ from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.found import Found, found_of, stacked, within_rows
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -19,7 +20,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     Sources: Siddam 2015, section 5 (the default of PACE); Mendes 2013, all-to-all pairs.
     """
     openings = within_rows(search.members[0], owned)
-    end = stream.window_end(openings, pattern.within)
+    end = window_end(stream, openings, pattern.within)
     closes = np.full(len(openings), -1, np.int64)
     if pattern.close == "window":
         matrix = stacked(candidates(search, openings, end), search.steps)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, USED_OPEN, Ints, numbers
+from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers
 from spark_pace.core.match.candidates import Search, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.found import Found, found_of, stacked
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 
 
@@ -69,7 +70,7 @@ def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints,
     for level in range(1, search.steps):
         servers = search.members[level]
         arrivals = sets[:, -1]
-        first = np.searchsorted(arrivals, stream.window_start(servers, within))
+        first = np.searchsorted(arrivals, window_start(stream, servers, within))
         served, index = _serve(first, np.searchsorted(arrivals, servers))
         left = np.ones(len(sets), np.bool_)
         left[index] = False
@@ -123,7 +124,7 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
 def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """Plain sequences: at each terminator take, step by step, the first event that is not used up."""
     terminators = search.members[-1]
-    starts = (stream.window_start(terminators, pattern.within) - 1).tolist()
+    starts = (window_start(stream, terminators, pattern.within) - 1).tolist()
     pools = [_Unused(members) for members in search.members[:-1]]
     used: set[int] = set()
     matches = []
@@ -145,11 +146,11 @@ class _Unused:
 
     def __init__(self, members: Ints) -> None:
         self._rows = members
-        self._values = [*members.tolist(), np.iinfo(np.int64).max]
+        self._values = [*members.tolist(), NO_ROW]
         self._following = list(range(1, len(self._values) + 1))
 
     def after(self, row: int, used: set[int]) -> int:
-        """The first unused row behind `row`; a very large number where there is none."""
+        """The first unused row behind `row`; `NO_ROW` where there is none."""
         start = index = int(np.searchsorted(self._rows, row, "right"))
         while self._values[index] in used:
             index = self._following[index]
@@ -161,7 +162,7 @@ class _Unused:
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """Any sequence: all candidates, by terminator and then ascending; each takes what it needs, or is dropped."""
     starts = search.members[0]
-    every = stacked(candidates(search, starts, stream.window_end(starts, pattern.within)), search.steps)
+    every = stacked(candidates(search, starts, window_end(stream, starts, pattern.within)), search.steps)
     order = np.lexsort([*every.T[-2::-1], every[:, -1]]) if search.steps > 1 else np.arange(len(every))
     used: set[int] = set()
     taken = []

@@ -10,6 +10,7 @@ from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.terminators import ending_in, found_at_terminators
+from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -23,7 +24,7 @@ def earliest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple
 def _forwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
     """Without conditions over several components: from the window's start on, always the nearest."""
     last = within_rows(search.members[-1], owned)
-    columns = [stream.window_start(last, pattern.within) - 1]
+    columns = [window_start(stream, last, pattern.within) - 1]
     for level in range(search.steps - 1):
         columns.append(search.following(level, columns[-1]))
     matrix = np.column_stack([*columns[1:], last])

@@ -10,6 +10,7 @@ from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.terminators import ending_in, found_at_terminators, greatest
+from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -30,7 +31,7 @@ def _backwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[in
     for level in range(search.steps - 2, -1, -1):
         columns.append(search.preceding(level, columns[-1]))
     matrix = np.column_stack(columns[::-1])
-    return matrix[matrix[:, 0] >= stream.window_start(last, pattern.within)]
+    return matrix[matrix[:, 0] >= window_start(stream, last, pattern.within)]
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:
