@@ -71,7 +71,7 @@ def merge(plan: Plan, parcels: Iterable[bytes | memoryview], next_out_seq: dict[
     results: dict[int, list[Result]] = {}
     for parcel in parcels:
         result = decode_result(parcel)
-        results.setdefault(result.header.rule, []).append(result)
+        results.setdefault(result.header.rule_index, []).append(result)
     numbers_ = dict(next_out_seq)
     schema = matches_schema(plan)
     tables, failed = [schema.empty_table()], [FAILED_SCHEMA.empty_table()]

@@ -50,11 +50,11 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
         return []
     held, member = _held(plan, events)
     full = _with_bits(events, [*held, *member])
-    for names in plan.keys:
+    for names in plan.partition_keys:
         full = with_column(
             full, key_column_of(names), key_texts(names, [array(events, name) for name in names])
         )
-    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.keys)}
+    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.partition_keys)}
     return _slot_frames(plan, full, member, buckets)
 
 
@@ -67,17 +67,17 @@ def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
     """Where each predicate holds, and which events belong to each rule's stream."""
     columns = EventColumns(events)
     held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    return held, [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
+    return held, [_stream_member(planned, held, events.num_rows) for planned in plan.rules]
 
 
-def _stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:
+def _stream_member(planned: RulePlan, held: list[Bools], rows: int) -> Bools:
     """Which events belong to the rule's stream (semantics, section 1); `held` says where each predicate holds."""
-    member = np.full(rows, rule.takes_all)
-    if not rule.takes_all:
-        for _, predicate in rule.bits:
+    member = np.full(rows, planned.takes_all)
+    if not planned.takes_all:
+        for _, predicate in planned.bits:
             member |= held[predicate]
-    if rule.filter_bit is not None:
-        member &= held[rule.filter_bit]
+    if planned.filter_bit is not None:
+        member &= held[planned.filter_bit]
     return member
 
 
@@ -109,10 +109,10 @@ def _slot_frames(
             events.num_rows, bool(plan.order.deduplicate_on)
         )  # to tell repeats alike, every slot must see every event
         for unit in units:
-            rule = plan.rules[unit.rule]
-            mine = member[unit.rule]
-            if rule.key_column is not None and plan.buckets > 1:
-                mine = mine & (buckets[rule.key_column] == unit.bucket)
+            planned = plan.rules[unit.rule_index]
+            mine = member[unit.rule_index]
+            if planned.key_column is not None and plan.buckets > 1:
+                mine = mine & (buckets[planned.key_column] == unit.bucket)
             wanted |= mine
         if wanted.any():
             frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
@@ -123,9 +123,9 @@ def _slot_frames(
 
 def slot_columns(plan: Plan, slot: int) -> list[str]:
     """The columns of a slot's frames."""
-    rules = [plan.rules[index] for index in dict.fromkeys(unit.rule for unit in plan.units[slot])]
+    rules = [plan.rules[index] for index in dict.fromkeys(unit.rule_index for unit in plan.units[slot])]
     bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
-    keys = dict.fromkeys(rule.key_column for rule in rules if rule.key_column is not None)
-    used = {name for rule in rules for name in rule.columns} | {*plan.ties, *plan.order.deduplicate_on}
+    keys = dict.fromkeys(planned.key_column for planned in rules if planned.key_column is not None)
+    used = {name for planned in rules for name in planned.columns} | {*plan.ties, *plan.order.deduplicate_on}
     attributes = [field.name for field in plan.schema.fields if field.name in used]
     return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

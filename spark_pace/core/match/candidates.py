@@ -48,12 +48,12 @@ class CandidateColumns:
 class _Lookup:
     """The rows of one component in the order in which a level looks them up.
 
-    `keys` is None (`pool` ascending), or ``value code * rows + row`` ascending along `pool`;
+    `sort_keys` is None (`pool` ascending), or ``value code * rows + row`` ascending along `pool`;
     then `codes` are the value codes of the `earlier` component's attribute, for each row of the stream.
     """
 
     pool: Ints
-    keys: Ints | None = None
+    sort_keys: Ints | None = None
     codes: Ints | None = None
     earlier: int = 0
 
@@ -114,14 +114,14 @@ class Search:
             self._lookups[level] = self._lookup(level, self._equalities[level])
         lookup = self._lookups[level]
         after, base = partial[:, -1], np.int64(0)
-        if lookup.keys is None or lookup.codes is None:
+        if lookup.sort_keys is None or lookup.codes is None:
             lo = np.searchsorted(lookup.pool, after, "right")
             hi = np.searchsorted(lookup.pool, end, "left")
             return lookup.pool, lo, np.maximum(lo, hi)
         code = lookup.codes[partial[:, lookup.earlier]]
         base = code * self.stream.rows
-        lo = np.searchsorted(lookup.keys, base + after, "right")
-        hi = np.searchsorted(lookup.keys, base + end, "left")
+        lo = np.searchsorted(lookup.sort_keys, base + after, "right")
+        hi = np.searchsorted(lookup.sort_keys, base + end, "left")
         return lookup.pool, lo, np.where(code < 0, lo, np.maximum(lo, hi))
 
     def looked_up(self, level: int) -> bool:

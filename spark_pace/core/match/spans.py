@@ -40,7 +40,7 @@ from spark_pace.core.plan.rule import (
 
 
 @dataclass(frozen=True)
-class Spans:
+class SpanRows:
     """Selections that stand for themselves, by rows of a stream, ascending.
 
     Attributes:
@@ -61,9 +61,9 @@ class Spans:
     resolved_at: Positions
     base: Positions
 
-    def take(self, index: Ints) -> Spans:
+    def take(self, index: Ints) -> SpanRows:
         """Some of them."""
-        return Spans(
+        return SpanRows(
             self.start[index], self.end[index], self.selection_id[index], self.opened_us[index], self.close[index],
             self.resolved_at.take(index), self.base.take(index),
         )  # fmt: skip
@@ -74,7 +74,7 @@ class Spans:
         return self.resolved_at.time == UNKNOWN_TIME  # type: ignore[no-any-return]
 
 
-def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> Spans:
+def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
     """The spans of a stream.
 
     Args:
@@ -95,15 +95,15 @@ def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_
     return _count_spans(stream, rule.span)
 
 
-def _with_base(stream: Stream, spans: Spans) -> Spans:
+def _with_base(stream: Stream, spans: SpanRows) -> SpanRows:
     segment = stream.segment[spans.start]
     base = earlier_resolved(spans.resolved_at, segment, stream.starts[segment])
-    return Spans(
+    return SpanRows(
         spans.start, spans.end, spans.selection_id, spans.opened_us, spans.close, spans.resolved_at, base
     )
 
 
-def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> Spans:
+def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> SpanRows:
     """An event that satisfies P_s opens; the first later event that satisfies P_c closes."""
     start = stream.matching(OPEN_BIT)
     within = Within(time_us=span.within_us)
@@ -118,7 +118,7 @@ def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> S
     resolved_at = Positions(np.where(closed, 2 * at, ends.code), np.where(closed, time, ends.time))
     ids = numbers(stream.events, OPENING)[start]
     end = np.where(closed, close + 1, end)
-    return _with_base(stream, Spans(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
 
 
 def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
@@ -131,7 +131,7 @@ def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
     return Search(stream, pattern, bits=(OPEN_BIT, CLOSE_BIT))
 
 
-def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> Spans:
+def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
     """The windows [k * every, k * every + size) that hold an event."""
     size, every = span.size_us, span.every_us
     low = (stream.time - size) // every + 1  # the first window that holds the event
@@ -151,10 +151,10 @@ def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = next_ids[segment] + np.arange(len(row)) - first[segment]
     none = np.full(len(row), -1, np.int64)
-    return _with_base(stream, Spans(start, end, ids, k * every, none, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
 
 
-def _count_spans(stream: Stream, span: CountSpan) -> Spans:
+def _count_spans(stream: Stream, span: CountSpan) -> SpanRows:
     """One opens at seq 0, every, 2 * every, …, each of `size` events."""
     start = np.flatnonzero(stream.seq % span.every == 0)
     end = np.minimum(start + span.size, stream.segment_end[start])
@@ -165,4 +165,4 @@ def _count_spans(stream: Stream, span: CountSpan) -> Spans:
     resolved_at = Positions(np.where(full, 2 * at, UNKNOWN_CODE), np.where(full, time, UNKNOWN_TIME))
     ids = stream.seq[start] // span.every
     close = np.where(full, last, -1)
-    return _with_base(stream, Spans(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, stream.time[start], close, resolved_at, resolved_at))

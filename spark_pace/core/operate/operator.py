@@ -97,21 +97,21 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
         OperatorError: a Python operator failed on a selection and the plan says to stop then.
     """
     lane = decode_lane(parcel)
-    rule = plan.rules[lane.header.rule]
-    stream = lane.stream(rule.key_column)
-    if rule.rule.operator is not None:
-        return _by_python(plan, rule, lane, stream, call).encode()
+    planned = plan.rules[lane.header.rule_index]
+    rule, stream = planned.rule, lane.stream(planned.key_column)
+    if rule.operator is not None:
+        return _by_python(plan, planned, lane, stream, call).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
-        found, labels, resolved_us = _free(rule.rule, lane, stream)
+        found, labels, resolved_us = _free(rule, lane, stream)
     elif lane.header.work == "closed":
-        found, labels = _closed(rule.rule, lane, stream)
+        found, labels = _closed(rule, lane, stream)
     elif lane.header.work == "matched":
         found, labels = _matched(lane, stream)
     else:
-        found, labels = _in_spans(rule.rule, lane, stream)
-    found, labels = _releasable(rule.rule, lane.header, found, labels)
-    matches = pattern_matches(plan, rule, stream, found, labels)
+        found, labels = _in_spans(rule, lane, stream)
+    found, labels = _releasable(rule, lane.header, found, labels)
+    matches = pattern_matches(plan, planned, stream, found, labels)
     return Result(lane.header, resolved_us, matches, FAILED_SCHEMA.empty_table()).encode()
 
 
@@ -206,13 +206,14 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     )
 
 
-def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
+def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
     """Each span once through the rule's Python operator."""
-    keys = None if rule.key_column is None else array(stream.events, rule.key_column).cast(pa.string())
-    attributes = stream.events.select([field.name for field in rule.rule.schema.fields])
+    rule = planned.rule
+    keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
+    attributes = stream.events.select([field.name for field in rule.schema.fields])
     start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
-    spans = Spans(rule.rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
-    tables, counts, failed = [emit_schema(rule.rule).empty_table()], list[int](), []
+    spans = Spans(rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
+    tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []
     for answers in call(spans):
         failed += [
             _failure(plan, spans, len(counts) + place, reason, stream)
@@ -222,13 +223,13 @@ def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: Cal
         tables.append(answers.rows)
     owner = np.repeat(np.arange(len(start)), counts)
     release = lane.positions("resolved").take(owner)
-    grid = isinstance(rule.rule.span, GridSpan)
+    grid = isinstance(rule.span, GridSpan)
     matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
-    if rule.rule.merge == "selection":
+    if rule.merge == "selection":
         release = release.later(lane.positions("base").take(owner))
     labels = Labels(ids[owner], lane.column("opened_us")[owner], release)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = operator_matches(plan, rule, stream, labels, (end - 1)[owner], matched_us, yielded)
+    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], matched_us, yielded)
     return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
 
 

@@ -50,7 +50,7 @@ class RulePlan:
 
 
 @dataclass(frozen=True)
-class Place:
+class RulePlace:
     """Where a rule is worked on.
 
     Attributes:
@@ -64,9 +64,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Unit:
-    """One rule's key bucket: what one splitter works on."""
+    """One rule's bucket of partition keys: what one splitter works on."""
 
-    rule: int
+    rule_index: int
     bucket: int
 
 
@@ -80,7 +80,7 @@ class Plan:
         predicates: distinct predicates over one event.
         bit_names: what each bit of the words ``@bits`` stands for: every predicate, then every rule's stream;
             number n is bit ``n % 64`` of column ``@bits{n // 64}``.
-        keys: distinct `partition_by`.
+        partition_keys: the attributes of each distinct `partition_by`.
         units: for each slot its units.
         buckets: into how many buckets a rule's keys go.
         lanes: into how many lanes a unit's work of a batch is cut at the most.
@@ -97,7 +97,7 @@ class Plan:
     rules: tuple[RulePlan, ...]
     predicates: tuple[Expr, ...]
     bit_names: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
+    partition_keys: tuple[tuple[str, ...], ...]
     units: tuple[tuple[Unit, ...], ...]
     buckets: int
     lanes: int
@@ -119,9 +119,9 @@ class Plan:
         """All columns that order events of one event time."""
         return (*self.ties, SOURCE, OFFSET)
 
-    def member_bit(self, rule: RulePlan) -> int:
+    def member_bit(self, planned: RulePlan) -> int:
         """The number of the bit that says whether an event belongs to the rule's stream."""
-        return len(self.predicates) + rule.index
+        return len(self.predicates) + planned.index
 
 
 def build_plan(
@@ -137,7 +137,7 @@ def build_plan(
     on_operator_error: OnBad = "quarantine",
     operator_timeout_us: int = OPERATOR_TIMEOUT_US,
     tie_break: TieBreak = "position",
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, RulePlace] | None = None,
 ) -> Plan:
     """Make rules ready to run.
 
@@ -155,7 +155,10 @@ def build_plan(
     plans = tuple(
         _rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules)
     )
-    names = (*map(to_text, predicates), *(f"rule {plan.rule.name} since {plan.since}" for plan in plans))
+    names = (
+        *map(to_text, predicates),
+        *(f"rule {planned.rule.name} since {planned.since}" for planned in plans),
+    )
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     return Plan(
         schema, plans, tuple(predicates), names, keys, _units(plans, places, slots),
@@ -164,18 +167,22 @@ def build_plan(
 
 
 def _units(
-    plans: Sequence[RulePlan], places: Mapping[str, Place], slots: int
+    plans: Sequence[RulePlan], places: Mapping[str, RulePlace], slots: int
 ) -> tuple[tuple[Unit, ...], ...]:
     units: list[list[Unit]] = [[] for _ in range(slots)]
-    for plan in plans:
-        for bucket, slot in enumerate(places[plan.rule.name].slots):
-            units[slot].append(Unit(plan.index, bucket))
+    for planned in plans:
+        for bucket, slot in enumerate(places[planned.rule.name].slots):
+            units[slot].append(Unit(planned.index, bucket))
     return tuple(map(tuple, units))
 
 
 def dealt_out(
-    rules: Sequence[Rule], slots: int, buckets: int, kept: Mapping[str, Place] | None = None, since: int = 0
-) -> dict[str, Place]:
+    rules: Sequence[Rule],
+    slots: int,
+    buckets: int,
+    kept: Mapping[str, RulePlace] | None = None,
+    since: int = 0,
+) -> dict[str, RulePlace]:
     """A place for every rule: the units of each go to the slots that have the fewest.
 
     Args:
@@ -196,7 +203,7 @@ def dealt_out(
             for _ in range(buckets if rule.partition_by else 1):
                 taken.append(load.index(min(load)))
                 load[taken[-1]] += 1
-            places[rule.name] = Place(tuple(taken), since)
+            places[rule.name] = RulePlace(tuple(taken), since)
     return places
 
 

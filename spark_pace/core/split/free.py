@@ -22,7 +22,7 @@ from spark_pace.core.split.task import Split, SplitTask, from_first
 
 def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Cut lanes and decide what open selections still need."""
-    pattern = task.rule.rule.pattern
+    pattern = task.planned.rule.pattern
     assert pattern is not None
     search = Search(task.stream, pattern)
     closed, ends = _closed(task, pattern, search, way)
@@ -61,7 +61,7 @@ def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
         i, j = np.searchsorted(initiators, (lo, hi))
         if i < j:
             end = int(ends[i:j].max())
-            exact = not lanes or task.rule.key_column is not None
+            exact = not lanes or task.planned.key_column is not None
             header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo))
             lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo)))
     return lanes
@@ -70,7 +70,7 @@ def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
 def _stretches(task: SplitTask) -> list[tuple[int, int]]:
     """Ranges of rows: whole keys with `partition_by`, else about equal."""
     rows = task.stream.rows
-    if task.rule.key_column is None:
+    if task.planned.key_column is None:
         return cuts(np.ones(rows, np.int64), task.plan.lanes, task.plan.lane_rows)
     bounds = np.append(task.stream.starts, rows)
     pieces = cuts(np.diff(bounds), task.plan.lanes, task.plan.lane_rows)
@@ -84,7 +84,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     for lo, hi in _stretches(task):
         if not np.diff(np.searchsorted(search.members[-1], (lo, hi)))[0]:
             continue
-        if task.rule.key_column is not None:
+        if task.planned.key_column is not None:
             before, events = lo, stream.events.slice(lo, hi - lo)
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
@@ -109,7 +109,7 @@ def _backward_keep(
             assert way.tail is not None
             keep[way.tail(stream, search, stream.rows)] = True
         return keep
-    if not must_wait(task.rule.rule):
+    if not must_wait(task.planned.rule):
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
     return from_first(stream, window_start(stream, first_open, pattern.within))

@@ -24,7 +24,7 @@ class LaneHeader:
     """What an operator must know of its lane.
 
     Attributes:
-        rule: index of the rule in the plan.
+        rule_index: place of the rule in the plan.
         bucket: key bucket; 0 without `partition_by`.
         number: place among the lanes of this unit and batch.
         work: "free": match the initiators or terminators in `owned`; "closed": enumerate the matches of closed
@@ -35,7 +35,7 @@ class LaneHeader:
         exact: whether the lane knows every selection that its matches wait for; else the merger does.
     """
 
-    rule: int
+    rule_index: int
     bucket: int
     number: int
     work: Work

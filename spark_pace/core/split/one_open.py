@@ -21,7 +21,7 @@ from spark_pace.core.split.task import Split, SplitTask, from_first
 
 def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     """Decide the selections; lanes hold those that closed in this batch."""
-    pattern = task.rule.rule.pattern
+    pattern = task.planned.rule.pattern
     assert pattern is not None
     stream = task.stream
     links = chain(stream, pattern, way.closing, task.horizon)
@@ -45,7 +45,7 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
-    rule = task.rule.rule
+    rule = task.planned.rule
     assert rule.pattern is not None and links.matches is not None
     done = np.flatnonzero(links.closes >= 0)
     found = found_of(links.openings, links.closes, done, links.matches[done])

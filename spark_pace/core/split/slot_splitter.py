@@ -51,7 +51,7 @@ class SlotSplitter:
         self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
-            self._states = [new_unit(plan.rules[unit.rule]) for unit in self._units]
+            self._states = [new_unit(plan.rules[unit.rule_index]) for unit in self._units]
         else:
             self._order, self._states = load(plan, slot, snapshot)
 
@@ -75,8 +75,8 @@ class SlotSplitter:
         lanes: list[bytes] = []
         open_ = 0
         for unit, state in zip(self._units, self._states, strict=True):
-            rule = self._plan.rules[unit.rule]
-            cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, batch)
+            planned = self._plan.rules[unit.rule_index]
+            cut, still_open = advance_unit(self._plan, planned, unit.bucket, state, batch)
             lanes += [lane.encode() for lane in cut]
             open_ += still_open
         late = (

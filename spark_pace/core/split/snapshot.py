@@ -87,7 +87,9 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
         (unit["rule"], unit["since"], unit["bucket"]): (keys, carry)
         for unit, keys, carry in zip(header["units"], of_units[::2], of_units[1::2], strict=True)
     }
-    return order, [_state(plan.rules[unit.rule], stored.get(_key(plan, unit))) for unit in plan.units[slot]]
+    return order, [
+        _state(plan.rules[unit.rule_index], stored.get(_unit_id(plan, unit))) for unit in plan.units[slot]
+    ]
 
 
 def _checksum(parcel: bytes) -> bytes:
@@ -104,29 +106,29 @@ def _version(parcel: bytes) -> Any:
 
 
 def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
-    rule = plan.rules[unit.rule]
+    planned = plan.rules[unit.rule_index]
     return {
-        "rule": rule.rule.name,
-        "since": rule.since,
+        "rule": planned.rule.name,
+        "since": planned.since,
         "bucket": unit.bucket,
-        "fingerprint": rule.fingerprint,
+        "fingerprint": planned.fingerprint,
     }
 
 
-def _key(plan: Plan, unit: Unit) -> tuple[str, int, int]:
-    rule = plan.rules[unit.rule]
-    return rule.rule.name, rule.since, unit.bucket
+def _unit_id(plan: Plan, unit: Unit) -> tuple[str, int, int]:
+    planned = plan.rules[unit.rule_index]
+    return planned.rule.name, planned.since, unit.bucket
 
 
 def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
     """What is kept for a rule of the plan must be this rule's, and must be where the plan looks for it."""
-    here = {_key(plan, unit) for unit in plan.units[slot]}
-    rules = {(rule.rule.name, rule.since): rule for rule in plan.rules}
+    here = {_unit_id(plan, unit) for unit in plan.units[slot]}
+    rules = {(planned.rule.name, planned.since): planned for planned in plan.rules}
     for unit in header["units"]:
-        rule = rules.get((unit["rule"], unit["since"]))
-        if rule is None:
+        planned = rules.get((unit["rule"], unit["since"]))
+        if planned is None:
             continue
-        if rule.fingerprint != unit["fingerprint"]:
+        if planned.fingerprint != unit["fingerprint"]:
             raise StateError(
                 f"state of slot {slot} — must be of the rules as they are; got another rule {unit['rule']}. Restore it, or give it a new name."
             )
@@ -137,18 +139,18 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _state(rule: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
+def _state(planned: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
     if stored is None:
-        return new_unit(rule)
+        return new_unit(planned)
     keys, carry = stored
     return UnitState(
-        _carry(rule, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection")
+        _carry(planned, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection")
     )
 
 
-def _carry(rule: RulePlan, carry: pa.Table) -> pa.Table | None:
+def _carry(planned: RulePlan, carry: pa.Table) -> pa.Table | None:
     """The rule's attributes stand in the schema's order, whatever that was when the events were kept."""
-    attributes = iter(rule.columns)
+    attributes = iter(planned.columns)
     return _some(
         carry.select([name if name.startswith("@") else next(attributes) for name in carry.column_names])
     )

@@ -20,7 +20,7 @@ class SplitTask:
 
     Attributes:
         plan: the plan.
-        rule: the rule.
+        planned: the rule.
         bucket: the unit's bucket.
         stream: carry and new events, a segment for each key.
         horizon: what is known of the future.
@@ -29,7 +29,7 @@ class SplitTask:
     """
 
     plan: Plan
-    rule: RulePlan
+    planned: RulePlan
     bucket: int
     stream: Stream
     horizon: Horizon
@@ -40,7 +40,7 @@ class SplitTask:
         """The header of a lane that holds all rows."""
         owned = (0, self.stream.rows)
         return LaneHeader(
-            self.rule.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
+            self.planned.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
         )
 
 

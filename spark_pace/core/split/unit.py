@@ -79,28 +79,28 @@ class Batch:
     seen_us: int
 
 
-def new_unit(rule: RulePlan) -> UnitState:
+def new_unit(planned: RulePlan) -> UnitState:
     """The state before the first event."""
-    keys = pa.array([] if rule.key_column else [""], pa.string())
+    keys = pa.array([] if planned.key_column else [""], pa.string())
     return UnitState(None, keys, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64))
 
 
-def _way(rule: RulePlan) -> Way | None:
+def _way(planned: RulePlan) -> Way | None:
     """The way of the rule's context; None where the rule has a span, which decides instead."""
-    if rule.rule.span is not None:
+    if planned.rule.span is not None:
         return None
-    assert rule.rule.pattern is not None
-    return context_of(rule.rule.pattern).way
+    assert planned.rule.pattern is not None
+    return context_of(planned.rule.pattern).way
 
 
 def advance_unit(
-    plan: Plan, rule: RulePlan, bucket: int, state: UnitState, batch: Batch
+    plan: Plan, planned: RulePlan, bucket: int, state: UnitState, batch: Batch
 ) -> tuple[list[Lane], int]:
     """Take released events in.
 
     Args:
         plan: the plan.
-        rule: the unit's rule.
+        planned: the unit's rule.
         bucket: the unit's bucket.
         state: is moved on.
         batch: what was released.
@@ -115,17 +115,17 @@ def advance_unit(
         batch.frontier_us,
         batch.seen_us,
     )
-    fresh = None if released is None else _own_events(plan, rule, bucket, released)
+    fresh = None if released is None else _own_events(plan, planned, bucket, released)
     if fresh is not None:
-        fresh = _number(rule, state, fresh)
+        fresh = _number(planned, state, fresh)
     parts = [table for table in (state.carry, fresh) if table is not None and table.num_rows]
     if not parts:
         return [], 0
-    stream, segment_key = _sorted_stream(rule, state, concat(parts))
+    stream, segment_key = _sorted_stream(planned, state, concat(parts))
     horizon = Horizon(frontier_us)
     if frontier_us == UNKNOWN_TIME:
         horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
-    task = SplitTask(plan, rule, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
+    task = SplitTask(plan, planned, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
     split = _split(task)
     carried = stream.events if split.events is None else split.events
     state.carry = chosen(carried, split.keep) if split.keep.any() else None
@@ -135,7 +135,7 @@ def advance_unit(
 
 
 def _split(task: SplitTask) -> Split:
-    way = _way(task.rule)
+    way = _way(task.planned)
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):
@@ -145,7 +145,7 @@ def _split(task: SplitTask) -> Split:
     return split_free(task, way)
 
 
-def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
+def _own_events(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
     """The events of the unit's stream, with `@mask` instead of the bits."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
 
@@ -155,12 +155,12 @@ def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> 
         return ((word >> np.uint64(bit)) & np.uint64(1)).astype(np.bool_)  # type: ignore[no-any-return]
 
     mask = np.zeros(released.num_rows, np.uint16)
-    for bit, predicate in rule.bits:
+    for bit, predicate in planned.bits:
         mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
-    mine = held(plan.member_bit(rule))
-    if rule.key_column is not None:
-        mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
-    names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]
+    mine = held(plan.member_bit(planned))
+    if planned.key_column is not None:
+        mine &= _in_bucket(array(released, planned.key_column), bucket, plan.buckets)
+    names = [TIME, SOURCE, OFFSET, *([planned.key_column] if planned.key_column else []), *planned.columns]
     events = with_column(released.select(names), MASK, mask)
     return chosen(events, mine)
 
@@ -172,9 +172,9 @@ def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
     return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
-def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
+def _number(planned: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
     """Give each event its `seq` and the number of openings before it; both counters move on."""
-    keys = _key_numbers(rule, state, fresh)
+    keys = _key_numbers(planned, state, fresh)
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     counts = np.diff(np.append(starts, len(order)))
@@ -183,35 +183,35 @@ def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
     seq[order] = np.arange(len(order)) - np.repeat(starts - state.next_seq[present], counts)
     state.next_seq[present] += counts
     fresh = with_column(fresh, SEQ, seq)
-    if not _counts_openings(rule):
+    if not _counts_openings(planned):
         return fresh
-    opens = _initiators(rule, numbers(fresh, MASK))[order].astype(np.int64)
+    opens = _initiators(planned, numbers(fresh, MASK))[order].astype(np.int64)
     before = np.cumsum(opens) - opens
     opening = np.empty(len(keys), np.int64)
     opening[order] = before - np.repeat(before[starts] - state.next_selection[present], counts)
     state.next_selection[present] += np.add.reduceat(opens, starts) if len(starts) else 0
     fresh = with_column(fresh, OPENING, opening)
-    if isinstance(_way(rule), UsingUp):
+    if isinstance(_way(planned), UsingUp):
         fresh = with_column(fresh, SPENT, np.zeros(len(keys), np.int8))
     return fresh
 
 
-def _counts_openings(rule: RulePlan) -> bool:
+def _counts_openings(planned: RulePlan) -> bool:
     """Whether every initiator opens a selection: then `next_selection` counts initiators."""
-    way = _way(rule)
-    return isinstance(rule.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
+    way = _way(planned)
+    return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
-def _initiators(rule: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
-    bit = OPEN_BIT if isinstance(rule.rule.span, PredicateSpan) else 0
+def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
+    bit = OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0
     return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
 
 
-def _key_numbers(rule: RulePlan, state: UnitState, events: pa.Table) -> Ints:
+def _key_numbers(planned: RulePlan, state: UnitState, events: pa.Table) -> Ints:
     """For each event the place of its key in the state; new keys are added."""
-    if rule.key_column is None:
+    if planned.key_column is None:
         return np.zeros(events.num_rows, np.int64)
-    column = array(events, rule.key_column)
+    column = array(events, planned.key_column)
     used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
     texts = column.dictionary.take(pa.array(used))
     place = pc.index_in(texts, value_set=state.keys)
@@ -225,11 +225,11 @@ def _key_numbers(rule: RulePlan, state: UnitState, events: pa.Table) -> Ints:
     return places[codes]  # type: ignore[no-any-return]
 
 
-def _sorted_stream(rule: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
+def _sorted_stream(planned: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
     """Carry and new events by (key, stream order), and the place of each segment's key in the state."""
-    if rule.key_column is None:
+    if planned.key_column is None:
         return Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64)
-    keys = _key_numbers(rule, state, events)
+    keys = _key_numbers(planned, state, events)
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     return Stream(events.take(pa.array(order)), starts), keys[order][starts]

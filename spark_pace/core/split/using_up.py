@@ -34,7 +34,7 @@ Marks = npt.NDArray[np.int8]
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     """Decide all matches; lanes hold those that are releasable now."""
-    rule = task.rule.rule
+    rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream)
     search = Search(unused, rule.pattern)
@@ -68,7 +68,7 @@ def _mark(stream: Stream, sent: Found) -> Marks:
 
 def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Marks) -> tuple[Bools, int]:
     """The events that later matches can still use, and how many selections are open."""
-    stream, pattern = task.stream, task.rule.rule.pattern
+    stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
     unclosed = spent[found.openings] != USED
     open_ = int((unclosed & ~task.horizon.over_by_itself(stream, found.openings, pattern.within)).sum())

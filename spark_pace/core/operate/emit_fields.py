@@ -66,7 +66,7 @@ def _scatter(values: pa.Array, groups: Ints, rows: int, missing: int | None) -> 
     return column if missing is None else column.fill_null(missing)
 
 
-def emitted(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
+def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
     """The computed fields of every match of a rule with a pattern."""
     assert rule.pattern is not None
     columns = MatchColumns(stream, found, tuple(c.name for c in rule.pattern.components))
