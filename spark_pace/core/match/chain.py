@@ -1,7 +1,8 @@
 """Consumption *selected* with at most one open selection: which initiators open one, one after the other.
 
-An initiator opens a selection when none is open. It is used up with all its span where an event closes it;
-where its window ends without a result nothing is used up, and the next initiator after it opens the next.
+An initiator opens a selection when none is open. The event that closes the selection uses up all its events.
+If the window ends first, nothing is used up, and the next initiator after the opening one opens the next
+selection.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
 
-# Of initiators' rows and the row after the last one of each one's window: int64[s], the row that closes its
-# selection, -1 where none does; and int64[s, n], the match that does so, or None where an event closes a selection
-# whatever the matches in it are.
+# Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
+# row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
+# None where it is not a match that closes a selection.
 Closing: TypeAlias = Callable[[Stream, Search, Ints, Ints], tuple[Ints, Ints | None]]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The selections opened, in order.
+    """The selections that were opened, in order.
 
     Attributes:
         openings: int64[s], opening rows.
-        closes: int64[s], the row that closed it; -1 where its window ended, or it is open.
-        open: bool[s], whether it is still open; only the last one of a segment can be.
-        matches: int64[s, n], the match that closed it, -1 where there is none; None where no match closes one.
+        closes: int64[s], the row that closed it; -1 where its window has ended, or it is still open.
+        open: bool[s], whether it is still open; only the last selection of a segment can be.
+        matches: int64[s, n], the match that closed it, -1 where there is none; None where no match closes
+            one.
     """
 
     openings: Ints
@@ -87,7 +89,7 @@ def inside(search: Search, openings: Ints, closes: Ints) -> tuple[Ints, Ints]:
 
 
 def _follow(stream: Stream, initiators: Ints, closes: Ints, over: Bools) -> Ints:
-    """The indices of the initiators that open a selection: one step of this loop for each selection."""
+    """The indices of the initiators that open a selection; the loop takes one step for each selection."""
     count = len(initiators)
     after = np.searchsorted(initiators, closes, "right")
     next_segment = np.searchsorted(initiators, stream.segment_end[initiators], "left")

@@ -16,12 +16,12 @@ from spark_pace.core.plan.rule import Rule, Within
 
 
 def at_rows(stream: Stream, rows: Ints) -> Positions:
-    """The positions of events."""
+    """The positions of the events in these rows."""
     return Positions(2 * rows, stream.time[rows])
 
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where each selection is resolved: where it closes, else at its window's end."""
+    """Where each selection is resolved: where it closes, or at the end of its window."""
     ends = window_ends(stream, found.openings, within, horizon)
     closed = found.closes >= 0
     rows = np.where(closed, found.closes, 0)
@@ -35,12 +35,12 @@ def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> 
     """For each selection the position where the last of those before it in its segment is resolved.
 
     Args:
-        resolved_at: of all selections, in order.
-        segment: int64[s], the segment of each.
+        resolved_at: where each of s selections is resolved, in the order of the selections.
+        segment: int64[s], the segment of each selection.
         first_row: int64[s], the first row of that segment.
 
     Returns:
-        Position (-1, minimum) where no selection stands before.
+        s positions; that of a segment's first selection lies before all events of the segment.
     """
     count = len(segment)
     code = np.append(-1, resolved_at.code[:-1])[:count]
@@ -53,7 +53,10 @@ def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> 
 
 
 def _running_last_greatest(code: Ints, first: Ints) -> Ints:
-    """For each place the index of the greatest code so far in its run; of equal ones the last."""
+    """For each place the index of the greatest code so far in its run, of equal ones the last.
+
+    A run begins where `first` is true.
+    """
     group = np.cumsum(first)
     rank = np.unique(code, return_inverse=True)[1].astype(np.int64)
     key = group * (len(code) + 1) + rank  # a later run is always greater
@@ -63,10 +66,11 @@ def _running_last_greatest(code: Ints, first: Ints) -> Ints:
 
 
 def must_wait(rule: Rule) -> bool:
-    """Whether a match waits for selections with smaller ids.
+    """Whether a match waits until all selections with smaller ids are resolved.
 
-    Plain sequences without window never do: both orders are the same there. Where a match is not certain before
-    the selections before its own are resolved, it waits whatever the merge order is.
+    In a plain sequence without window it never does: matches are decided in the order of their selections
+    there. In a context where earlier selections decide whether there is a match it does, whatever the merge
+    order is.
     """
     if rule.pattern is None or rule.span is not None:
         return rule.merge == "selection"
@@ -77,7 +81,19 @@ def must_wait(rule: Rule) -> bool:
 
 
 def releases(stream: Stream, found: Found, resolved_at: Positions, *, waits: bool) -> Positions:
-    """Where each match becomes releasable: where it is decided, or where the last selection before its own is resolved."""
+    """Where each match becomes releasable.
+
+    That is where it is decided; if it waits, it is where all selections before its own are resolved as well.
+
+    Args:
+        stream: the stream.
+        found: its selections and matches.
+        resolved_at: where each selection is resolved.
+        waits: whether a match waits for the selections before its own.
+
+    Returns:
+        One position for each match.
+    """
     decided = at_rows(stream, found.last)
     if not waits or not found.matches:
         return decided

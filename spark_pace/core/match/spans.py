@@ -1,11 +1,12 @@
 """Explicit spans: which events open a selection, and where it ends.
 
-Sources: the general form of PACE (Mayer, Tariq, Rothermel 2017; Siddam 2015, section 3.3); semantics, section 4.
+Sources: the general form of PACE (Mayer, Tariq, Rothermel 2017; Siddam 2015, section 3.3);
+semantics, section 4.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,16 +42,16 @@ from spark_pace.core.plan.rule import (
 
 @dataclass(frozen=True)
 class SpanRows:
-    """Selections that stand for themselves, by rows of a stream, ascending.
+    """Explicit spans by rows of a stream, in ascending order of their selections.
 
     Attributes:
         start: int64[s], the first row.
         end: int64[s], the row after the last one known.
         selection_id: int64[s].
-        opened_us: int64[s], event time of the opening event; grid spans: the window's start.
-        close: int64[s], the row that closed it; -1 where its window's end does, or nothing has.
-        resolved_at: where it ends; unknown where that is still open.
-        base: where the last of the selections before it in its segment is resolved.
+        opened_us: int64[s], event time of the opening event; of a grid span, the window's start.
+        close: int64[s], the row of the event that closed it; -1 where no event has.
+        resolved_at: where each span ends; unknown while it is open.
+        base: where the last of the spans before it in its segment is resolved.
     """
 
     start: Ints
@@ -62,30 +63,28 @@ class SpanRows:
     base: Positions
 
     def take(self, index: Ints) -> SpanRows:
-        """Some of them."""
+        """The spans at these indices."""
+        start, end, close = self.start[index], self.end[index], self.close[index]
+        ids, opened_us = self.selection_id[index], self.opened_us[index]
         return SpanRows(
-            self.start[index], self.end[index], self.selection_id[index], self.opened_us[index], self.close[index],
-            self.resolved_at.take(index), self.base.take(index),
-        )  # fmt: skip
+            start, end, ids, opened_us, close, self.resolved_at.take(index), self.base.take(index)
+        )
 
     @property
     def unresolved(self) -> Bools:
-        """bool[s], which of them are still open."""
+        """bool[s], which spans are still open."""
         return self.resolved_at.time == UNKNOWN_TIME  # type: ignore[no-any-return]
 
 
 def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
-    """The spans of a stream.
+    """Every span that opens in a stream.
 
     Args:
-        stream: sorted events, from the start of the first span that was not resolved before.
+        stream: the events from the start of the first span that was open before.
         rule: a rule with a span.
         horizon: what is known of the future.
-        passed_us: the frontier before: grid windows that ended before it are left out.
-        next_ids: int64[segments], grid spans: the id of the first window not resolved before.
-
-    Returns:
-        Every span that opens in the stream.
+        passed_us: the frontier before; grid windows that had ended then are left out.
+        next_ids: int64[segments], of grid spans, the id of the first window that was open before.
     """
     if isinstance(rule.span, PredicateSpan):
         return _predicate_spans(stream, rule.span, horizon)
@@ -96,11 +95,9 @@ def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_
 
 
 def _with_base(stream: Stream, spans: SpanRows) -> SpanRows:
+    """The spans with their `base`."""
     segment = stream.segment[spans.start]
-    base = earlier_resolved(spans.resolved_at, segment, stream.starts[segment])
-    return SpanRows(
-        spans.start, spans.end, spans.selection_id, spans.opened_us, spans.close, spans.resolved_at, base
-    )
+    return replace(spans, base=earlier_resolved(spans.resolved_at, segment, stream.starts[segment]))
 
 
 def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> SpanRows:
@@ -122,17 +119,17 @@ def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> S
 
 
 def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
-    """The two events of a span as a sequence: component ``open``, then the closing one, which has no name."""
+    """The opening and the closing event as a sequence of two components; the closing one has no name."""
     true = Literal(True, "BOOLEAN")
     where = tuple(Conjunct(expr, (0, 1)) for expr in span.close_where)
-    # a closing event's own columns carry no component
+    # columns without a component are the closing event's
     components = (Component("open", true), Component(None, true))  # type: ignore[arg-type]
     pattern = Pattern(components, where, None, Context("next", "zero"))
     return Search(stream, pattern, bits=(OPEN_BIT, CLOSE_BIT))
 
 
 def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
-    """The windows [k * every, k * every + size) that hold an event."""
+    """The windows [k * every, k * every + size), k any integer, that hold an event."""
     size, every = span.size_us, span.every_us
     low = (stream.time - size) // every + 1  # the first window that holds the event
     if passed_us > NO_FRONTIER:
@@ -155,7 +152,7 @@ def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int
 
 
 def _count_spans(stream: Stream, span: CountSpan) -> SpanRows:
-    """One opens at seq 0, every, 2 * every, …, each of `size` events."""
+    """A span of `size` events opens at seq 0, at `every`, at 2 * `every`, and so on."""
     start = np.flatnonzero(stream.seq % span.every == 0)
     end = np.minimum(start + span.size, stream.segment_end[start])
     last = start + span.size - 1

@@ -1,8 +1,8 @@
 """A rule's stream as columns: what the matching kernels look at.
 
-Rows are sorted by (segment, stream order). A segment is one key's stream, or one span's;
-nothing matches across segments. A *row* is an index into these columns, `seq` the event's place in the
-rule's stream: rows may be missing from a segment where nothing can need them any more.
+Rows are sorted by segment, then by stream order. A segment is the stream of one partition key, or one span;
+no match reaches across segments. A *row* is an index into these columns; `seq` is the event's place in the
+rule's stream. The two differ, for events are left out once nothing can need them any more.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Stream:
     """Events with their segments.
 
     Attributes:
-        events: table of n rows, at least ``@time, @seq, @mask`` and the attributes the rule uses.
-        starts: int64[s], first row of each segment, ascending; every segment has a row.
+        events: table of n rows with ``@time, @seq, @mask`` and the attributes that the rule uses.
+        starts: int64[s], first row of each segment, ascending; no segment is empty.
     """
 
     events: pa.Table
@@ -71,17 +71,17 @@ class Stream:
         return np.flatnonzero((self.mask >> np.uint16(bit)) & np.uint16(1))
 
     def attribute(self, name: str) -> pa.Array:
-        """An attribute of all rows."""
+        """The attribute of that name of all rows."""
         return array(self.events, name)
 
     @cached_property
     def _ranked_time(self) -> tuple[Ints, Ints]:
-        """The distinct times, and (segment, time) as one ascending number for each row."""
+        """The distinct times, ascending, and for each row one number that sorts as (segment, time) does."""
         times, rank = np.unique(self.time, return_inverse=True)
         return times, self.segment * (len(times) + 1) + rank
 
     def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
-        """Where in each row's segment an event of that time would be inserted: before ("left") or behind its equals."""
+        """Where an event of each time belongs in each row's segment: before ("left") or behind its equals."""
         if len(self.starts) == 1:
             return np.searchsorted(self.time, times, side=side)
         distinct, ranked = self._ranked_time
@@ -93,11 +93,11 @@ class Stream:
         return self.place(rows, times, "left")
 
     def take(self, rows: Ints, starts: Ints) -> Stream:
-        """Some of the rows (with repetition), in segments that begin at `starts` of the new rows."""
+        """The stream of these rows, which may repeat; its segments begin at `starts` of the new rows."""
         return Stream(self.events.take(pa.array(rows)), starts)
 
     def codes(self, left: str, right: str) -> tuple[Ints, Ints]:
-        """Two attributes as numbers that are equal where the values are; -1 for null. int64[n] each."""
+        """Two attributes as int64[n] each: numbers that are equal where the values are; -1 for null."""
         if left == right:
             return (one := value_codes(self.attribute(left))), one
         both = value_codes(pa.concat_arrays([self.attribute(left), self.attribute(right)]))
@@ -108,8 +108,8 @@ class Stream:
 class Positions:
     """Places in the stream order of their segments: int64[m] codes and int64[m] times.
 
-    The code of row r is 2r, that of the end of a window that lies directly behind row r is 2r + 1. A position is
-    known once the frontier has passed its time.
+    The code of row r is 2r, that of the end of a window that lies directly behind row r is 2r + 1. A position
+    is known once the frontier has passed its time.
     Sources: semantics, section 5.
     """
 

@@ -13,7 +13,7 @@ from spark_pace.core.plan.rule import Pattern
 
 
 def ending_in(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
-    """All candidates whose last event lies in the range of rows `owned`, as int64[m, n]."""
+    """int64[m, n], all candidates whose last row lies in the range `owned`."""
     openings = search.members[0]
     ends = np.minimum(window_end(stream, openings, pattern.within), owned[1])
     pieces = candidates(search, openings, ends)
@@ -21,7 +21,7 @@ def ending_in(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
 
 
 def found_at_terminators(search: Search, matrix: Ints) -> Found:
-    """Matches of selections that every initiator opens and nothing closes."""
+    """These matches, in selections that every initiator opens and nothing closes before its window's end."""
     openings = search.members[0]
     return found_of(
         openings, np.full(len(openings), -1, np.int64), np.searchsorted(openings, matrix[:, 0]), matrix

@@ -1,7 +1,8 @@
 """What ``within`` means: where the window of an event ends, and whether it is over.
 
-A window of a time T that starts at an event of time t holds the events up to t + T, that time included. A window of
-N events holds N events of the segment, the first included. Without ``within`` a window ends with its segment.
+A window of a time T that starts at an event of time t holds the events up to t + T, that time included. A
+window of N events holds N events of the segment, the first included. Without ``within`` a window ends with
+its segment.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Horizon:
 
     Attributes:
         frontier_us: all events with a smaller event time are there.
-        complete: bool[s], for each segment, whether no event of it can come any more; None where that is so of none.
+        complete: bool[s], for each segment, whether no event of it can come any more; None where that is so
+            of none.
         seen_us: at the end of the input, the greatest event time there was; None before.
     """
 

@@ -1,7 +1,8 @@
 """Matches as a table: what operators hand to the merger.
 
-Columns with "@" are for ordering and stay inside: ``@release_us, @phase`` (0: at an event, 1: directly behind all
-events of that time), ``@tie0…`` (the releasing event's place among those of its time), ``@p0…`` (production set).
+The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, which is 0
+at an event and 1 directly behind all events of that time; ``@tie0…``, the place of the releasing event among
+those of its time; ``@p0…``, the production set.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ EVENTS_TYPE = pa.list_(
 
 @dataclass(frozen=True)
 class Labels:
-    """What a match has from its selection.
+    """What each of m matches has from its selection.
 
     Attributes:
         selection_id: int64[m].
-        opened_us: int64[m].
-        release: where it may go out.
+        opened_us: int64[m], event time of the opening event; of a grid span, the window's start.
+        release: m positions, where each match may go out.
     """
 
     selection_id: Ints
@@ -65,7 +66,17 @@ def operator_matches(
     matched_us: Ints,
     rows: pa.Table,
 ) -> pa.Table:
-    """The table of the rows that a Python operator has yielded; all arguments have one entry for each of `rows`."""
+    """The table of the rows that a Python operator has yielded.
+
+    Args:
+        plan: the plan.
+        planned: the rule.
+        stream: the lane's stream.
+        labels: of the selection of each row.
+        last: int64[m], the row of the last event of each one's selection.
+        matched_us: int64[m], the time at which each one's selection ended.
+        rows: the m rows, with the fields of ``emit``.
+    """
     columns = _head(plan, planned, stream, labels, last)
     columns["seq"] = pa.array(stream.seq[last])
     columns["matched_at"] = _utc(matched_us)
@@ -83,7 +94,7 @@ def _utc(times: Ints) -> pa.Array:
 
 
 def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member: Ints) -> dict[str, pa.Array]:
-    """Order, key, selection and partition columns; `member` is a row of each match."""
+    """The columns for order, key, selection and partition; `member` is a row of each match."""
     columns = {"@release_us": pa.array(labels.release.time), "@phase": pa.array(labels.release.code & 1)}
     columns |= _ties(plan, planned, stream, labels.release)
     if planned.key_column is None:
@@ -98,7 +109,7 @@ def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member:
 
 
 def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> dict[str, pa.Array]:
-    """The place of the releasing event among those of its time; null behind them all."""
+    """The place of the releasing event among those of its time; null where a match goes out behind them."""
     at_event = release.code & 1 == 0
     rows = np.where(at_event, release.code // 2, 0)
     index = pa.array(rows, mask=~at_event)
@@ -112,7 +123,7 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
 
 
 def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
-    """The production sets, each in stream order."""
+    """The production set of each match, in stream order."""
     assert planned.rule.pattern is not None
     names = pa.array([component.name for component in planned.rule.pattern.components], pa.string())
     index = pa.array(found.members)

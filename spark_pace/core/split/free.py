@@ -1,7 +1,7 @@
-"""Consumption *zero*: every initiator opens a selection, and operators match them independently of each other.
+"""Consumption *zero*: every initiator opens a selection, and operators match all of them in parallel.
 
-The splitter cuts the stream into stretches of initiators (`Forwards`) or terminators (`Backwards`). A lane holds
-all events that the matches of its own stretch can reach.
+The splitter cuts the stream into stretches of initiators (`Forwards`) or terminators (`Backwards`). A lane
+holds all events that the matches of its own stretch can reach.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
 def _closed(
     task: SplitTask, pattern: Pattern, search: Search, way: Forwards | Backwards
 ) -> tuple[Bools, Ints]:
-    """Which initiators' selections are known to be closed, and the row after the last one that each can reach."""
+    """Which initiators' selections are known to be closed, and the row after the last that each can reach."""
     stream, initiators = task.stream, search.members[0]
     ends = window_end(stream, initiators, pattern.within)
     closes = isinstance(way, Forwards) and way.completion_closes and pattern.close == "completion"
@@ -52,7 +52,7 @@ def _closed(
 
 
 def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
-    """Stretches of initiators. Without keys, the merger lets every lane but the first wait for those before it."""
+    """Lanes of initiators. Without keys, the merger lets every lane but the first wait for those before."""
     stream, initiators = task.stream, search.members[0]
     if not len(initiators):
         return []
@@ -68,7 +68,7 @@ def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int]]:
-    """Ranges of rows: whole keys with `partition_by`, else about equal."""
+    """The ranges of rows that lanes are made of: whole keys with `partition_by`, else about equal."""
     rows = task.stream.rows
     if task.planned.key_column is None:
         return cuts(np.ones(rows, np.int64), task.plan.lanes, task.plan.lane_rows)
@@ -78,7 +78,7 @@ def _stretches(task: SplitTask) -> list[tuple[int, int]]:
 
 
 def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Backwards) -> list[Lane]:
-    """Stretches of terminators, with all the events that their matches can reach back to."""
+    """Lanes of terminators, with all the events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
     for lo, hi in _stretches(task):

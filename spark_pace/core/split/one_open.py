@@ -1,7 +1,7 @@
 """At most one open selection (`OneOpen`): the splitter decides where selections start and close.
 
-Operators find the matches inside closed selections. Where a match is what closes a selection, the splitter has
-found it already, and operators only compute its fields.
+Operators find the matches inside closed selections. Where a match is what closes a selection, the splitter
+has found it already, and operators only compute its fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
 def split_one_open(task: SplitTask, way: OneOpen) -> Split:
-    """Decide the selections; lanes hold those that closed in this batch."""
+    """Decide where selections open and close; lanes hold those that closed in this batch."""
     pattern = task.planned.rule.pattern
     assert pattern is not None
     stream = task.stream
@@ -55,7 +55,7 @@ def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches of one row per component that are decided and may go out at `release`."""
+    """Lanes of matches that are found, with one row for each component, and may go out at `release`."""
     steps = len(found.members) // max(1, found.matches)
     matrix = found.members.reshape(found.matches, steps)
     rows = {f"p{k}": matrix[:, k] for k in range(steps)}

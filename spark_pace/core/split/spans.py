@@ -1,4 +1,4 @@
-"""Explicit spans: every span is a selection of its own; lanes hold those with something releasable now."""
+"""Explicit spans: each span is a selection; lanes hold the spans that have something releasable now."""
 
 from __future__ import annotations
 

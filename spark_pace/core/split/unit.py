@@ -1,4 +1,4 @@
-"""One rule's key bucket in a slot: number its events, decide where selections start and close, cut lanes.
+"""One unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
 
 How the unit's stream is split depends on the rule's span or on the way of its context, see `_split`.
 """
@@ -50,10 +50,10 @@ class UnitState:
     """What a unit keeps between two batches.
 
     Attributes:
-        carry: events that open selections still need, sorted by (key, stream order); None where there are none.
-        keys: string array, every key met; one empty text without `partition_by`.
-        next_seq: int64[keys], the next event's `seq`.
-        next_selection: int64[keys], the next opening's number.
+        carry: the events that open selections still need, by (key, stream order); None where there are none.
+        keys: string array of the partition keys met so far; one empty text without `partition_by`.
+        next_seq: int64[keys], the `seq` of each key's next event.
+        next_selection: int64[keys], the number of each key's next selection.
     """
 
     carry: pa.Table | None
@@ -64,7 +64,7 @@ class UnitState:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the order has released.
+    """The events that a batch has released.
 
     Attributes:
         released: events in stream order; None where there are none.
@@ -96,37 +96,31 @@ def _way(planned: RulePlan) -> Way | None:
 def advance_unit(
     plan: Plan, planned: RulePlan, bucket: int, state: UnitState, batch: Batch
 ) -> tuple[list[Lane], int]:
-    """Take released events in.
+    """Process the events that were released.
 
     Args:
         plan: the plan.
         planned: the unit's rule.
         bucket: the unit's bucket.
-        state: is moved on.
+        state: the unit's state; it is changed in place.
         batch: what was released.
 
     Returns:
-        lanes with what may be releasable now; and how many selections are open, at the end of the input those that
-        would be if it went on.
+        lanes with what may be releasable now; and how many selections are open. At the end of the input,
+        those count as open whose windows only that end has closed.
     """
-    released, passed_us, frontier_us, seen_us = (
-        batch.released,
-        batch.passed_us,
-        batch.frontier_us,
-        batch.seen_us,
-    )
-    fresh = None if released is None else _own_events(plan, planned, bucket, released)
-    if fresh is not None:
-        fresh = _number(planned, state, fresh)
+    fresh = None
+    if batch.released is not None:
+        fresh = _number(planned, state, _own_events(plan, planned, bucket, batch.released))
     parts = [table for table in (state.carry, fresh) if table is not None and table.num_rows]
     if not parts:
         return [], 0
     stream, segment_key = _sorted_stream(planned, state, concat(parts))
-    horizon = Horizon(frontier_us)
-    if frontier_us == UNKNOWN_TIME:
-        horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
-    task = SplitTask(plan, planned, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
-    split = _split(task)
+    horizon = Horizon(batch.frontier_us)
+    if batch.frontier_us == UNKNOWN_TIME:
+        horizon = Horizon(batch.frontier_us, np.full(len(stream.starts), True), batch.seen_us)
+    counters = state.next_selection[segment_key]
+    split = _split(SplitTask(plan, planned, bucket, stream, horizon, batch.passed_us, counters))
     carried = stream.events if split.events is None else split.events
     state.carry = chosen(carried, split.keep) if split.keep.any() else None
     if split.next_selection is not None:
@@ -146,7 +140,7 @@ def _split(task: SplitTask) -> Split:
 
 
 def _own_events(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
-    """The events of the unit's stream, with `@mask` instead of the bits."""
+    """The events of the unit's stream, with ``@mask`` instead of the bits."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
 
     def held(number: int) -> Bools:
@@ -173,7 +167,7 @@ def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
 
 
 def _number(planned: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
-    """Give each event its `seq` and the number of openings before it; both counters move on."""
+    """Give each event its `seq` and the number of openings before it; the counters of the state move on."""
     keys = _key_numbers(planned, state, fresh)
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
@@ -197,7 +191,7 @@ def _number(planned: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
 
 
 def _counts_openings(planned: RulePlan) -> bool:
-    """Whether every initiator opens a selection: then `next_selection` counts initiators."""
+    """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
     way = _way(planned)
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
@@ -208,7 +202,7 @@ def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
 
 
 def _key_numbers(planned: RulePlan, state: UnitState, events: pa.Table) -> Ints:
-    """For each event the place of its key in the state; new keys are added."""
+    """int64[n], for each event the place of its key in the state; new keys are added to the state."""
     if planned.key_column is None:
         return np.zeros(events.num_rows, np.int64)
     column = array(events, planned.key_column)
@@ -226,7 +220,7 @@ def _key_numbers(planned: RulePlan, state: UnitState, events: pa.Table) -> Ints:
 
 
 def _sorted_stream(planned: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
-    """Carry and new events by (key, stream order), and the place of each segment's key in the state."""
+    """The events sorted by (key, stream order), and for each segment the place of its key in the state."""
     if planned.key_column is None:
         return Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64)
     keys = _key_numbers(planned, state, events)

@@ -1,6 +1,6 @@
-"""Matches use up their own events (`UsingUp`): the splitter finds them, and what is used up stays so between batches.
+"""A match uses up its own events (`UsingUp`): the splitter finds matches and remembers what they used.
 
-Events of matches that are out are marked in ``@spent``; a match that is decided but waits for an earlier
+The events of matches that are out are marked in ``@spent``. A match that is decided but waits for an earlier
 selection's window is found again in the next batch, because its events are not marked.
 """
 
@@ -33,7 +33,7 @@ Marks = npt.NDArray[np.int8]
 
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:
-    """Decide all matches; lanes hold those that are releasable now."""
+    """Find all matches; lanes hold those that are releasable now."""
     rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream)
@@ -79,7 +79,7 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:
-    """Of a plain sequence without window: the rows that wait, or all unused ones from the first open initiator on."""
+    """For plain sequences without window: the rows that wait, or all unused ones if that is not known."""
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]
     if not len(waiting_initiators):

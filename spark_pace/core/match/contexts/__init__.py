@@ -1,4 +1,7 @@
-"""The parameter contexts: one context a file, and here the table of them all (`docs/semantics.md`, section 4)."""
+"""The parameter contexts, one in each file, and the table of them (`docs/semantics.md`, section 4).
+
+A new context is a file with its object, and a line in the table.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a parameter context is: everything that it decides, in one object.
 
-The `way` of a context says who decides about its matches. There are four ways; `spark_pace.core.split` has the
-splitter of each.
+The `way` of a context says who decides about its matches. There are four ways; `spark_pace.core.split` has
+the splitter of each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ClosedKernel: TypeAlias = Callable[[Stream, Pattern, Ints, Ints], Found]
 
 @dataclass(frozen=True)
 class Forwards:
-    """Every initiator opens a selection and nothing is used up; operators match from initiators on, in parallel.
+    """Nothing is used up, and operators match from initiators on, in parallel.
+
+    Every initiator opens a selection.
 
     Attributes:
         match: the kernel.
@@ -47,9 +49,9 @@ class Forwards:
 
 @dataclass(frozen=True)
 class Backwards:
-    """Every initiator opens a selection and nothing is used up; operators match from terminators back, in parallel.
+    """Nothing is used up, and operators match from terminators back, in parallel.
 
-    Nothing closes a selection before its window's end.
+    Every initiator opens a selection, and nothing closes it before its window's end.
 
     Attributes:
         match: the kernel.
@@ -69,11 +71,12 @@ class Backwards:
 
 @dataclass(frozen=True)
 class OneOpen:
-    """At most one selection is open, and what closes it uses up all of it; the splitter decides the selections.
+    """At most one selection is open, and what closes it uses up all of it: the splitter decides selections.
 
     Attributes:
         closing: which row closes the selection of each initiator, and its match if that is what closes it.
-        inside: the kernel by which operators find the matches of closed selections; None where `closing` finds them.
+        inside: the kernel by which operators find the matches of closed selections; None where `closing`
+            finds them.
     """
 
     closing: Closing
@@ -99,12 +102,12 @@ class OneOpen:
 
 @dataclass(frozen=True)
 class UsingUp:
-    """Every initiator opens a selection and a match uses up its own events; the splitter finds the matches.
+    """A match uses up its own events: the splitter finds the matches. Every initiator opens a selection.
 
     Attributes:
         match: the kernel.
-        waiting: for a plain sequence without window, the unused rows that later matches can still use; None where
-            that cannot be told.
+        waiting: for a plain sequence without window, the unused rows that later matches can still use; None
+            where that cannot be told.
     """
 
     match: Callable[[Stream, Pattern, Search], Found]
@@ -130,8 +133,8 @@ class ParameterContext:
         way: who decides about its matches, and by which kernels.
         window_may_close: whether a rule may say ``close: window``.
         waits_for_earlier: whether a match is certain only when all selections before its own are resolved.
-        why_within: why a pattern outside a span always needs ``within``, as the end of a sentence; None where a
-            plain sequence does without.
+        why_within: why a pattern outside a span always needs ``within``, as the end of a sentence; None where
+            a plain sequence does without.
         gathers: whether a match has any number of events for a component, so that ``emit`` needs aggregates.
     """
 

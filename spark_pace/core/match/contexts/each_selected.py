@@ -1,4 +1,4 @@
-"""*each, selected*: all candidates inside the selection that end with the event that closes it are matches."""
+"""*each, selected*: every candidate in the selection that ends with the closing event is a match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""*each, zero*: every initiator opens a selection; all candidates from it to the event that closes it are matches."""
+"""*each, zero*: every candidate from an initiator to the event that closes its selection is a match."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""*earliest, selected* (Snoop's chronicle): at every terminator the least candidate of what is not used up.
+"""*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
-Three ways to the same result; the first that applies is taken:
-queues (a tandem of first-in-first-out queues, on whole columns), greedy (plain sequences, one step of a loop for
-each terminator), and filtering (all candidates in order; what uses a used event is dropped).
+Three ways lead to the same result, and the first that applies is taken:
+- queues: a tandem of first-in-first-out queues, on whole columns;
+- greedily: for plain sequences, a loop that takes one step for each terminator;
+- by filtering: all candidates in order; one that needs a used event is dropped.
 
-Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4 (queues).
+Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
+(queues).
 """
 
 from __future__ import annotations
@@ -21,15 +23,12 @@ from spark_pace.core.plan.rule import Context, Pattern, Within
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
-    """All matches of the stream.
+    """All matches of the stream. Every initiator opens a selection, and its match closes it.
 
     Args:
-        stream: its mask is 0 where an event is used up already.
+        stream: the mask of events that are used up already is 0.
         pattern: the pattern.
         search: the pattern over the stream.
-
-    Returns:
-        Every initiator opens a selection; the match of an initiator closes its own.
     """
     if not search.plain:
         matrix = by_filtering(stream, pattern, search)
@@ -45,7 +44,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
 
 
 def _openings(stream: Stream, search: Search) -> Ints:
-    """The initiators whose selection no match that is out has closed."""
+    """The initiators but for those whose own match is out."""
     if SPENT not in stream.events.column_names:
         return search.members[0]
     return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == USED_OPEN))
@@ -58,12 +57,13 @@ def excludes(stream: Stream) -> bool:
 
 
 def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, list[Ints]]:
-    """A tandem of queues: an event of step k serves the set that has waited longest at that step.
+    """A tandem of queues: an event of step k serves the set that has waited longest at that step. O(n log n).
 
-    Exact for plain sequences whose predicates exclude each other, without window or with two steps. O(n log n).
+    It is exact for plain sequences whose predicates exclude each other, without window or with two steps.
 
     Returns:
-        int64[m, n] matches; and for each step the sets that still wait there, as int64[w, step] matrices.
+        int64[m, n], the matches; and for each step but the first, int64[w, step], the sets that still wait
+        for it.
     """
     sets = search.members[0][:, None]
     waiting = []
@@ -95,14 +95,15 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
     """First come, first served, with customers who leave.
 
     Args:
-        first: int64[b], at each server the first customer who may still be there, not descending.
+        first: int64[b], at each server the first customer who may still be there; never descending.
         arrived: int64[b], how many customers have come before each server.
 
     Returns:
-        The servers that find a customer, and which one each of them serves.
+        int64[k], the servers that find a customer; int64[k], the customer that each of them serves.
 
-    With p(b) the last customer served or gone at server b, p(b) = min(max(p(b - 1) + 1, first), arrived - 1).
-    Less b, each step is a clamp of the one before, and clamps compose: a scan by doubling.
+    Let p(b) be the last customer who is served or gone at server b: p(b) = min(max(p(b - 1) + 1, first),
+    arrived - 1). Then p(b) - b is a clamp of p(b - 1) - (b - 1). Clamps compose, so a scan by doubling finds
+    them all.
     """
     number = np.arange(len(first))
     high = arrived - 1 - number
@@ -122,7 +123,7 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
 
 
 def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """Plain sequences: at each terminator take, step by step, the first event that is not used up."""
+    """The matches of a plain sequence: each terminator takes, step by step, the first event not used up."""
     terminators = search.members[-1]
     starts = (window_start(stream, terminators, pattern.within) - 1).tolist()
     pools = [_Unused(members) for members in search.members[:-1]]
@@ -142,7 +143,7 @@ def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
 
 
 class _Unused:
-    """The rows of one component, with used ones skipped by path compression."""
+    """The rows of one component; used ones are skipped, with path compression."""
 
     def __init__(self, members: Ints) -> None:
         self._rows = members
@@ -160,7 +161,7 @@ class _Unused:
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """Any sequence: all candidates, by terminator and then ascending; each takes what it needs, or is dropped."""
+    """The matches of any sequence: in the order of terminators, each candidate that needs no used event."""
     starts = search.members[0]
     every = stacked(candidates(search, starts, window_end(stream, starts, pattern.within)), search.steps)
     order = np.lexsort([*every.T[-2::-1], every[:, -1]]) if search.steps > 1 else np.arange(len(every))

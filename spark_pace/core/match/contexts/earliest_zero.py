@@ -1,4 +1,4 @@
-"""*earliest, zero*: at every terminator the least candidate, compared from the first event on; nothing is used up."""
+"""*earliest, zero*: at every terminator the least candidate, compared from the first event on."""
 
 from __future__ import annotations
 

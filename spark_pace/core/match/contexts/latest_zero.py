@@ -1,4 +1,4 @@
-"""*latest, zero*: at every terminator the greatest candidate, compared from the last event back; nothing is used up."""
+"""*latest, zero*: at every terminator the greatest candidate, compared from the last event back."""
 
 from __future__ import annotations
 

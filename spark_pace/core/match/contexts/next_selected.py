@@ -1,4 +1,4 @@
-"""*next, selected*: the match that the walk finds closes the selection and uses up everything up to its last event."""
+"""*next, selected*: the match that the walk finds uses up everything up to its last event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_pace.core.plan.rule import Context
 
 
 def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The last row of the walk from each initiator, and the walk; -1 where it finds no match before row `end`.
+    """The last row of the walk from each initiator, and the walk; -1 where it finds no match before `end`.
 
     Sources: semantics, section 4; SQL's and Flink's "skip past last".
     """
