@@ -123,8 +123,7 @@ def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:
     """The distinct combinations of values in some columns of n rows.
 
     Returns:
-        first: int64[c], the first row of each combination; code: int64[n], the number of each row's
-            combination.
+        first: int64[c], the first row of each combination; code: int64[n], each row's combination.
     """
     code = np.zeros(len(columns[0]), np.int64)
     first = np.zeros(0, np.int64)

@@ -24,7 +24,10 @@ PACKAGE = Path(__file__).parents[2] / "spark_pace"
 POLICIES = {"each", "latest", "next", "earliest", "all", "zero", "selected"}
 EACH_ZERO = CONTEXTS["each, zero"]
 NAMES = [name for name, context in CONTEXTS.items() if name == str(context.value)]
-STREAM = "a1=1 a2=2 b1=2 c1=2 a3@5=1 b2@5=1 b3=1 c2=1 a4=2 a5=2 b4=1 c3=1 b5=2 c4=2 a6=1 c5@40=1 a7=1 b6=1 c6=1 a8@70=1"
+STREAM = (
+    "a1=1 a2=2 b1=2 c1=2 a3@5=1 b2@5=1 b3=1 c2=1 a4=2 a5=2 "
+    "b4=1 c3=1 b5=2 c4=2 a6=1 c5@40=1 a7=1 b6=1 c6=1 a8@70=1"
+)
 WHERE = {"where": "a.x = b.x", "within": "10 s"}
 
 
@@ -73,6 +76,11 @@ def test_a_context_must_say_everything(name: str) -> None:
         ParameterContext(**said)
 
 
+def test_a_context_must_say_what_it_carries_without_a_window() -> None:
+    with pytest.raises(ValueError, match="earliest, zero — must have a tail or need within; got neither"):
+        replace(CONTEXTS["earliest, zero"], why_within=None)
+
+
 @pytest.mark.parametrize(
     "other",
     [replace(EACH_ZERO, snoop_name="every"), replace(CONTEXTS["recent"], value=Context("last", "zero"))],
@@ -84,7 +92,7 @@ def test_two_contexts_of_one_name_are_refused(other: ParameterContext) -> None:
 
 
 def compared(tree: ast.AST) -> Iterator[str]:
-    """The texts that something is compared with or looked up by: in comparisons, cases and keys of a mapping."""
+    """The texts in comparisons, in cases, and in the keys of a mapping."""
     for node in ast.walk(tree):
         parts: list[ast.expr] = []
         if isinstance(node, ast.Compare):

@@ -82,9 +82,7 @@ class Search:
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
         self.members = [stream.matching(bit) for bit in bits[: self.steps]]
         self._conjuncts = [[c for c in pattern.where if c.components[-1] == k] for k in range(self.steps)]
-        self._equalities = [
-            next((c for c in decided if self._is_equality(c)), None) for decided in self._conjuncts
-        ]
+        self._equalities = [next(filter(self._is_equality, decided), None) for decided in self._conjuncts]
         self._lookups: dict[int, _Lookup] = {}
 
     @staticmethod
@@ -107,9 +105,9 @@ class Search:
         earlier = equality.components[0]
         codes, values = self.stream.codes(sides[earlier].attribute, sides[level].attribute)
         pool = pool[values[pool] >= 0]
-        keys = values[pool] * self.stream.rows + pool
-        order = np.argsort(keys)
-        return _Lookup(pool[order], keys[order], codes, earlier)
+        sort_keys = values[pool] * self.stream.rows + pool
+        order = np.argsort(sort_keys)
+        return _Lookup(pool[order], sort_keys[order], codes, earlier)
 
     def reach(self, level: int, partial: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
         """Which rows may follow each partial candidate at `level`, before row `end`.
@@ -120,9 +118,8 @@ class Search:
             end: int64[m], the row after the last allowed one.
 
         Returns:
-            pool, lo, hi: the rows ``pool[lo[i]:hi[i]]``, ascending, may follow ``partial[i]`` if they also
-                satisfy
-            the conjuncts that `passes` tests.
+            pool, lo, hi: the rows ``pool[lo[i]:hi[i]]``, ascending, may follow ``partial[i]`` if they satisfy
+                the conjuncts that `passes` tests, too.
         """
         if level not in self._lookups:
             self._lookups[level] = self._lookup(level, self._equalities[level])
@@ -229,7 +226,7 @@ def _close(search: Search, partial: Ints, last: Ints) -> Ints:
 
 
 def _pieces(counts: Ints) -> Iterator[slice]:
-    """Slices of the partial candidates; those of a slice grow to about PIECE_ROWS, each to `counts`."""
+    """Slices of partial candidates; each slice grows to about PIECE_ROWS if candidate i grows to counts[i]."""
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):

@@ -35,8 +35,7 @@ class Chain:
         openings: int64[s], opening rows.
         closes: int64[s], the row that closed it; -1 where its window has ended, or it is still open.
         open: bool[s], whether it is still open; only the last selection of a segment can be.
-        matches: int64[s, n], the match that closed it, -1 where there is none; None where no match closes
-            one.
+        matches: int64[s, n], the match that closed it, -1 where none did; None where matches do not close.
     """
 
     openings: Ints

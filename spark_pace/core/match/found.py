@@ -71,7 +71,7 @@ def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
 
 
 def within_rows(rows: Ints, owned: tuple[int, int]) -> Ints:
-    """The rows, of ascending ones, that lie in the range `owned`."""
+    """Those of the ascending `rows` that lie in the range `owned`."""
     lo, hi = np.searchsorted(rows, owned)
     return rows[lo:hi]
 

@@ -22,8 +22,7 @@ class Horizon:
 
     Attributes:
         frontier_us: all events with a smaller event time are there.
-        complete: bool[s], for each segment, whether no event of it can come any more; None where that is so
-            of none.
+        complete: bool[s], for each segment whether no event of it can come any more; None: of all it can.
         seen_us: at the end of the input, the greatest event time there was; None before.
     """
 

@@ -51,7 +51,7 @@ class Result:
 
     Attributes:
         header: the header of the lane.
-        resolved_us: the time at which the last of the lane's selections is resolved, if later lanes wait for it.
+        resolved_us: when the last of the lane's selections is resolved, if later lanes wait for it.
         matches: see `match_table`.
         failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` shows events as lines of JSON, see `_shown`.

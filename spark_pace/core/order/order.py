@@ -33,8 +33,7 @@ class OrderSpec:
     Attributes:
         delay_us: how far behind the greatest event time the frontier stays.
         by_source: whether the frontier follows the slowest source; else it follows the fastest.
-        idle_after_us: do not wait for a source that lags more than this behind the fastest. None: wait for
-            all.
+        idle_after_us: do not wait for sources that lag more than this behind the fastest. None: wait for all.
         expected_sources: names of sources to wait for before they were heard of.
         deduplicate_on: drop an event if an earlier one with equal values in these columns lies at most
             `delay_us` before it. Empty: keep all.

@@ -56,7 +56,7 @@ class Backwards:
     Attributes:
         match: the kernel.
         tail: for a plain sequence without window, the rows below a given one that later terminators can still
-            reach, ascending; None where the context always needs a window.
+            reach, ascending; None only where the context always needs ``within``.
     """
 
     match: FreeKernel
@@ -145,3 +145,8 @@ class ParameterContext:
     waits_for_earlier: bool
     why_within: str | None
     gathers: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a context in which nothing says what to carry without a window."""
+        if isinstance(self.way, Backwards) and self.way.tail is None and self.why_within is None:
+            raise ValueError(f"parameter context {self.value} — must have a tail or need within; got neither")

@@ -44,7 +44,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
 
 
 def _openings(stream: Stream, search: Search) -> Ints:
-    """The initiators but for those whose own match is out."""
+    """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
         return search.members[0]
     return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == USED_OPEN))
