@@ -1,1 +1,1 @@
-"""The engine without an engine: events, selections and matches on columns. No Spark, no YAML, no clock."""
+"""The engine: events, selections and matches as pure functions on columns. No Spark, no YAML, no clock."""

@@ -1,6 +1,6 @@
-"""The columns of an event table that are ours, and how to get at columns.
+"""The columns that we add to a table of events, and functions on columns.
 
-A user's attribute never starts with "@".
+Our columns start with "@"; a user's attribute never does.
 """
 
 from __future__ import annotations
@@ -17,29 +17,39 @@ import pyarrow.compute as pc
 TIME = "@time"  # int64, event time in microseconds since 1970 UTC
 SOURCE = "@source"  # dictionary<int32, string>: topic and partition, or path
 OFFSET = "@offset"  # int64: offset, or row number
-HOME = "@home"  # bool: the one slot of several that reports this event
-BITS = "@bits"  # uint64, bit n: what number n of the plan's `bit_names` says of the event; @bits0, @bits1, … for 64 each
-KEYS = "@key:"  # dictionary<int32, string>: key text; @key:k, @key:k,l, … one for each distinct partition_by
+HOME = "@home"  # bool: true in one slot only, which counts and reports the event
+BITS = "@bits"  # uint64, @bits0, @bits1, …: what each of the plan's `bit_names` says, 64 in a column
+KEYS = (
+    "@key:"  # dictionary<int32, string>: text of the partition key; @key:k, @key:k,l, … for each partition_by
+)
 SEQ = "@seq"  # int64: place in the rule's stream, per key
-OPENING = "@opening"  # int64: how many initiators of its key stand before this event
-MASK = "@mask"  # uint16, bit k: matches component k
-SPENT = "@spent"  # int8: see match/contexts/earliest_selected.py
+OPENING = "@opening"  # int64: how many initiators stand before this event, per key
+MASK = "@mask"  # uint16, bit k: the event matches component k
+SPENT = "@spent"  # int8: whether a match that is out has used the event up, see UNUSED
 
-UNKNOWN_TIME = np.iinfo(np.int64).max  # a time that has not come: unresolved
-END_OF_INPUT = UNKNOWN_TIME - 1  # just before it: what only the end of the input decides
-NO_FRONTIER = np.iinfo(np.int64).min
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input has ended
+END_OF_INPUT = _GREATEST - 1  # the time of what only the end of the input decides
+UNKNOWN_CODE = _GREATEST  # the code of a position that is not known, see `core.match.stream.Positions`
+NO_ROW = _GREATEST  # stands behind every row
+NO_FRONTIER = _LEAST  # no event has come yet
+NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
 
-OPEN_BIT = 8  # bit of `@mask`: satisfies the span's open
-CLOSE_BIT = 9  # bit of `@mask`: satisfies the part of its close that is over one event
+UNUSED = 0  # `@spent` of an event that may still be used
+USED = 1  # a match that is out has used it
+USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
 
-UTC_TIME = pa.timestamp("us", "UTC")  # of every time in a table
+OPEN_BIT = 8  # bit of `@mask`: the event satisfies the span's open
+CLOSE_BIT = 9  # bit of `@mask`: the event satisfies the part of the span's close that is over one event
+
+UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
 def array(table: pa.Table, name: str) -> pa.Array:
-    """A column as one Arrow array."""
+    """The column as one Arrow array; a column of several chunks is copied."""
     column = table.column(name)
     if column.num_chunks == 1:
         return column.chunk(0)
@@ -47,7 +57,7 @@ def array(table: pa.Table, name: str) -> pa.Array:
 
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    """A column without nulls as a numpy array."""
+    """The column as a numpy array; it must have no nulls."""
     return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -65,14 +75,14 @@ def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any])
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:
-    """The tables one below the other, every column in one chunk, dictionaries made equal."""
+    """The tables one below the other. Every column has one chunk, and one dictionary if it has any."""
     if len(tables) == 1:
         return tables[0]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def chosen(table: pa.Table, rows: Bools) -> pa.Table:
-    """Some rows of a table, with dictionaries that hold only what is left."""
+    """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
     if rows.all():
         return table
     table = table.filter(pa.array(rows))
@@ -91,7 +101,7 @@ def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
-    """The permutation that sorts rows by these columns, the first one first, ascending, nulls before all else."""
+    """The permutation (int64[n]) that sorts rows by these columns in their order, ascending, nulls first."""
     keys = {}
     for number, column in enumerate(columns.values()):
         if column.null_count:
@@ -102,15 +112,19 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
 
 
 def value_codes(values: pa.Array) -> Ints:
-    """Numbers that are equal where the values are equal in SQL (NaN = NaN, 0.0 = -0.0); -1 for null."""
+    """int64[n], equal where the values are equal in SQL (NaN = NaN, 0.0 = -0.0); -1 for null."""
     if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)
-    indices = values.dictionary_encode().indices
-    return pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
+    indices = pc.fill_null(values.dictionary_encode().indices, -1)
+    return indices.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 
 
 def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:
-    """The first row of each distinct combination of values, and for each row the number of its combination."""
+    """The distinct combinations of values in some columns of n rows.
+
+    Returns:
+        first: int64[c], the first row of each combination; code: int64[n], each row's combination.
+    """
     code = np.zeros(len(columns[0]), np.int64)
     first = np.zeros(0, np.int64)
     for column in columns:
@@ -121,7 +135,7 @@ def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:
 
 
 def segments_of(codes: Ints) -> Ints:
-    """The first row of each run of equal codes."""
+    """int64[s], the first row of each run of equal codes."""
     if len(codes) == 0:
         return np.zeros(0, np.int64)
     return np.append(0, np.flatnonzero(np.diff(codes)) + 1)

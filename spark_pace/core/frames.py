@@ -1,7 +1,7 @@
-"""Tables as bytes: what crosses between the parts, and what state is kept as.
+"""Tables as bytes: this is how data travels between the stages, and how state is stored.
 
 A *frame* is one Arrow IPC stream; a *parcel* is a JSON header followed by frames.
-Both are opaque to whoever carries them.
+Spark carries both without looking inside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def decode(frame: bytes | memoryview) -> pa.Table:
 
 
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table]) -> bytes:
-    """A header of plain JSON values with tables behind it."""
+    """One parcel of a header of plain JSON values and some tables."""
     frames = [encode(table) for table in tables]
     text = json.dumps({**header, "frame_bytes": [len(frame) for frame in frames]}).encode()
     return b"".join([len(text).to_bytes(4, "big"), text, *frames])

@@ -1,4 +1,4 @@
-"""The whole pipeline in one process: for `replay`, for tests, and for whoever wants to try a rule on a file."""
+"""The whole pipeline in one process: for `replay`, for tests, and to try a rule on a file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class LocalResult:
     Attributes:
         matches: columns of `spark_pace.core.merger.matches_schema`.
         late: columns of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        failed: selections a Python operator failed on.
-        stats: records = events + late + heartbeats + repeats; pending, carry and open as they stood at the end, summed over
-            the slots; idle_sources at the end.
+        failed: the selections that a Python operator failed on; columns of `FAILED_SCHEMA`.
+        stats: the counts of `COUNTED` over all batches, where records = events + late + heartbeats + repeats;
+            and those of `STANDING` at the end, where all but idle_sources are summed over the slots.
     """
 
     matches: pa.Table
@@ -40,7 +40,7 @@ class LocalResult:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """The output of one batch, as in `LocalResult`; `slowest` are the sources that hold the frontier."""
+    """The output of one batch, as in `LocalResult`; `slowest` are the sources that hold the frontier back."""
 
     matches: pa.Table
     late: pa.Table
@@ -60,10 +60,10 @@ class LocalRun:
         self.next_out_seq: dict[str, int] = {}
 
     def step(self, records: pa.Table | None, *, finish: bool = False) -> LocalStep:
-        """Take one batch in.
+        """Process one batch.
 
         Args:
-            records: ``@time, @source, @offset`` and attributes; None: an empty batch.
+            records: a table of ``@time, @source, @offset`` and the attributes; None: an empty batch.
             finish: the input ends with this batch.
         """
         sifted = None if records is None else sift(self.plan, records, self.splitters[0].frontier_us)
@@ -93,8 +93,8 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
 
     Args:
         plan: the plan.
-        batches: tables in order of arrival (``@time, @source, @offset`` and attributes).
-        finish: whether the input ends behind the last batch.
+        batches: tables of ``@time, @source, @offset`` and the attributes, in order of arrival.
+        finish: whether the input ends after the last batch.
 
     Returns:
         All matches, sorted by (rule, out_seq), and the rest of the output.

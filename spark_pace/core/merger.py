@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import UTC_TIME, array, numbers, sorted_rows
+from spark_pace.core.columns import NOTHING_US, UTC_TIME, array, numbers, sorted_rows
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.match.release import NOTHING_US, must_wait
+from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -71,7 +71,7 @@ def merge(plan: Plan, parcels: Iterable[bytes | memoryview], next_out_seq: dict[
     results: dict[int, list[Result]] = {}
     for parcel in parcels:
         result = decode_result(parcel)
-        results.setdefault(result.header.rule, []).append(result)
+        results.setdefault(result.header.rule_index, []).append(result)
     numbers_ = dict(next_out_seq)
     schema = matches_schema(plan)
     tables, failed = [schema.empty_table()], [FAILED_SCHEMA.empty_table()]

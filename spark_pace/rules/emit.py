@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
@@ -95,7 +96,7 @@ def _read_computed(
     if scalar is None:
         return None
     components = tuple(component.name for component in pattern.components)
-    gathers = pattern.context.selection == "all"
+    gathers = context_of(pattern).gathers
     scope = GatheredScope(schema, components, shared) if gathers else MatchScope(schema, components, shared)
     expr = compile_value(scalar, scope, report)
     return None if expr is None or expr.type == "NULL" else EmitField(name, expr.type, expr)

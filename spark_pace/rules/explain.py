@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
@@ -70,9 +72,10 @@ def _splitter(rule: Rule) -> str:
     if rule.span is not None:
         return "puts the events in order, opens and closes the spans"
     assert rule.pattern is not None
-    if rule.pattern.context.consumption == "zero":
+    work = context_of(rule.pattern).way.work
+    if work == "free":
         return "puts the events in order, opens a selection at every initiator"
-    if rule.pattern.context.selection in ("next", "earliest"):
+    if work == "matched":
         return "puts the events in order and finds the matches: what one uses up decides the next"
     how = ", which takes the matching kernel" if rule.pattern.where else ""
     return f"puts the events in order and decides where each selection opens and closes{how}"
@@ -83,10 +86,11 @@ def _parallel(rule: Rule) -> str:
     if rule.span is not None:
         return f"operators work on lanes of whole spans{keys}"
     assert rule.pattern is not None
-    if rule.pattern.context.consumption == "zero":
+    work = context_of(rule.pattern).way.work
+    if work == "free":
         whole = "whole keys" if rule.partition_by else "neighbouring selections"
         return f"operators match lanes of {whole}{keys}"
-    if rule.pattern.context.selection in ("next", "earliest"):
+    if work == "matched":
         return f"operators compute the fields of the matches{keys}"
     return f"operators enumerate the matches inside closed selections{keys}"
 
@@ -97,12 +101,12 @@ def _carried(rule: Rule) -> str:
     if isinstance(rule.span, PredicateSpan):
         return "the events since the oldest span that is open"
     assert rule.pattern is not None
-    selection, consumption = rule.pattern.context.selection, rule.pattern.context.consumption
-    if rule.pattern.within is None and selection == "latest" and consumption == "zero":
+    way = context_of(rule.pattern).way
+    if rule.pattern.within is None and isinstance(way, Backwards):
         return "the latest partial candidate of each length"
-    if rule.pattern.within is None and selection == "earliest":
+    if rule.pattern.within is None and isinstance(way, UsingUp):
         return "the partial candidates that wait for their next step"
-    if consumption == "zero" and selection in ("latest", "earliest") and rule.merge == "selection":
+    if isinstance(way, Backwards) and rule.merge == "selection":
         return "the events since the oldest selection that is open, and a window before it"
     return "the events since the oldest selection that is open"
 
@@ -126,7 +130,7 @@ def _bound(rule: Rule) -> str:
 def _unbounded(rule: Rule, pattern: Pattern) -> str:
     if len(pattern.components) == 1:
         return "no event: every initiator completes itself"
-    if pattern.context.selection == "latest" and pattern.context.consumption == "zero":
+    if isinstance(context_of(pattern).way, Backwards):
         steps = len(pattern.components)
         return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
     return "nothing: an initiator that no terminator follows waits for ever; add within to bound it"

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from spark_pace.core.expr import Call, Column, Expr, conjunction, walk
+from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.plan.rule import Close, Component, Conjunct, Context, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import read_context, why_within
 from spark_pace.rules.document.document import Broken, Listing, Mapping, Node, Scalar, describe
@@ -45,7 +46,7 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
         report.add(
             rule.place, 'must have the key "within"', "none", f"{why}; add for example within: 10 min."
         )
-    return _assemble(components, conjuncts, within, context, close)
+    return _assemble(components, conjuncts, within, context.value, close)
 
 
 def check_pattern_syntax(rule: Fields) -> None:
@@ -63,7 +64,7 @@ def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
                 parse_expression(scalar, fields.report)
 
 
-def read_window(rule: Fields) -> tuple[Context, Close, Within | None]:
+def read_window(rule: Fields) -> tuple[ParameterContext, Close, Within | None]:
     """The keys context, close and within; the defaults where they are missing or reported as wrong."""
     context = read_context(rule)
     close = _read_close(rule, context)
@@ -71,15 +72,15 @@ def read_window(rule: Fields) -> tuple[Context, Close, Within | None]:
     return context, close, None if node is None else read_length(node, rule.report)
 
 
-def _read_close(rule: Fields, context: Context) -> Close:
+def _read_close(rule: Fields, context: ParameterContext) -> Close:
     if rule.choice("close", ("completion", "window"), "completion") == "completion":
         return "completion"
-    if context != Context("each", "zero"):
+    if not context.window_may_close:
         report, place = rule.report, rule.key_place("close")
         report.add(
             place,
             'must be "completion" in this context',
-            f'"window" with "{context}"',
+            f'"window" with "{context.value}"',
             'Use context "each, zero", or leave "close" out.',
         )
     return "window"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import Place, Plan, build_plan, dealt_out
+from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
@@ -43,7 +43,7 @@ def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
 def plans_of(arrival: Arrival, stays: list[Stay], spread: Parallelism) -> list[Plan]:
     """The plan of each batch: who is there keeps its place, who comes is given one."""
     plans = []
-    places: dict[str, Place] = {}
+    places: dict[str, RulePlace] = {}
     for batch in range(len(arrival.batches) + 1):
         rules = [stay.rule for stay in stays if stay.first <= batch < stay.end]
         places = dealt_out(rules, spread.slots, spread.buckets, places, since=batch)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_pace.core.plan.meaning import fingerprint, rule_parts
-from spark_pace.core.plan.plan import Place, dealt_out
+from spark_pace.core.plan.plan import RulePlace, dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
@@ -121,12 +121,12 @@ def test_the_types_and_the_order_of_what_it_uses_are_parts_of_a_rule(tmp_path: P
 
 def test_new_units_go_where_the_fewest_are_and_the_others_stay(tmp_path: Path) -> None:
     rules = [pair(tmp_path, name) for name in ("one", "two", "three")]
-    assert dealt_out(rules[:2], 3, 2) == {"one": Place((0, 1)), "two": Place((2, 0))}
-    kept = {"one": Place((0, 1)), "gone": Place((2, 2))}
+    assert dealt_out(rules[:2], 3, 2) == {"one": RulePlace((0, 1)), "two": RulePlace((2, 0))}
+    kept = {"one": RulePlace((0, 1)), "gone": RulePlace((2, 2))}
     assert dealt_out(rules, 3, 2, kept, since=7) == {
-        "one": Place((0, 1)),
-        "two": Place((2, 0), 7),
-        "three": Place((1, 2), 7),
+        "one": RulePlace((0, 1)),
+        "two": RulePlace((2, 0), 7),
+        "three": RulePlace((1, 2), 7),
     }
 
 

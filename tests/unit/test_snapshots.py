@@ -10,7 +10,7 @@ import pytest
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.order.order import OrderSpec, Progress
-from spark_pace.core.plan.plan import Place, Plan, build_plan
+from spark_pace.core.plan.plan import Plan, RulePlace, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split import snapshot
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -166,7 +166,9 @@ def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_pa
     events = (text[: text.index("rules:")], RULES[RULES.index("rules:") :].replace("NAME", "pair"))
     (tmp_path / "pair.yaml").write_text("".join(events), encoding="utf-8")
     rules = load_rules([path, tmp_path / "pair.yaml"])
-    new = build_plan(rules, order=OrderSpec(), places={"new": Place((0,), since=1), "pair": Place((0,))})
+    new = build_plan(
+        rules, order=OrderSpec(), places={"new": RulePlace((0,), since=1), "pair": RulePlace((0,))}
+    )
     restored = SlotSplitter(new, 0, splitter.snapshot())
     later = batch(range(5, 9), "b").append_column("more", pa.array([1, 2, 3, 4]))
     step(restored, new, later)

@@ -1,4 +1,4 @@
-"""Arithmetic on BIGINT and DOUBLE; what overflows, and division by zero, is null."""
+"""Arithmetic on BIGINT and DOUBLE. Overflow and division by zero give null, as Spark's ``try_add`` does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Overflow = Callable[[Any, Any, Any], Any]
 
 
 def _guarded(checked: Callable[..., Any], wrapping: Callable[..., Any], overflows: Overflow) -> Any:
-    """A binary operation that is checked as a whole first; only if that fails the overflowing rows are sought."""
+    """A binary operation that gives null where it overflows.
+
+    The checked operation is tried on whole columns. Only if that fails are the rows sought that overflow.
+    """
 
     def kernel(values: list[Any]) -> Any:
         left, right = values
@@ -89,7 +92,7 @@ def _abs(values: list[Any]) -> Any:
 
 
 def _to_whole(rounded: Any) -> Any:
-    """A DOUBLE without fraction as BIGINT, as Java's cast does: NaN is 0, what is too large becomes the nearest."""
+    """A DOUBLE without fraction as BIGINT, as Java's cast does it, see `saturate`."""
     single = isinstance(rounded, pa.Scalar)
     column = pa.repeat(rounded, 1) if single else rounded
     whole = saturate(pc.fill_null(column, 0.0).to_numpy())
@@ -98,7 +101,7 @@ def _to_whole(rounded: Any) -> Any:
 
 
 def saturate(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Whole floats as int64: NaN is 0, beyond the range the nearest end."""
+    """Whole floats as int64: NaN becomes 0, a number beyond the range becomes the nearest one in it."""
     inside = np.where((values >= -_ABOVE) & (values < _ABOVE), values, 0.0).astype(np.int64)
     return np.where(values >= _ABOVE, 2**63 - 1, np.where(values < -_ABOVE, _LEAST, inside))
 
@@ -112,7 +115,10 @@ def _ceil(values: list[Any]) -> Any:
 
 
 def _round(values: list[Any]) -> Any:
-    """Half away from zero, zero without a sign. `pc.round` adds 0.5 first, which makes 1.0 of 0.49999999999999994."""
+    """Round half away from zero, and give zero no sign.
+
+    `pc.round` is of no use: it adds 0.5 first, which makes 1.0 of 0.49999999999999994.
+    """
     whole = pc.trunc(values[0])
     away = pc.greater_equal(pc.abs(pc.subtract(values[0], whole)), 0.5)
     return pc.add(pc.if_else(away, pc.add(whole, pc.sign(values[0])), whole), 0.0)

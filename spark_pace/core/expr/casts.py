@@ -1,4 +1,4 @@
-"""Conversions between types; only those that Spark and Arrow make alike."""
+"""Conversions between types, as far as Spark and Arrow agree on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cast_value(value: Any, target: ExprType) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """The fraction is cut off; null for NaN and what is out of range."""
+    """The whole part of DOUBLEs as BIGINT; null for NaN and for what is out of range."""
     single = isinstance(value, pa.Scalar)
     column = pa.repeat(value, 1) if single else value
     floats = pc.fill_null(column, np.nan).to_numpy()

@@ -1,4 +1,7 @@
-"""Comparison as Spark compares: NaN equals NaN and is greater than every number; -0.0 equals 0.0; text by its bytes."""
+"""Comparison as Spark does it.
+
+NaN equals NaN and is greater than every number, -0.0 equals 0.0, and text is compared by its bytes.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,10 @@ def _in(values: list[Any]) -> Any:
 
 
 def _hashable(items: list[Any]) -> bool:
-    """Whether one hash lookup decides: constants without null; not floats, for NaN and -0.0 hash by their bits."""
+    """Whether the items can be looked up by hash: constants without null, and no floats.
+
+    Arrow hashes floats by their bits, so that it would not find NaN and -0.0 among the items.
+    """
     return all(
         isinstance(item, pa.Scalar) and item.is_valid and not pa.types.is_floating(item.type)
         for item in items
@@ -71,7 +77,7 @@ def _hashable(items: list[Any]) -> bool:
 
 
 def _pick(wins: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Fold to the value that wins; nulls never win against a value, the earlier of two equals stays."""
+    """Fold values to the one that wins. A null never wins against a value; of two equals the first stays."""
 
     def better(best: Any, other: Any) -> Any:
         takes = pc.or_(pc.fill_null(wins([other, best]), False), pc.is_null(best))

@@ -1,7 +1,7 @@
 """Evaluation of expression trees on whole columns, with the null logic of SQL.
 
-Every function of an expression is one kernel over whole Arrow arrays (or scalars, for constants);
-a tree costs O(nodes x rows) and one temporary column per node on the path.
+Every function is one kernel over whole Arrow arrays, or scalars for constants. A tree takes O(nodes x rows)
+time and one temporary column for each node that is being evaluated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions as plain lists, for JSON: exactly the same expression comes back."""
+"""Expressions as plain lists, to store them as JSON and read exactly the same expression back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _NAMES = {node: name for name, node in _NODES.items()}
 
 
 def to_stored(expr: Expr) -> list[Any]:
-    """The name of the node, then its fields; arguments are such lists themselves."""
+    """The expression as a list: the kind of node, then its fields; arguments are such lists too."""
     if isinstance(expr, Call):
         return ["call", expr.function, [to_stored(argument) for argument in expr.arguments], expr.type]
     return [_NAMES[type(expr)], *vars(expr).values()]
 
 
 def from_stored(stored: list[Any]) -> Expr:
-    """The expression of which `to_stored` has made this list.
+    """The expression that `to_stored` has made this list of.
 
     Raises:
         KeyError, TypeError: it is no such list.

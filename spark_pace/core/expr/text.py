@@ -1,4 +1,7 @@
-"""Functions on text. Letters are changed in A-Z only: tables for other letters differ between Java and Arrow."""
+"""Functions on text.
+
+`lower` and `upper` change the letters A-Z only: for other letters, the tables of Java and Arrow differ.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,21 @@ def _trim(values: list[Any]) -> Any:
 
 
 def _substring(values: list[Any]) -> Any:
-    """Arguments: text, first position from 1 (a constant), number of characters (a constant, may be missing)."""
+    """Part of a text.
+
+    Arguments: the text; the first position, counted from 1; the number of characters, which may be missing.
+    Both numbers are constants.
+    """
     start = values[1].as_py() - 1
     stop = start + values[2].as_py() if values[2:] else None
     return pc.utf8_slice_codeunits(values[0], start, stop)
 
 
 def _concat(values: list[Any]) -> Any:
-    """Null if any part is null."""
-    return (
-        values[0] if len(values) == 1 else pc.binary_join_element_wise(*values, "", null_handling="emit_null")
-    )
+    """The parts as one text; null if any part is null."""
+    if len(values) == 1:
+        return values[0]
+    return pc.binary_join_element_wise(*values, "", null_handling="emit_null")
 
 
 def _with_constant(kernel: Callable[..., Any]) -> Callable[[list[Any]], Any]:

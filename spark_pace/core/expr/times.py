@@ -1,4 +1,4 @@
-"""Functions on TIMESTAMP and DATE; every time is UTC, the calendar Gregorian throughout."""
+"""Functions on TIMESTAMP and DATE. Every time is UTC, and the calendar is Gregorian before 1582 too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _part(kernel: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:
 
 
 def _dayofweek(value: Any) -> Any:
-    """Sunday is 1, Saturday 7."""
+    """The day of the week: Sunday is 1, Saturday is 7."""
     return pc.day_of_week(value, count_from_zero=False, week_start=7)
 
 

@@ -1,1 +1,1 @@
-"""The first step: put aside what is no event on time, evaluate predicates, and pack what each slot needs."""
+"""The first step: put late events aside, evaluate predicates, and pack what each slot needs."""

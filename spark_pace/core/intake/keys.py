@@ -1,4 +1,4 @@
-"""The text of a key: the JSON object of the `partition_by` columns. Null values are keys like others."""
+"""The text of a partition key: the JSON object of the `partition_by` columns, nulls included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_pace.core.columns import distinct
 
 
 def key_texts(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.DictionaryArray:
-    """The key of each row as dictionary<int32, string>; the text is made once for each distinct key."""
+    """The key of each row as dictionary<int32, string>. The text is made once for each distinct key."""
     first, code = distinct(columns)
     values = [column.take(pa.array(first)).to_pylist() for column in columns]
     texts = [key_text(names, row) for row in zip(*values, strict=True)]

@@ -1,4 +1,4 @@
-"""The table of late events: those that came after the frontier had passed them."""
+"""The table of late events: the frontier had passed them before they came."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def late_table(events: pa.Table, frontier_us: int) -> pa.Table:
     """Late events with their position, the reason, and their attributes as JSON.
 
     Args:
-        events: event time, source, offset and attributes.
-        frontier_us: that held when their batch began.
+        events: ``@time, @source, @offset`` and attributes.
+        frontier_us: the frontier when their batch began.
 
     Returns:
-        Columns of `LATE_SCHEMA`. After the end of the input there is no lateness.
+        A table of `LATE_SCHEMA`. `lateness_us` is null for events that came after the end of the input.
     """
     time = numbers(events, TIME)
     attributes = events.select([name for name in events.column_names if not name.startswith("@")])
@@ -33,17 +33,8 @@ def late_table(events: pa.Table, frontier_us: int) -> pa.Table:
     lateness = pa.array(np.where(ended, 0, frontier_us) - time, mask=ended)
     reason = pa.repeat(pa.scalar(_reason(frontier_us)), len(time))
     sources = array(events, SOURCE).cast(pa.string())
-    return pa.table(
-        [
-            pa.array(time).view(UTC_TIME),
-            lateness,
-            sources,
-            array(events, OFFSET),
-            reason,
-            pa.array(rows, pa.string()),
-        ],
-        schema=LATE_SCHEMA,
-    )
+    columns = [pa.array(time).view(UTC_TIME), lateness, sources, array(events, OFFSET), reason]
+    return pa.table([*columns, pa.array(rows, pa.string())], schema=LATE_SCHEMA)
 
 
 def _reason(frontier_us: int) -> str:

@@ -1,4 +1,4 @@
-"""Intake: evaluate the predicates on whole columns, keep what some rule needs, give each slot its part."""
+"""Evaluate the predicates on whole columns, and give each slot the events that its rules need."""
 
 from __future__ import annotations
 
@@ -36,53 +36,56 @@ class EventColumns:
 
 
 def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
-    """The parts of a table of events that the slots need.
+    """Cut a table of events into the parts that the slots need.
 
     Args:
         plan: the plan.
         events: ``@time, @source, @offset`` and the schema's attributes, in any order.
 
     Returns:
-        (slot, frame) for each slot that needs any (where repeats are dropped: all events for every slot): ``@time, @source, @offset, @home``,
-        bits, key texts and the attributes its rules use.
+        (slot, frame) for each slot that needs events. Its columns are ``@time, @source, @offset, @home``, the
+        bits, the texts of partition keys, and the attributes that the slot's rules use. Where repeats are
+        dropped, every slot gets every event.
     """
     if not events.num_rows:
         return []
     held, member = _held(plan, events)
     full = _with_bits(events, [*held, *member])
-    for names in plan.keys:
-        full = with_column(
-            full, key_column_of(names), key_texts(names, [array(events, name) for name in names])
-        )
-    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.keys)}
+    for names in plan.partition_keys:
+        texts = key_texts(names, [array(events, name) for name in names])
+        full = with_column(full, key_column_of(names), texts)
+    buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.partition_keys)}
     return _slot_frames(plan, full, member, buckets)
 
 
 def wanted(plan: Plan, events: pa.Table) -> Bools:
-    """Which events belong to some rule's stream; `events` has the schema's attributes."""
+    """bool[n], which events belong to the stream of a rule; `events` has the schema's attributes."""
     return np.logical_or.reduce(_held(plan, events)[1])  # type: ignore[no-any-return]
 
 
 def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
-    """Where each predicate holds, and which events belong to each rule's stream."""
+    """For each predicate where it holds, and for each rule which events its stream has; bool[n] each."""
     columns = EventColumns(events)
     held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    return held, [_stream_member(rule, held, events.num_rows) for rule in plan.rules]
+    return held, [_stream_member(planned, held, events.num_rows) for planned in plan.rules]
 
 
-def _stream_member(rule: RulePlan, held: list[Bools], rows: int) -> Bools:
-    """Which events belong to the rule's stream (semantics, section 1); `held` says where each predicate holds."""
-    member = np.full(rows, rule.takes_all)
-    if not rule.takes_all:
-        for _, predicate in rule.bits:
+def _stream_member(planned: RulePlan, held: list[Bools], rows: int) -> Bools:
+    """bool[n], which events belong to the rule's stream, given where each predicate holds.
+
+    Sources: semantics, section 1.
+    """
+    member = np.full(rows, planned.takes_all)
+    if not planned.takes_all:
+        for _, predicate in planned.bits:
             member |= held[predicate]
-    if rule.filter_bit is not None:
-        member &= held[rule.filter_bit]
+    if planned.filter_bit is not None:
+        member &= held[planned.filter_bit]
     return member
 
 
 def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
-    """The events with each of `held` as one bit."""
+    """The events with one bit more for each of `held`, in the columns ``@bits``."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
     for number, holds in enumerate(held):
         name, bit = bits_column(number)
@@ -105,14 +108,13 @@ def _slot_frames(
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
     for slot, units in enumerate(plan.units):
-        wanted = np.full(
-            events.num_rows, bool(plan.order.deduplicate_on)
-        )  # to tell repeats alike, every slot must see every event
+        # every slot must see every event where repeats are dropped, or the slots would drop different ones
+        wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))
         for unit in units:
-            rule = plan.rules[unit.rule]
-            mine = member[unit.rule]
-            if rule.key_column is not None and plan.buckets > 1:
-                mine = mine & (buckets[rule.key_column] == unit.bucket)
+            planned = plan.rules[unit.rule_index]
+            mine = member[unit.rule_index]
+            if planned.key_column is not None and plan.buckets > 1:
+                mine = mine & (buckets[planned.key_column] == unit.bucket)
             wanted |= mine
         if wanted.any():
             frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
@@ -122,10 +124,10 @@ def _slot_frames(
 
 
 def slot_columns(plan: Plan, slot: int) -> list[str]:
-    """The columns of a slot's frames."""
-    rules = [plan.rules[index] for index in dict.fromkeys(unit.rule for unit in plan.units[slot])]
+    """The names of the columns of a slot's frames, in their order."""
+    rules = [plan.rules[index] for index in dict.fromkeys(unit.rule_index for unit in plan.units[slot])]
     bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
-    keys = dict.fromkeys(rule.key_column for rule in rules if rule.key_column is not None)
-    used = {name for rule in rules for name in rule.columns} | {*plan.ties, *plan.order.deduplicate_on}
+    keys = dict.fromkeys(planned.key_column for planned in rules if planned.key_column is not None)
+    used = {name for planned in rules for name in planned.columns} | {*plan.ties, *plan.order.deduplicate_on}
     attributes = [field.name for field in plan.schema.fields if field.name in used]
     return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

@@ -1,6 +1,7 @@
-"""Sift what was read: heartbeats and late events aside, and how far the sources have come.
+"""Put heartbeats and late events aside, and find out how far the sources have come.
 
-Late is decided here, before the slots: so it is decided of every event, wanted by a rule or not, and with all attributes.
+This happens before events are given to slots. So an event that no rule wants can be late too, and a late
+event is kept with all its attributes.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from spark_pace.core.plan.plan import Plan
 
 @dataclass(frozen=True)
 class Sifted:
-    """What a table of records holds; their number is that of events, late events and heartbeats together.
+    """What a table of records holds: each record is an event, a late event or a heartbeat.
 
     Attributes:
-        events: on time.
-        late: columns of `LATE_SCHEMA`.
-        heartbeats: how many records only say how far their source is.
-        progress: of all records.
+        events: the events that are on time.
+        late: the late events, as a table of `LATE_SCHEMA`.
+        heartbeats: how many records only say how far their source has come.
+        progress: how far the sources have come, by all records.
     """
 
     events: pa.Table
@@ -42,14 +43,12 @@ def sift(plan: Plan, records: pa.Table, frontier_us: int) -> Sifted:
     Args:
         plan: the plan.
         records: ``@time, @source, @offset`` and the schema's attributes, in any order.
-        frontier_us: that held when the batch began.
+        frontier_us: the frontier when the batch began.
     """
     progress = _progress(plan, records)
-    beats = (
-        np.zeros(records.num_rows, np.bool_)
-        if plan.heartbeat is None
-        else evaluate_mask(plan.heartbeat, EventColumns(records))
-    )
+    beats = np.zeros(records.num_rows, np.bool_)
+    if plan.heartbeat is not None:
+        beats = evaluate_mask(plan.heartbeat, EventColumns(records))
     events = chosen(records, ~beats)
     late = numbers(events, TIME) < frontier_us
     rows = late_table(chosen(events, late), frontier_us) if late.any() else LATE_SCHEMA.empty_table()
@@ -66,7 +65,7 @@ def _progress(plan: Plan, records: pa.Table) -> Progress:
 
 
 def _sources(plan: Plan, records: pa.Table, time: pa.Array) -> dict[str, int]:
-    """The greatest time of each source; a record whose source column is null speaks for none."""
+    """The greatest time of each source; a record whose source column is null counts for no source."""
     names = array(records, plan.source_column or SOURCE)
     if not pa.types.is_dictionary(names.type):
         names = names.dictionary_encode()

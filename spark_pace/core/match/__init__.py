@@ -1,1 +1,1 @@
-"""What a pattern finds in a stream: windows, candidates, and one kernel for each parameter context."""
+"""Matching: what a pattern finds in a stream, by its window, its conditions and its parameter context."""

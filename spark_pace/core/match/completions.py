@@ -1,4 +1,4 @@
-"""Where selections close: the first event that completes a candidate from an initiator."""
+"""Completions: for each initiator the first event that completes a candidate that starts there."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ _FIRST_HORIZON_ROWS = 64
 
 
 def completions(search: Search, starts: Ints, end: Ints) -> Ints:
-    """The first event that completes a candidate from each of `starts`, before row `end`; -1 where none does."""
+    """The first row that completes a candidate from each start.
+
+    Args:
+        search: the pattern over a stream.
+        starts: int64[m], rows of initiators, ascending.
+        end: int64[m], the row after the last one a candidate may use.
+
+    Returns:
+        int64[m]; -1 where no row does.
+    """
     if search.plain:
         rows = starts
         for level in range(1, search.steps):
             rows = search.following(level, rows)
         return np.where(rows < end, rows, -1)
     closes = np.full(len(starts), -1, np.int64)
-    if search.steps == 2:  # no second thoughts are needed: the walk takes the first event that fits
+    if search.steps == 2:  # the walk takes the first event that fits, and nothing comes after it
         index, matrix = walk(search, starts, end)
         closes[index] = matrix[:, -1]
         return closes
@@ -34,7 +43,7 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
 
 
 def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
-    """Write into `closes` the least last row of the candidates from the waiting starts."""
+    """Write into `closes` the least last row of the candidates from the waiting starts, before `reach`."""
     for found in candidates(search, starts[waiting], reach):
         index = np.searchsorted(starts, found[:, 0])
         least = np.full(len(starts), search.stream.rows, np.int64)

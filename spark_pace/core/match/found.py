@@ -1,4 +1,4 @@
-"""What matching finds in a stream: selections and the production sets in them."""
+"""What matching finds in a stream: selections, and the production sets of the matches in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Found:
         selection: int64[m], for each match the index of its selection.
         offsets: int64[m + 1]: ``members[offsets[i]:offsets[i + 1]]`` is match i's production set.
         members: int64[], rows, ascending within a match.
-        roles: int8[], the component each member stands for.
+        roles: int8[], the index of the component that each member stands for.
     """
 
     openings: Ints
@@ -48,7 +48,7 @@ class Found:
         return self.members[self.offsets[1:] - 1]
 
     def keep(self, kept: Ints) -> Found:
-        """The same selections with some of the matches, in the order of `kept`."""
+        """The same selections with the matches at the indices `kept` (int64[k]), in that order."""
         lengths = np.diff(self.offsets)[kept]
         offsets = np.append(0, np.cumsum(lengths))
         index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][kept] - offsets[:-1], lengths)
@@ -58,24 +58,24 @@ class Found:
 
 
 def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
-    """Matches of one row per component, as int64[m, n]."""
+    """The matches of a matrix int64[m, n] that has one row of the stream for each component."""
     m, n = matrix.shape
     roles = np.tile(np.arange(n, dtype=np.int8), m)
     return Found(openings, closes, selection, np.arange(m + 1) * n, matrix.ravel(), roles)
 
 
 def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
-    """Pieces of candidates as one int64[m, n] matrix."""
+    """Pieces of candidates as one matrix int64[m, n]."""
     kept = [piece for piece in pieces if len(piece)]
     return np.concatenate(kept) if kept else np.zeros((0, steps), np.int64)
 
 
 def within_rows(rows: Ints, owned: tuple[int, int]) -> Ints:
-    """Those of some ascending rows that lie in the range `owned`."""
+    """Those of the ascending `rows` that lie in the range `owned`."""
     lo, hi = np.searchsorted(rows, owned)
     return rows[lo:hi]
 
 
 def whole(stream: Stream) -> tuple[int, int]:
-    """The range of all rows."""
+    """The range of all rows of a stream."""
     return 0, stream.rows

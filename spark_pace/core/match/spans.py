@@ -1,11 +1,12 @@
 """Explicit spans: which events open a selection, and where it ends.
 
-Sources: the general form of PACE (Mayer, Tariq, Rothermel 2017; Siddam 2015, section 3.3); semantics, section 4.
+Sources: the general form of PACE (Mayer, Tariq, Rothermel 2017; Siddam 2015, section 3.3);
+semantics, section 4.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from spark_pace.core.columns import (
     NO_FRONTIER,
     OPEN_BIT,
     OPENING,
+    UNKNOWN_CODE,
     UNKNOWN_TIME,
     Bools,
     Ints,
@@ -21,9 +23,10 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Search, expand
-from spark_pace.core.match.release import UNKNOWN_CODE, Positions, earlier_resolved, window_ends
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.release import earlier_resolved
+from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.walk import walk
+from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import (
     Component,
     Conjunct,
@@ -38,17 +41,17 @@ from spark_pace.core.plan.rule import (
 
 
 @dataclass(frozen=True)
-class Spans:
-    """Selections that stand for themselves, by rows of a stream, ascending.
+class SpanRows:
+    """Explicit spans by rows of a stream, in ascending order of their selections.
 
     Attributes:
         start: int64[s], the first row.
         end: int64[s], the row after the last one known.
         selection_id: int64[s].
-        opened_us: int64[s], event time of the opening event; grid spans: the window's start.
-        close: int64[s], the row that closed it; -1 where its window's end does, or nothing has.
-        resolved_at: where it ends; unknown where that is still open.
-        base: where the last of the selections before it in its segment is resolved.
+        opened_us: int64[s], event time of the opening event; of a grid span, the window's start.
+        close: int64[s], the row of the event that closed it; -1 where no event has.
+        resolved_at: where each span ends; unknown while it is open.
+        base: where the last of the spans before it in its segment is resolved.
     """
 
     start: Ints
@@ -59,31 +62,29 @@ class Spans:
     resolved_at: Positions
     base: Positions
 
-    def take(self, index: Ints) -> Spans:
-        """Some of them."""
-        return Spans(
-            self.start[index], self.end[index], self.selection_id[index], self.opened_us[index], self.close[index],
-            self.resolved_at.take(index), self.base.take(index),
-        )  # fmt: skip
+    def take(self, index: Ints) -> SpanRows:
+        """The spans at these indices."""
+        start, end, close = self.start[index], self.end[index], self.close[index]
+        ids, opened_us = self.selection_id[index], self.opened_us[index]
+        return SpanRows(
+            start, end, ids, opened_us, close, self.resolved_at.take(index), self.base.take(index)
+        )
 
     @property
     def unresolved(self) -> Bools:
-        """bool[s], which of them are still open."""
+        """bool[s], which spans are still open."""
         return self.resolved_at.time == UNKNOWN_TIME  # type: ignore[no-any-return]
 
 
-def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> Spans:
-    """The spans of a stream.
+def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
+    """Every span that opens in a stream.
 
     Args:
-        stream: sorted events, from the start of the first span that was not resolved before.
+        stream: the events from the start of the first span that was open before.
         rule: a rule with a span.
         horizon: what is known of the future.
-        passed_us: the frontier before: grid windows that ended before it are left out.
-        next_ids: int64[segments], grid spans: the id of the first window not resolved before.
-
-    Returns:
-        Every span that opens in the stream.
+        passed_us: the frontier before; grid windows that had ended then are left out.
+        next_ids: int64[segments], of grid spans, the id of the first window that was open before.
     """
     if isinstance(rule.span, PredicateSpan):
         return _predicate_spans(stream, rule.span, horizon)
@@ -93,19 +94,17 @@ def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_
     return _count_spans(stream, rule.span)
 
 
-def _with_base(stream: Stream, spans: Spans) -> Spans:
+def _with_base(stream: Stream, spans: SpanRows) -> SpanRows:
+    """The spans with their `base`."""
     segment = stream.segment[spans.start]
-    base = earlier_resolved(spans.resolved_at, segment, stream.starts[segment])
-    return Spans(
-        spans.start, spans.end, spans.selection_id, spans.opened_us, spans.close, spans.resolved_at, base
-    )
+    return replace(spans, base=earlier_resolved(spans.resolved_at, segment, stream.starts[segment]))
 
 
-def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> Spans:
+def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> SpanRows:
     """An event that satisfies P_s opens; the first later event that satisfies P_c closes."""
     start = stream.matching(OPEN_BIT)
     within = Within(time_us=span.within_us)
-    end = stream.window_end(start, within)
+    end = window_end(stream, start, within)
     close = np.full(len(start), -1, np.int64)
     index, matrix = walk(_opening_to_closing(stream, span), start, end)
     close[index] = matrix[:, 1]
@@ -116,32 +115,30 @@ def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> S
     resolved_at = Positions(np.where(closed, 2 * at, ends.code), np.where(closed, time, ends.time))
     ids = numbers(stream.events, OPENING)[start]
     end = np.where(closed, close + 1, end)
-    return _with_base(stream, Spans(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
 
 
 def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
-    """The two events of a span as a sequence: component ``open``, then the closing one, which has no name."""
+    """The opening and the closing event as a sequence of two components; the closing one has no name."""
     true = Literal(True, "BOOLEAN")
     where = tuple(Conjunct(expr, (0, 1)) for expr in span.close_where)
-    # a closing event's own columns carry no component
+    # columns without a component are the closing event's
     components = (Component("open", true), Component(None, true))  # type: ignore[arg-type]
     pattern = Pattern(components, where, None, Context("next", "zero"))
     return Search(stream, pattern, bits=(OPEN_BIT, CLOSE_BIT))
 
 
-def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> Spans:
-    """The windows [k * every, k * every + size) that hold an event."""
+def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
+    """The windows [k * every, k * every + size), k any integer, that hold an event."""
     size, every = span.size_us, span.every_us
     low = (stream.time - size) // every + 1  # the first window that holds the event
     if passed_us > NO_FRONTIER:
-        unresolved = (
-            passed_us - size
-        ) // every + 1  # the first window whose end - 1 is not below the frontier
-        low = np.maximum(low, unresolved)
+        # the first window whose end - 1 is not below the frontier
+        low = np.maximum(low, (passed_us - size) // every + 1)
     high = stream.time // every
-    before = np.append(NO_FRONTIER, high[:-1])[: stream.rows]
-    before[stream.starts] = NO_FRONTIER
-    row, k = expand(np.maximum(low, np.maximum(before, low - 1) + 1), np.maximum(high, low - 1) + 1)
+    before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
+    before[stream.starts] = low[stream.starts] - 1
+    row, k = expand(np.maximum(low, before + 1), np.maximum(high, low - 1) + 1)
     start = stream.before_time(row, k * every)
     end = stream.before_time(row, k * every + size)
     last_us = k * every + size - 1
@@ -151,11 +148,11 @@ def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = next_ids[segment] + np.arange(len(row)) - first[segment]
     none = np.full(len(row), -1, np.int64)
-    return _with_base(stream, Spans(start, end, ids, k * every, none, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
 
 
-def _count_spans(stream: Stream, span: CountSpan) -> Spans:
-    """One opens at seq 0, every, 2 * every, …, each of `size` events."""
+def _count_spans(stream: Stream, span: CountSpan) -> SpanRows:
+    """A span of `size` events opens at seq 0, at `every`, at 2 * `every`, and so on."""
     start = np.flatnonzero(stream.seq % span.every == 0)
     end = np.minimum(start + span.size, stream.segment_end[start])
     last = start + span.size - 1
@@ -165,4 +162,4 @@ def _count_spans(stream: Stream, span: CountSpan) -> Spans:
     resolved_at = Positions(np.where(full, 2 * at, UNKNOWN_CODE), np.where(full, time, UNKNOWN_TIME))
     ids = stream.seq[start] // span.every
     close = np.where(full, last, -1)
-    return _with_base(stream, Spans(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
+    return _with_base(stream, SpanRows(start, end, ids, stream.time[start], close, resolved_at, resolved_at))

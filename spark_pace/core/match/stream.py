@@ -1,21 +1,21 @@
 """A rule's stream as columns: what the matching kernels look at.
 
-Rows are sorted by (segment, stream order). A segment is one key's stream, or one span's;
-nothing matches across segments. A *row* is an index into these columns, `seq` the event's place in the
-rule's stream: rows may be missing from a segment where nothing can need them any more.
+Rows are sorted by segment, then by stream order. A segment is the stream of one partition key, or one span;
+no match reaches across segments. A *row* is an index into these columns; `seq` is the event's place in the
+rule's stream. The two differ, for events are left out once nothing can need them any more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, numbers, value_codes
-from spark_pace.core.plan.rule import Within
+from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, numbers, value_codes
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Stream:
     """Events with their segments.
 
     Attributes:
-        events: table of n rows, at least ``@time, @seq, @mask`` and the attributes the rule uses.
-        starts: int64[s], first row of each segment, ascending; every segment has a row.
+        events: table of n rows with ``@time, @seq, @mask`` and the attributes that the rule uses.
+        starts: int64[s], first row of each segment, ascending; no segment is empty.
     """
 
     events: pa.Table
@@ -71,51 +71,33 @@ class Stream:
         return np.flatnonzero((self.mask >> np.uint16(bit)) & np.uint16(1))
 
     def attribute(self, name: str) -> pa.Array:
-        """An attribute of all rows."""
+        """The attribute of that name of all rows."""
         return array(self.events, name)
 
     @cached_property
     def _ranked_time(self) -> tuple[Ints, Ints]:
-        """The distinct times, and (segment, time) as one ascending number for each row."""
+        """The distinct times, ascending, and for each row one number that sorts as (segment, time) does."""
         times, rank = np.unique(self.time, return_inverse=True)
         return times, self.segment * (len(times) + 1) + rank
 
-    def _place(self, rows: Ints, times: Ints, side: str) -> Ints:
-        """In each row's segment, where an event of that time would be inserted."""
+    def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
+        """Where an event of each time belongs in each row's segment: before ("left") or behind its equals."""
         if len(self.starts) == 1:
-            return np.searchsorted(self.time, times, side=side)  # type: ignore[call-overload, no-any-return]
+            return np.searchsorted(self.time, times, side=side)
         distinct, ranked = self._ranked_time
-        rank = np.searchsorted(distinct, times, side=side)  # type: ignore[call-overload]
-        return np.searchsorted(ranked, self.segment[rows] * (len(distinct) + 1) + rank)  # type: ignore[no-any-return]
+        rank = np.searchsorted(distinct, times, side=side)
+        return np.searchsorted(ranked, self.segment[rows] * (len(distinct) + 1) + rank)
 
     def before_time(self, rows: Ints, times: Ints) -> Ints:
         """In each row's segment, the first row whose event time is not below `times`."""
-        return self._place(rows, times, "left")
-
-    def window_end(self, rows: Ints, within: Within | None) -> Ints:
-        """The row after the last one of the window that starts at each of `rows`, as far as is known."""
-        if within is None:
-            return self.segment_end[rows]
-        if within.events is not None:
-            return np.minimum(rows + within.events, self.segment_end[rows])
-        assert within.time_us is not None
-        return self._place(rows, self.time[rows] + within.time_us, "right")
-
-    def window_start(self, rows: Ints, within: Within | None) -> Ints:
-        """The first row from which a window still reaches each of `rows`."""
-        if within is None:
-            return self.segment_start[rows]
-        if within.events is not None:
-            return np.maximum(rows - within.events + 1, self.segment_start[rows])
-        assert within.time_us is not None
-        return self._place(rows, self.time[rows] - within.time_us, "left")
+        return self.place(rows, times, "left")
 
     def take(self, rows: Ints, starts: Ints) -> Stream:
-        """Some of the rows (with repetition), in segments that begin at `starts` of the new rows."""
+        """The stream of these rows, which may repeat; its segments begin at `starts` of the new rows."""
         return Stream(self.events.take(pa.array(rows)), starts)
 
     def codes(self, left: str, right: str) -> tuple[Ints, Ints]:
-        """Two attributes as numbers that are equal where the values are; -1 for null. int64[n] each."""
+        """Two attributes as int64[n] each: numbers that are equal where the values are; -1 for null."""
         if left == right:
             return (one := value_codes(self.attribute(left))), one
         both = value_codes(pa.concat_arrays([self.attribute(left), self.attribute(right)]))
@@ -123,34 +105,27 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Horizon:
-    """What is known of the future.
+class Positions:
+    """Places in the stream order of their segments: int64[m] codes and int64[m] times.
 
-    Attributes:
-        frontier_us: all events with a smaller event time are there.
-        complete: bool[s] for each segment: no event of it can come any more; None where that is so of none.
-        seen_us: at the end of the input the greatest event time there was; None before.
+    The code of row r is 2r, that of the end of a window that lies directly behind row r is 2r + 1. A position
+    is known once the frontier has passed its time.
+    Sources: semantics, section 5.
     """
 
-    frontier_us: int
-    complete: Bools | None = None
-    seen_us: int | None = None
+    code: Ints
+    time: Ints
 
-    def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """Whether the window that starts at each of `rows` is known to be over."""
-        if within is None:
-            over = np.zeros(len(rows), np.bool_)
-        elif within.events is not None:
-            over = rows + within.events <= stream.segment_end[rows]
-        else:
-            assert within.time_us is not None
-            over = stream.time[rows] + within.time_us < self.frontier_us
-        if self.complete is not None:
-            over = over | self.complete[stream.segment[rows]]
-        return over
+    def later(self, other: Positions) -> Positions:
+        """Element by element the later of two positions of the same segments."""
+        behind = (other.code > self.code) | ((other.code == self.code) & (other.time > self.time))
+        return Positions(np.where(behind, other.code, self.code), np.where(behind, other.time, self.time))
 
-    def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """The same, but for windows that are over only because the input has ended."""
-        if self.seen_us is None:
-            return self.over(stream, rows, within)
-        return Horizon(self.seen_us + 1).over(stream, rows, within)
+    def earlier(self, other: Positions) -> Positions:
+        """Element by element the earlier of two positions of the same segments."""
+        before = (other.code < self.code) | ((other.code == self.code) & (other.time < self.time))
+        return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
+
+    def take(self, index: Ints) -> Positions:
+        """The positions at these indices."""
+        return Positions(self.code[index], self.time[index])

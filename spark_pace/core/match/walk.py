@@ -1,4 +1,4 @@
-"""The walk of *next*: from an initiator on, each component takes the first event that fits; no second thoughts.
+"""The walk of *next*: from an initiator on, each component takes the first event that fits and keeps it.
 
 Sources: semantics, section 4; skip-till-next-match of SASE, Flink's ``followedBy``.
 """
@@ -34,7 +34,7 @@ def walk(search: Search, starts: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def _step(search: Search, level: int, matrix: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Which walks go on at `level`, and with which row: blocks of growing size are tested until one fits."""
+    """Which walks go on at `level`, and with which row. Ever larger blocks are tested until a row fits."""
     pool, lo, hi = search.reach(level, matrix, end)
     taken = np.full(len(matrix), -1, np.int64)
     waiting = np.flatnonzero(lo < hi)

@@ -1,1 +1,1 @@
-"""The fourth step, an operator instance: find the matches of a lane and compute their fields."""
+"""The fourth step, the operators: find the matches of a lane and compute their fields."""

@@ -1,7 +1,8 @@
 """Matches as a table: what operators hand to the merger.
 
-Columns with "@" are for ordering and stay inside: ``@release_us, @phase`` (0: at an event, 1: directly behind all
-events of that time), ``@tie0…`` (the releasing event's place among those of its time), ``@p0…`` (production set).
+The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, which is 0
+at an event and 1 directly behind all events of that time; ``@tie0…``, the place of the releasing event among
+those of its time; ``@p0…``, the production set.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import pyarrow as pa
 
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import Positions
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.operate.emitted import emitted
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan
 
 EVENTS_TYPE = pa.list_(
@@ -31,12 +31,12 @@ EVENTS_TYPE = pa.list_(
 
 @dataclass(frozen=True)
 class Labels:
-    """What a match has from its selection.
+    """What each of m matches has from its selection.
 
     Attributes:
         selection_id: int64[m].
-        opened_us: int64[m].
-        release: where it may go out.
+        opened_us: int64[m], event time of the opening event; of a grid span, the window's start.
+        release: m positions, where each match may go out.
     """
 
     selection_id: Ints
@@ -44,24 +44,40 @@ class Labels:
     release: Positions
 
 
-def pattern_matches(plan: Plan, rule: RulePlan, stream: Stream, found: Found, labels: Labels) -> pa.Table:
+def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found, labels: Labels) -> pa.Table:
     """The table of the matches of a pattern."""
-    columns = _head(plan, rule, stream, labels, found.first)
+    columns = _head(plan, planned, stream, labels, found.first)
     columns["seq"] = pa.array(stream.seq[found.last])
     columns["matched_at"] = _utc(stream.time[found.last])
     lengths = np.diff(found.offsets)
     for place in range(int(lengths.max(initial=0)) if len(set(lengths.tolist())) == 1 else 0):
         columns[f"@p{place}"] = pa.array(stream.seq[found.members[found.offsets[:-1] + place]])
-    columns |= emitted(rule.rule, stream, found)
-    columns["events"] = _events(rule, stream, found)
+    columns |= emit_fields(planned.rule, stream, found)
+    columns["events"] = _events(planned, stream, found)
     return pa.table(columns)
 
 
 def operator_matches(
-    plan: Plan, rule: RulePlan, stream: Stream, labels: Labels, last: Ints, matched_us: Ints, rows: pa.Table
+    plan: Plan,
+    planned: RulePlan,
+    stream: Stream,
+    labels: Labels,
+    last: Ints,
+    matched_us: Ints,
+    rows: pa.Table,
 ) -> pa.Table:
-    """The table of the rows that a Python operator has yielded; all arguments have one entry for each of `rows`."""
-    columns = _head(plan, rule, stream, labels, last)
+    """The table of the rows that a Python operator has yielded.
+
+    Args:
+        plan: the plan.
+        planned: the rule.
+        stream: the lane's stream.
+        labels: of the selection of each row.
+        last: int64[m], the row of the last event of each one's selection.
+        matched_us: int64[m], the time at which each one's selection ended.
+        rows: the m rows, with the fields of ``emit``.
+    """
+    columns = _head(plan, planned, stream, labels, last)
     columns["seq"] = pa.array(stream.seq[last])
     columns["matched_at"] = _utc(matched_us)
     columns["@p0"] = pa.array(np.arange(len(last)))
@@ -77,27 +93,27 @@ def _utc(times: Ints) -> pa.Array:
     return pa.array(times).view(UTC_TIME)
 
 
-def _head(plan: Plan, rule: RulePlan, stream: Stream, labels: Labels, member: Ints) -> dict[str, pa.Array]:
-    """Order, key, selection and partition columns; `member` is a row of each match."""
+def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member: Ints) -> dict[str, pa.Array]:
+    """The columns for order, key, selection and partition; `member` is a row of each match."""
     columns = {"@release_us": pa.array(labels.release.time), "@phase": pa.array(labels.release.code & 1)}
-    columns |= _ties(plan, rule, stream, labels.release)
-    if rule.key_column is None:
+    columns |= _ties(plan, planned, stream, labels.release)
+    if planned.key_column is None:
         columns["key"] = pa.nulls(len(member), pa.string())
     else:
-        columns["key"] = stream.attribute(rule.key_column).take(pa.array(member)).cast(pa.string())
+        columns["key"] = stream.attribute(planned.key_column).take(pa.array(member)).cast(pa.string())
     columns["selection_id"] = pa.array(labels.selection_id)
     columns["opened_at"] = _utc(labels.opened_us)
-    for name in rule.rule.partition_by:
+    for name in planned.rule.partition_by:
         columns[name] = stream.attribute(name).take(pa.array(member))
     return columns
 
 
-def _ties(plan: Plan, rule: RulePlan, stream: Stream, release: Positions) -> dict[str, pa.Array]:
-    """The place of the releasing event among those of its time; null behind them all."""
+def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> dict[str, pa.Array]:
+    """The place of the releasing event among those of its time; null where a match goes out behind them."""
     at_event = release.code & 1 == 0
     rows = np.where(at_event, release.code // 2, 0)
     index = pa.array(rows, mask=~at_event)
-    if rule.key_column is None:
+    if planned.key_column is None:
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}
     for number, name in enumerate(plan.tie_columns):
@@ -106,10 +122,10 @@ def _ties(plan: Plan, rule: RulePlan, stream: Stream, release: Positions) -> dic
     return ties
 
 
-def _events(rule: RulePlan, stream: Stream, found: Found) -> pa.Array:
-    """The production sets, each in stream order."""
-    assert rule.rule.pattern is not None
-    names = pa.array([component.name for component in rule.rule.pattern.components], pa.string())
+def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
+    """The production set of each match, in stream order."""
+    assert planned.rule.pattern is not None
+    names = pa.array([component.name for component in planned.rule.pattern.components], pa.string())
     index = pa.array(found.members)
     events = pa.StructArray.from_arrays(
         [

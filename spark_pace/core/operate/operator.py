@@ -1,4 +1,4 @@
-"""An operator instance: a lane in, its matches out. A pure function of the lane."""
+"""An operator instance: takes a lane and returns its matches, as a pure function."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, OPENING, SOURCE, Ints, array, json_rows, numbers
-from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.bounded import match_bounded, match_closed, match_free
-from spark_pace.core.match.candidates import PIECE_ROWS, expand
-from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import (
+from spark_pace.core.columns import (
     NOTHING_US,
-    Positions,
-    at_rows,
-    must_wait,
-    releases,
-    resolved,
-    uncertain_before,
+    OFFSET,
+    OPENING,
+    SOURCE,
+    UNKNOWN_TIME,
+    Ints,
+    array,
+    json_rows,
+    numbers,
 )
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.match.candidates import PIECE_ROWS, Search, expand
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.release import at_rows, must_wait, releases, resolved
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
@@ -38,7 +42,7 @@ FAILED_SCHEMA = pa.schema([
     ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
 ])  # fmt: skip
 MOST_SHOWN = 1000  # events of a failed selection
-MOST_SHOWN_BYTES = 1 << 20  # of the lines that show them
+MOST_SHOWN_BYTES = 1 << 20  # of the lines of JSON that show them
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,11 @@ class Result:
     """What an operator hands to the merger.
 
     Attributes:
-        header: of the lane.
-        resolved_us: the time at which the last of the lane's selections is resolved.
+        header: the header of the lane.
+        resolved_us: when the last of the lane's selections is resolved, if later lanes wait for it.
         matches: see `match_table`.
-        failed: selections that a Python operator failed on: rule, key, selection_id, reason, position of the first
-            event, and as lines of JSON the events, `MOST_SHOWN` of at most `MOST_SHOWN_BYTES`.
+        failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
+            `offset` are those of the first event, `raw` shows events as lines of JSON, see `_shown`.
     """
 
     header: LaneHeader
@@ -60,9 +64,8 @@ class Result:
 
     def encode(self) -> bytes:
         """The result as bytes."""
-        return encode_parcel(
-            {**vars(self.header), "resolved_us": self.resolved_us}, [self.matches, self.failed]
-        )
+        header = {**vars(self.header), "resolved_us": self.resolved_us}
+        return encode_parcel(header, [self.matches, self.failed])
 
 
 def decode_result(parcel: bytes | memoryview) -> Result:
@@ -79,7 +82,7 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     Args:
         plan: the plan.
         parcel: a lane's bytes.
-        call: calls a rule's Python operator.
+        call: calls a rule's Python operator for the selections of the lane.
 
     Returns:
         A result's bytes.
@@ -88,26 +91,26 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
         OperatorError: a Python operator failed on a selection and the plan says to stop then.
     """
     lane = decode_lane(parcel)
-    rule = plan.rules[lane.header.rule]
-    stream = lane.stream(rule.key_column)
-    if rule.rule.operator is not None:
-        return _by_python(plan, rule, lane, stream, call).encode()
+    planned = plan.rules[lane.header.rule_index]
+    rule, stream = planned.rule, lane.stream(planned.key_column)
+    if rule.operator is not None:
+        return _by_python(plan, planned, lane, stream, call).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
-        found, labels, resolved_us = _free(rule.rule, lane, stream)
+        found, labels, resolved_us = _free(rule, lane, stream)
     elif lane.header.work == "closed":
-        found, labels = _closed(rule.rule, lane, stream)
+        found, labels = _closed(rule, lane, stream)
     elif lane.header.work == "matched":
         found, labels = _matched(lane, stream)
     else:
-        found, labels = _in_spans(rule.rule, lane, stream)
-    found, labels = _releasable(rule.rule, lane.header, found, labels)
-    matches = pattern_matches(plan, rule, stream, found, labels)
+        found, labels = _in_spans(rule, lane, stream)
+    found, labels = _releasable(rule, lane.header, found, labels)
+    matches = pattern_matches(plan, planned, stream, found, labels)
     return Result(lane.header, resolved_us, matches, FAILED_SCHEMA.empty_table()).encode()
 
 
 def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
-    """What goes out now; where the merger knows more (an inexact lane), also what may go out now."""
+    """The matches that go out now; of a lane that is not exact, also those that only the merger can tell."""
     time = labels.release.time
     now = time < header.frontier_us
     if header.exact or not must_wait(rule):
@@ -118,25 +121,28 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
 
 
 def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
-    finished = header.frontier_us == np.iinfo(np.int64).max
+    finished = header.frontier_us == UNKNOWN_TIME
     return Horizon(header.frontier_us, np.full(len(stream.starts), True) if finished else None)
 
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert rule.pattern is not None
-    found = match_free(stream, rule.pattern, lane.header.owned)
+    way = context_of(rule.pattern).way
+    assert isinstance(way, Forwards | Backwards)
+    found = way.match(stream, rule.pattern, Search(stream, rule.pattern), lane.header.owned)
     ends = resolved(stream, found, rule.pattern.within, _horizon(lane.header, stream))
     at = releases(stream, found, ends, waits=must_wait(rule))
     opening = found.openings[found.selection]
-    forwards = rule.pattern.context.selection in ("each", "next")
-    last = int(ends.time.max(initial=NOTHING_US)) if forwards else NOTHING_US
+    last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last
 
 
 def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     assert rule.pattern is not None
+    way = context_of(rule.pattern).way
+    assert isinstance(way, OneOpen) and way.inside is not None
     openings = lane.column("opening")
-    found = match_closed(stream, rule.pattern, openings, lane.column("close"))
+    found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
     return found, Labels(ids, stream.time[openings[found.selection]], at_rows(stream, found.last))
 
@@ -150,7 +156,7 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    """The pattern over each span by itself, as over a whole bounded stream."""
+    """The matches of the pattern in each span by itself, as if it were a whole bounded stream."""
     start, end = lane.column("start"), lane.column("end")
     pieces = [
         _span_piece(rule, lane, stream, np.arange(i, j))
@@ -158,14 +164,14 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     ]  # fmt: skip
     selection = np.concatenate([piece.selection for piece, _ in pieces])
     sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])
-    found = Found(
-        start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)),
-        np.concatenate([piece.members for piece, _ in pieces]), np.concatenate([piece.roles for piece, _ in pieces]),
-    )  # fmt: skip
-    release = Positions(
-        np.concatenate([at.code for _, at in pieces]), np.concatenate([at.time for _, at in pieces])
-    )
-    if isinstance(rule.span, CountSpan):  # only a full one is delivered: till then nothing in it is certain
+    members = np.concatenate([piece.members for piece, _ in pieces])
+    roles = np.concatenate([piece.roles for piece, _ in pieces])
+    found = Found(start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)), members, roles)
+    code = np.concatenate([at.code for _, at in pieces])
+    release = Positions(code, np.concatenate([at.time for _, at in pieces]))
+    if isinstance(
+        rule.span, CountSpan
+    ):  # a match is not certain before its span is full: others are not delivered
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
@@ -173,33 +179,34 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 
 def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Found, Positions]:
-    """Some spans' matches, by rows of the lane, and where they are certain."""
+    """The matches of the spans at the indices `index`, by rows of the lane, and where they are certain."""
     assert rule.pattern is not None
     start, end = lane.column("start")[index], lane.column("end")[index]
     _, rows = expand(start, end)
     inside = stream.take(rows, np.cumsum(end - start) - (end - start))
     spans_end = lane.positions("resolved").take(index)
     horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
-    found = match_bounded(inside, rule.pattern, horizon)
+    context = context_of(rule.pattern)
+    found = context.way.match_bounded(inside, rule.pattern, horizon)
     of_span = inside.segment[found.openings]
     last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
     spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
     ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
-    at = releases(inside, found, ends, waits=uncertain_before(rule.pattern))
+    at = releases(inside, found, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
-    return Found(start, start, span, found.offsets, rows[found.members], found.roles), Positions(
-        code, at.time
-    )
+    found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
+    return found, Positions(code, at.time)
 
 
-def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
-    """Each span once through the rule's Python operator."""
-    keys = None if rule.key_column is None else array(stream.events, rule.key_column).cast(pa.string())
-    attributes = stream.events.select([field.name for field in rule.rule.schema.fields])
+def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
+    """The rows that the rule's Python operator yields for the spans; it gets each span once."""
+    rule = planned.rule
+    keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
+    attributes = stream.events.select([field.name for field in rule.schema.fields])
     start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
-    spans = Spans(rule.rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
-    tables, counts, failed = [emit_schema(rule.rule).empty_table()], list[int](), []
+    spans = Spans(rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
+    tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []
     for answers in call(spans):
         failed += [
             _failure(plan, spans, len(counts) + place, reason, stream)
@@ -209,23 +216,28 @@ def _by_python(plan: Plan, rule: RulePlan, lane: Lane, stream: Stream, call: Cal
         tables.append(answers.rows)
     owner = np.repeat(np.arange(len(start)), counts)
     release = lane.positions("resolved").take(owner)
-    grid = isinstance(rule.rule.span, GridSpan)
+    grid = isinstance(rule.span, GridSpan)
     matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
-    if rule.rule.merge == "selection":
+    if rule.merge == "selection":
         release = release.later(lane.positions("base").take(owner))
     labels = Labels(ids[owner], lane.column("opened_us")[owner], release)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = operator_matches(plan, rule, stream, labels, (end - 1)[owner], matched_us, yielded)
+    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], matched_us, yielded)
     return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
 
 
 def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:
-    """A row of `FAILED_SCHEMA`, or the end of the run where the plan says so."""
+    """The row of `FAILED_SCHEMA` for the selection at `place`.
+
+    Raises:
+        OperatorError: the plan says to stop.
+    """
     span, first = spans[place], int(spans.start[place])
     if plan.on_operator_error == "fail":
         raise OperatorError(
-            f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — its operator must return; "
-            f"got {last_line(reason)}. Mend the operator, or set on_operator_error: quarantine.\n{reason}"
+            f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — "
+            f"its operator must return; got {last_line(reason)}. "
+            f"Mend the operator, or set on_operator_error: quarantine.\n{reason}"
         )
     raw, events = _shown(span.events)
     if events < span.events.num_rows:
@@ -242,15 +254,17 @@ def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) 
 
 
 def _shown(events: pa.Table) -> tuple[bytes, int]:
-    """The first events as lines of JSON, and how many they are: whole ones, `MOST_SHOWN` of `MOST_SHOWN_BYTES` at the most."""
+    """The first events as lines of JSON, and how many they are.
+
+    Each line is whole. They are at most `MOST_SHOWN`, and together at most `MOST_SHOWN_BYTES`.
+    """
     events = events.slice(0, MOST_SHOWN)
     texts = np.zeros(events.num_rows, np.int64)
     for column in events.columns:
         if pa.types.is_string(column.type):
             texts += pc.fill_null(pc.binary_length(column), 0).to_numpy()
-    short = int(
-        np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right")
-    )  # a line is no shorter than its texts
+    # a line is no shorter than the texts in it, so that no later event has room
+    short = int(np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right"))
     lines = [line.encode() for line in json_rows(events.slice(0, short))]
     ends = np.cumsum([len(line) + 1 for line in lines])
     shown = int(np.searchsorted(ends, MOST_SHOWN_BYTES, side="right"))

@@ -24,11 +24,11 @@ class Span:
     """One selection, whole: the argument of a Python operator.
 
     Attributes:
-        events: its events in stream order, one column for each attribute of the schema; times are UTC.
+        events: its events in stream order, with a column for each attribute of the schema; times are UTC.
         rule: the rule's name.
         selection_id: number of the selection.
-        key: the key's text; None without `partition_by`.
-        closed: whether an event closed it, which is then the last one; else its window's end did.
+        key: the text of the partition key; None without `partition_by`.
+        closed: whether an event closed it, which is the last one then; if not, the end of its window did.
     """
 
     events: pa.Table
@@ -61,10 +61,10 @@ class Spans:
     Attributes:
         rule: the rule.
         events: the attributes of the lane's events.
-        keys: the key's text of each event; None without `partition_by`.
+        keys: the text of each event's partition key; None without `partition_by`.
         start: int64[n], the row of each selection's first event.
-        end: int64[n], the row behind its last.
-        ids: int64[n], the selections' numbers.
+        end: int64[n], the row after its last event.
+        ids: int64[n], the number of each selection.
         closed: bool[n], whether an event closed it.
     """
 
@@ -84,28 +84,23 @@ class Spans:
         """One selection as the operator sees it."""
         first, rows = int(self.start[place]), int(self.end[place] - self.start[place])
         key = None if self.keys is None else self.keys[first].as_py()
-        return Span(
-            self.events.slice(first, rows),
-            self.rule.name,
-            int(self.ids[place]),
-            key,
-            bool(self.closed[place]),
-        )
+        events = self.events.slice(first, rows)
+        return Span(events, self.rule.name, int(self.ids[place]), key, bool(self.closed[place]))
 
 
 Operator = Callable[[Span], Rows]
 Raised: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
-Answer: TypeAlias = pa.Table | str  # the rows of a selection, or why there are none
+Answer: TypeAlias = pa.Table | str  # the rows for a selection, or the reason why the operator failed
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What an operator made of neighbouring selections.
+    """What an operator has returned for some neighbouring selections.
 
     Attributes:
-        rows: of all of them, one below the other.
-        counts: how many rows each has given.
-        failed: why the operator failed, by place among these selections.
+        rows: the rows for all of them, one below the other.
+        counts: the number of rows for each selection.
+        failed: why the operator failed, by the place of the selection among these.
     """
 
     rows: pa.Table
@@ -113,7 +108,7 @@ class Answers:
     failed: Mapping[int, str]
 
 
-# Gives the answers to all spans in their order, in as many pieces as it likes.
+# Yields the answers for all spans in their order, in any number of pieces.
 CallOperator = Callable[[Spans], Iterator[Answers]]
 
 
@@ -122,29 +117,29 @@ def load_operator(name: str) -> Operator:
     """The callable that ``module:function`` names.
 
     Raises:
-        OperatorError: there is no such module or function, or the function is another package's.
+        OperatorError: there is no such module or function, or another package defines the function.
     """
     module, _, function = name.partition(":")
     try:
         operator = getattr(importlib.import_module(module), function)
     except Exception as error:  # a module may raise anything when it is imported
+        got = last_line(traceback_text(error))
         raise OperatorError(
-            f"operator {name} — must be importable where the operators run; got {last_line(traceback_text(error))}. "
+            f"operator {name} — must be importable where the operators run; got {got}. "
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
         ) from error
-    home = str(getattr(operator, "__module__", ""))
-    if (
-        not callable(operator) or home.partition(".")[0] != module.partition(".")[0]
-    ):  # not what the module happens to import
+    home, package = str(getattr(operator, "__module__", "")), module.partition(".")[0]
+    if not callable(operator) or home.partition(".")[0] != package:  # not what the module happens to import
         raise OperatorError(
-            f"operator {name} — must be a function that the package {module.partition('.')[0]} defines; got {type(operator).__name__} of {home or 'none'}. "
+            f"operator {name} — must be a function that the package {package} defines; "
+            f"got {type(operator).__name__} of {home or 'none'}. "
             "Define it there, or allow and name the module that does."
         )
     return operator  # type: ignore[no-any-return]
 
 
 def call_here(spans: Spans) -> Iterator[Answers]:
-    """The answers of the rule's operator, called in this process."""
+    """The answers for spans, by calling the rule's operator in this process."""
     for place in range(len(spans)):
         yield gathered(spans.rule, [call_operator(spans.rule, spans[place])])
 
@@ -152,13 +147,13 @@ def call_here(spans: Spans) -> Iterator[Answers]:
 def call_operator(
     rule: Rule, span: Span, attempts: int = ATTEMPTS, caught: Raised = (Exception, SystemExit)
 ) -> Answer:
-    """The rows the rule's operator yields for a selection, or the last traceback where every attempt failed.
+    """The rows that the rule's operator yields for a selection; if every attempt fails, the last traceback.
 
     Args:
         rule: the rule.
         span: the selection.
-        attempts: how often it is called at the most.
-        caught: what it raises of these belongs to the selection.
+        attempts: the most times it is called.
+        caught: the exceptions that count as a failure on this selection; others are raised.
     """
     assert rule.operator is not None
     operator = load_operator(rule.operator)
@@ -172,11 +167,8 @@ def call_operator(
 
 
 def gathered(rule: Rule, answers: Sequence[Answer]) -> Answers:
-    """Single answers as one."""
+    """The answers for single selections as one."""
     tables = [emit_schema(rule).empty_table(), *(answer for answer in answers if not isinstance(answer, str))]
     counts = tuple(0 if isinstance(answer, str) else answer.num_rows for answer in answers)
-    return Answers(
-        pa.concat_tables(tables),
-        counts,
-        {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)},
-    )
+    failed = {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)}
+    return Answers(pa.concat_tables(tables), counts, failed)

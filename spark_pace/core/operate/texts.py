@@ -1,4 +1,4 @@
-"""Texts of other people's that come into a table: whole where they are short, else their head and their tail."""
+"""Texts of other people's code that go into a table: long ones lose their middle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_CHARACTERS = 10_000  # of a reason or a key in the table of quarantined thi
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text as valid Unicode; of one that is longer than `most` the first and the last half of that, and how much is left out."""
+    """The text as valid Unicode; in one longer than `most`, a note takes the place of the middle."""
     text = text.encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
     if len(text) > most:
         half = most // 2
@@ -27,6 +27,6 @@ def traceback_text(error: BaseException) -> str:
 
 
 def last_line(text: str) -> str:
-    """What a traceback ends with: its last line of words, without the frame that a group of exceptions draws around it."""
+    """The last line of words in a traceback, without the frame that Python draws around exception groups."""
     lines = [line.strip(" |") for line in text.splitlines() if any(letter.isalpha() for letter in line)]
     return one_line(lines[-1] if lines else text.strip())

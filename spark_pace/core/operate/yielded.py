@@ -1,4 +1,4 @@
-"""What a Python operator returns as a table of the types that `emit` declares: taken as Python means it, or refused."""
+"""The rows that a Python operator returns, as a table of the types that ``emit`` declares, or refused."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.plan.rule import Rule
 
-MOST_TEXT_BYTES = (
-    16 << 20
-)  # of one value, as of a record: readers of Parquet refuse a page of one that is much longer
-MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: the results of many have to cross together
+MOST_TEXT_BYTES = 16 << 20  # of one value: readers of Parquet refuse a page with a much longer one
+MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: those of many selections travel together
 _FIRST_US, _LAST_US = (
     int(np.datetime64(time, "us").astype(np.int64)) for time in (datetime.min, datetime.max)
 )
 
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
-_TAKEN = {  # what a column may hold for each declared type; it must then lose nothing when it is cast
+_TAKEN = {  # the types of a column that may be cast to each declared type, if no value loses anything
     "BOOLEAN": (pa.types.is_boolean,),
     "BIGINT": (pa.types.is_integer,),
     "DOUBLE": (pa.types.is_floating, pa.types.is_integer),
@@ -39,7 +37,7 @@ def emit_schema(rule: Rule) -> pa.Schema:
 
 
 def as_table(rows: Rows, rule: Rule) -> pa.Table:
-    """The declared fields of the rows; one that is not yielded is null, one that is not declared is left out.
+    """The rows with the declared fields: those not yielded are null, those not declared are left out.
 
     Raises:
         TypeError: a value is not of its field's type.
@@ -47,7 +45,7 @@ def as_table(rows: Rows, rule: Rule) -> pa.Table:
         Exception: whatever the rows raise.
     """
     if isinstance(rows, pa.Table):
-        rows.validate(full=True)  # what Arrow takes on trust from buffers ends the readers of the table
+        rows.validate(full=True)  # Arrow trusts its buffers, and bad ones would crash whoever reads the table
         count = rows.num_rows
         columns = {field.name: rows[field.name] for field in rule.emit if field.name in rows.column_names}
     else:
@@ -64,35 +62,38 @@ def as_table(rows: Rows, rule: Rule) -> pa.Table:
         else pa.nulls(count, ARROW_TYPES[field.type])
         for field in rule.emit
     ]
-    table = (
-        pa.table(given, schema=schema) if given else pa.table([pa.nulls(count)], names=[""]).select([])
-    )  # which keeps the count
+    table = pa.table(given, schema=schema) if given else _without_columns(count)
     if table.nbytes > MOST_ROWS_BYTES:
-        raise ValueError(
-            f"the rows of a selection must be at most {MOST_ROWS_BYTES >> 20} MiB; got {table.nbytes >> 20} MiB"
-        )
+        must = f"must be at most {MOST_ROWS_BYTES >> 20} MiB"
+        raise ValueError(f"the rows of a selection {must}; got {table.nbytes >> 20} MiB")
     return table
 
 
+def _without_columns(rows: int) -> pa.Table:
+    """A table that has a number of rows and nothing else."""
+    return pa.table([pa.nulls(rows)], names=[""]).select([])
+
+
 def _column(name: str, declared: TypeName, values: list[Any]) -> pa.Array:
-    """The values in the one type that Python's types say."""
+    """The values of a field as one array, of the type that Python's types say."""
     values = [_plain(name, declared, value) for value in values]
     column = _by_arrow(name, declared, lambda: pa.array(values))
     if not pa.types.is_boolean(column.type) and any(isinstance(value, (bool, np.bool_)) for value in values):
-        raise TypeError(
-            f"emit {name} — must be {declared}; got truth values among others"
-        )  # Arrow would make numbers of them
+        # Arrow would make numbers of them
+        raise TypeError(f"emit {name} — must be {declared}; got truth values among others")
     if pa.types.is_date(column.type) and any(isinstance(value, datetime) for value in values):
         raise TypeError(f"emit {name} — must be dates or times; got both")  # Arrow would cut the times
     if pa.types.is_timestamp(column.type) and any(getattr(value, "nanosecond", 0) for value in values):
-        raise TypeError(
-            f"emit {name} — must be whole microseconds; got nanoseconds"
-        )  # of pandas, which Arrow would cut
+        # they are pandas', and Arrow would cut them
+        raise TypeError(f"emit {name} — must be whole microseconds; got nanoseconds")
     return column
 
 
 def _plain(name: str, declared: TypeName, value: Any) -> Any:
-    """What Arrow would mistake or refuse, as it takes it: a day of NumPy's as a date, a date among times as its midnight."""
+    """The value in a form that Arrow takes for what it is.
+
+    A day of NumPy's becomes a date, and a date for a TIMESTAMP becomes its midnight.
+    """
     if isinstance(value, np.datetime64):
         missing = bool(np.isnat(value))
         if not missing and np.datetime_data(value)[0] == "D":
@@ -109,7 +110,7 @@ def _plain(name: str, declared: TypeName, value: Any) -> Any:
 
 
 def _by_arrow(name: str, declared: TypeName, make: Callable[[], pa.Array]) -> pa.Array:
-    """What Arrow makes; where it refuses, its words with the field's name."""
+    """What `make` returns; if Arrow refuses, an error with the field's name and Arrow's words."""
     try:
         return make()
     except OverflowError:
@@ -121,7 +122,7 @@ def _by_arrow(name: str, declared: TypeName, make: Callable[[], pa.Array]) -> pa
 def _declared(
     name: str, column: pa.Array | pa.ChunkedArray, declared: TypeName
 ) -> pa.Array | pa.ChunkedArray:
-    """The column in its field's type. Columns are short as a rule, so what need not be called is not."""
+    """The column in its field's type. Most columns are short, so calls cost more than rows: make few."""
     target = ARROW_TYPES[declared]
     if column.type != target:
         if pa.types.is_dictionary(column.type):
@@ -133,9 +134,8 @@ def _declared(
     if declared == "STRING" and column.nbytes > MOST_TEXT_BYTES:
         longest = pc.max(pc.binary_length(column)).as_py() or 0
         if longest > MOST_TEXT_BYTES:
-            raise ValueError(
-                f"emit {name} — must be texts of at most {MOST_TEXT_BYTES >> 20} MiB; got one of {longest:,} bytes"
-            )
+            must = f"must be texts of at most {MOST_TEXT_BYTES >> 20} MiB"
+            raise ValueError(f"emit {name} — {must}; got one of {longest:,} bytes")
     if declared in ("TIMESTAMP", "DATE"):
         ends = pc.min_max(column.cast(pa.timestamp("us")).cast(pa.int64()))
         if ends["min"].is_valid and not _FIRST_US <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_US:

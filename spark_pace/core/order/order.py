@@ -1,4 +1,4 @@
-"""Stream order and release: a total order of events, a frontier, and what comes too late.
+"""Stream order: events wait until the frontier has passed them, and are released in one total order.
 
 Sources: semantics, section 6.
 """
@@ -32,10 +32,11 @@ class OrderSpec:
 
     Attributes:
         delay_us: how far behind the greatest event time the frontier stays.
-        by_source: the frontier follows the slowest source, not the fastest.
-        idle_after_us: a source that lags more than this behind the fastest is left out; None: none is.
-        expected_sources: are waited for from the start.
-        deduplicate_on: an event equal in these columns to one before it, by the delay at the most, is a repeat; empty: none is.
+        by_source: whether the frontier follows the slowest source; else it follows the fastest.
+        idle_after_us: do not wait for sources that lag more than this behind the fastest. None: wait for all.
+        expected_sources: names of sources to wait for before they were heard of.
+        deduplicate_on: drop an event if an earlier one with equal values in these columns lies at most
+            `delay_us` before it. Empty: keep all.
     """
 
     delay_us: int = 0
@@ -47,13 +48,13 @@ class OrderSpec:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the sources have come: over all valid records of a batch, the same for every slot.
+    """How far the sources have come, over all valid records of a batch. Every slot is told the same.
 
     Attributes:
-        max_time_us: the greatest event time; None where the batch had none.
-        finish: the input is bounded and ends here.
-        sources: the greatest event time of each source, where the frontier follows these.
-        least_us: the least event time; None where the batch had none.
+        max_time_us: the greatest event time; None where the batch had no record.
+        finish: whether the input ends with this batch.
+        sources: the greatest event time of each source; empty unless the frontier follows the sources.
+        least_us: the least event time; None where the batch had no record.
     """
 
     max_time_us: int | None = None
@@ -63,7 +64,7 @@ class Progress:
 
 
 def together(parts: Iterable[Progress]) -> Progress:
-    """The progress of several tasks as that of one."""
+    """The progress of a batch of which several tasks have each read a part."""
     parts = list(parts)
     sources: dict[str, int] = {}
     for part in parts:
@@ -75,7 +76,7 @@ def together(parts: Iterable[Progress]) -> Progress:
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
-    """The permutation that sorts events by (event time, tie columns ascending, nulls first)."""
+    """The permutation (int64[n]) that sorts events by event time, then by `ties`, ascending, nulls first."""
     time = numbers(events, TIME)
     order = np.argsort(time, kind="stable")
     ordered = time[order]
@@ -94,9 +95,13 @@ def _sorted(events: pa.Table, names: tuple[str, ...]) -> Ints:
 
 @dataclass(frozen=True)
 class Standing:
-    """The greatest event time of each source: of those that hold the frontier, and of those left out as idle.
+    """How far each source has come.
 
-    A source that is expected and was never heard of stands at the least event time seen.
+    Attributes:
+        waited_for: the greatest event time of each source that can hold the frontier back; of an expected one
+            that was never heard of, the least event time of all.
+        idle: the same of the sources that are not waited for.
+        unheard: the expected sources that were never heard of.
     """
 
     waited_for: dict[str, int]
@@ -104,7 +109,7 @@ class Standing:
     unheard: frozenset[str] = frozenset()
 
     def holding(self, reached_us: int, most: int) -> list[str]:
-        """The names of sources that have come no further than `reached_us`, the slowest first; it is said of those that were never heard of."""
+        """The names of sources that have come no further than `reached_us`: the slowest `most` of them."""
         behind = [source for source, at in self.waited_for.items() if at <= reached_us]
         slowest = sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
         return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
@@ -112,12 +117,12 @@ class Standing:
 
 @dataclass(frozen=True)
 class Advance:
-    """What a batch has moved.
+    """What a batch has released.
 
     Attributes:
         released: events below the new frontier in stream order, without repeats; None where there are none.
         late: events below the frontier that held when the batch began; None where there are none.
-        repeats: how many events were dropped.
+        repeats: how many events were dropped as repeats.
     """
 
     released: pa.Table | None
@@ -130,12 +135,13 @@ class Order:
     """Running state: events wait here until the frontier passes them.
 
     Attributes:
-        frontier_us: events below it are out; it never moves back.
+        frontier_us: events below it have been released; it never moves back.
         max_time_us: the greatest event time seen.
         pending: events at or above the frontier, in no order; None where there are none.
-        sources: the greatest event time of each source that was heard of, where the frontier follows these.
+        sources: the greatest event time of each source that was heard of; empty unless the frontier follows
+            them.
         first_us: the least event time seen.
-        recent: what repeats are told by; None where there is nothing.
+        recent: what later events can repeat, see `repeats.Kept`; None where there is nothing.
     """
 
     frontier_us: int = NO_FRONTIER
@@ -148,11 +154,11 @@ class Order:
     def advance(
         self, frames: list[pa.Table], progress: Progress, spec: OrderSpec, ties: tuple[str, ...]
     ) -> Advance:
-        """Take a batch of events in and move the frontier.
+        """Take in a batch of events, move the frontier, and release what it has passed.
 
         Args:
             frames: event tables, in any order.
-            progress: of the sources in this batch.
+            progress: how far the sources have come in this batch.
             spec: how the frontier follows the sources.
             ties: the columns that order events of one event time.
         """
@@ -182,27 +188,22 @@ class Order:
         if progress.finish:
             self.frontier_us = UNKNOWN_TIME
             return
-        reached_us = (
-            min(self.standing(spec).waited_for.values(), default=NO_FRONTIER)
-            if spec.by_source
-            else self.max_time_us
-        )
+        reached_us = self.max_time_us
+        if spec.by_source:
+            reached_us = min(self.standing(spec).waited_for.values(), default=NO_FRONTIER)
         if reached_us > NO_FRONTIER:
             self.frontier_us = max(self.frontier_us, reached_us - spec.delay_us)
 
     def standing(self, spec: OrderSpec) -> Standing:
-        """Where the sources are that the frontier follows."""
+        """How far the sources have come that the frontier follows; nothing where it does not follow them."""
         if not spec.by_source or self.first_us == UNKNOWN_TIME:
             return Standing({}, {})
         times = dict.fromkeys(spec.expected_sources, self.first_us) | self.sources
         fastest_us = max(times.values(), default=0)
-        idle = {
-            source: at
-            for source, at in times.items()
-            if spec.idle_after_us is not None and fastest_us - at > spec.idle_after_us
-        }
+        most_us = spec.idle_after_us
+        idle = {name: at for name, at in times.items() if most_us is not None and fastest_us - at > most_us}
         unheard = frozenset(spec.expected_sources) - self.sources.keys()
-        return Standing({source: at for source, at in times.items() if source not in idle}, idle, unheard)
+        return Standing({name: at for name, at in times.items() if name not in idle}, idle, unheard)
 
     def _release(self, events: pa.Table, ties: tuple[str, ...]) -> pa.Table | None:
         ready = numbers(events, TIME) < self.frontier_us

@@ -1,6 +1,7 @@
-"""Repeats: events that are equal, in some columns, to one that was kept shortly before.
+"""Repeats: events that are equal, in some columns, to an event that was kept shortly before.
 
-Decided when events are released, in stream order: so neither arrival nor batches nor slots have a say in it.
+They are found when events are released, in stream order. So the order of arrival, the batches and the slots
+make no difference.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class Kept:
 
     Attributes:
         events: those that are no repeats.
-        recent: of all that were kept, what later ones can still repeat: the columns and the time.
+        recent: the columns and times of the kept events that later events can still repeat; None where there
+            are none.
         repeats: how many events were dropped.
     """
 
@@ -31,14 +33,14 @@ class Kept:
 def drop_repeats(
     events: pa.Table, recent: pa.Table | None, columns: tuple[str, ...], delay_us: int, frontier_us: int
 ) -> Kept:
-    """Keep an event unless one that is equal in `columns` (null equals null) and was kept lies at most `delay_us` before it.
+    """Drop each event for which an equal event was kept at most `delay_us` before it.
 
     Args:
-        events: newly released ones, in stream order.
-        recent: of the release before.
-        columns: names of attributes.
-        delay_us: in event time.
-        frontier_us: no later event lies before it.
+        events: the newly released events, in stream order.
+        recent: what the release before has returned; None at first.
+        columns: names of the attributes that are compared; null equals null.
+        delay_us: a distance in event time.
+        frontier_us: no event that is still to come lies before it.
     """
     keys = events.select([*columns, TIME])
     before = 0 if recent is None else recent.num_rows
@@ -51,10 +53,19 @@ def drop_repeats(
 
 
 def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
-    """Of rows in the order of `time`, those that come more than `delay_us` after the last one kept of their `code`.
+    """Which rows come more than `delay_us` after the last row that was kept of the same `code`.
 
-    Each row leads to the first one of its code that it does not cover. What is kept is what can be reached from the first
-    row of each code; doubling the steps finds all in log2(rows) rounds.
+    Each row leads to the first later row of its code that lies more than `delay_us` behind it. The first row
+    of each code is kept, and so is every row that it leads to, directly or not. Doubling the steps finds them
+    all in log2(rows) rounds.
+
+    Args:
+        code: int64[n].
+        time: int64[n], ascending.
+        delay_us: a distance in event time.
+
+    Returns:
+        bool[n].
     """
     rows = len(code)
     order = np.argsort(code, kind="stable")
@@ -63,12 +74,10 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     width = len(times) + 1
     place = ordered * width + np.searchsorted(times, at)
     beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
-    leads_on = (
-        (beyond < rows) & (ordered[np.minimum(beyond, rows - 1)] == ordered)
-        if rows
-        else np.zeros(0, np.bool_)
-    )
-    step = np.append(np.where(leads_on, beyond, rows), rows)  # the row behind the last stands for none
+    code_there = np.append(ordered, -1)[beyond]
+    step = np.append(
+        np.where(code_there == ordered, beyond, rows), rows
+    )  # the row behind the last stands for none
     reached = np.zeros(rows + 1, np.bool_)
     reached[segments_of(ordered)] = True
     fresh = step[np.flatnonzero(reached)]

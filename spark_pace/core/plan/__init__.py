@@ -1,1 +1,1 @@
-"""What the rules are and what is to be done for them: frozen values that every later step reads."""
+"""Rules, and the plan that says what each step does for them: frozen values that every step reads."""

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``30 min``, ``500 ms``, ``1000 events``."""
+"""Durations and window lengths as a rule file writes them: ``30 min``, ``500 ms``, ``1000 events``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNITS_US = {
 
 
 def show_duration(time_us: int) -> str:
-    """Microseconds in the largest unit that is whole, as a rule file writes it."""
+    """Microseconds as a whole number of the largest unit that allows it."""
     for unit in reversed(UNITS_US):
         if time_us % UNITS_US[unit] == 0:
             return f"{time_us // UNITS_US[unit]} {unit}"
@@ -23,5 +23,5 @@ def show_duration(time_us: int) -> str:
 
 
 def show_length(within: Within) -> str:
-    """A window's length as a rule file writes it."""
+    """The length of a window."""
     return f"{within.events} events" if within.events is not None else show_duration(within.time_us or 0)

@@ -1,6 +1,6 @@
 """Rules made ready to run: numbered predicates, needed columns, and which slot does what.
 
-A plan is made once, never changes, and is shared by every part; it pickles.
+A plan is made once and never changes. Every part reads it, so it can be pickled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 
 TieBreak = Literal["position", "columns"]
-OnBad = Literal["quarantine", "fail"]  # what is bad is kept apart, or stops the job
+OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
 
 
@@ -29,13 +29,13 @@ class RulePlan:
     Attributes:
         index: place of the rule in the plan.
         rule: the rule.
-        filter_bit: number of the predicate `filter`; None without.
-        bits: (bit of ``@mask``, number of the predicate) of each component, P_s and P_c.
-        takes_all: every event that passes the filter belongs to the rule's stream.
+        filter_bit: number of the predicate `filter`; None where the rule has no filter.
+        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate).
+        takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
-        key_column: name of the column with the key's text; None without `partition_by`.
-        fingerprint: of what the rule means.
-        since: the batch whose events were the first of the rule's stream.
+        key_column: name of the column with the text of the partition key; None without `partition_by`.
+        fingerprint: equal for rules that mean the same.
+        since: the first batch whose events belong to the rule's stream.
     """
 
     index: int
@@ -50,12 +50,12 @@ class RulePlan:
 
 
 @dataclass(frozen=True)
-class Place:
+class RulePlace:
     """Where a rule is worked on.
 
     Attributes:
-        slots: the slot of each of its key buckets.
-        since: the batch whose events were the first of the rule's stream.
+        slots: the slot of each of its buckets of partition keys.
+        since: the first batch whose events belong to the rule's stream.
     """
 
     slots: tuple[int, ...]
@@ -64,9 +64,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Unit:
-    """One rule's key bucket: what one splitter works on."""
+    """One rule's bucket of partition keys: what a slot splits by itself."""
 
-    rule: int
+    rule_index: int
     bucket: int
 
 
@@ -78,26 +78,28 @@ class Plan:
         schema: what an event looks like.
         rules: the rules, in the order of the files.
         predicates: distinct predicates over one event.
-        bit_names: what each bit of the words ``@bits`` stands for: every predicate, then every rule's stream;
-            number n is bit ``n % 64`` of column ``@bits{n // 64}``.
-        keys: distinct `partition_by`.
+        bit_names: what each bit of the columns ``@bits`` stands for: every predicate, then the stream of
+            every rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
+        partition_keys: the attributes of each distinct `partition_by`.
         units: for each slot its units.
-        buckets: into how many buckets a rule's keys go.
-        lanes: into how many lanes a unit's work of a batch is cut at the most.
-        lane_rows: lanes of fewer events are not cut: they cost more than they gain.
+        buckets: the number of buckets that a rule's partition keys are spread over.
+        lanes: the most lanes that a unit's work of one batch is cut into.
+        lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
         order: how the frontier follows the sources.
-        source_column: the attribute that names an event's source there; None: its position does.
-        heartbeat: what holds for records that only tell how far their source is; None: there are none.
-        ties: the columns that order events of one event time, before source and offset.
-        on_operator_error: what becomes of a selection that a Python operator fails on.
-        operator_timeout_us: how long a Python operator may take for a selection where it runs in a process of its own.
+        source_column: the attribute that names an event's source; None: the event's position does.
+        heartbeat: holds for records that only say how far their source has come; None: there are no such
+            records.
+        ties: the attributes that order events of one event time, before source and offset.
+        on_operator_error: what to do with a selection that a Python operator fails on.
+        operator_timeout_us: the most time that a Python operator may take for one selection; only a job holds
+            it to that, where operators run in a process of their own.
     """
 
     schema: EventSchema
     rules: tuple[RulePlan, ...]
     predicates: tuple[Expr, ...]
     bit_names: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
+    partition_keys: tuple[tuple[str, ...], ...]
     units: tuple[tuple[Unit, ...], ...]
     buckets: int
     lanes: int
@@ -119,9 +121,9 @@ class Plan:
         """All columns that order events of one event time."""
         return (*self.ties, SOURCE, OFFSET)
 
-    def member_bit(self, rule: RulePlan) -> int:
+    def member_bit(self, planned: RulePlan) -> int:
         """The number of the bit that says whether an event belongs to the rule's stream."""
-        return len(self.predicates) + rule.index
+        return len(self.predicates) + planned.index
 
 
 def build_plan(
@@ -137,13 +139,14 @@ def build_plan(
     on_operator_error: OnBad = "quarantine",
     operator_timeout_us: int = OPERATOR_TIMEOUT_US,
     tie_break: TieBreak = "position",
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, RulePlace] | None = None,
 ) -> Plan:
-    """Make rules ready to run.
+    """Make checked rules over one event schema ready to run.
 
-    `rules` are checked and over one event schema, `slots` is the number of groups of the stateful stage; without `places` the
-    rules are dealt out to them, with it those run that have one. `tie_break` says what orders events of one event time where the schema does not: their
-    position (source, offset), or all their columns. The rest is as in `Plan`.
+    `slots` is the number of groups of the stateful stage. `places` says by rule name where each rule is
+    worked on; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
+    `tie_break` says what orders events of one event time where the schema does not: their position (source
+    and offset), or all their columns. The other arguments are as in `Plan`.
     """
     rules = tuple(rules)
     schema = rules[0].schema
@@ -155,35 +158,43 @@ def build_plan(
     plans = tuple(
         _rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules)
     )
-    names = (*map(to_text, predicates), *(f"rule {plan.rule.name} since {plan.since}" for plan in plans))
+    names = (
+        *map(to_text, predicates),
+        *(f"rule {planned.rule.name} since {planned.since}" for planned in plans),
+    )
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
+    units = _units(plans, places, slots)
     return Plan(
-        schema, plans, tuple(predicates), names, keys, _units(plans, places, slots),
-        buckets, lanes, lane_rows, order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
+        schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
+        order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
     )  # fmt: skip
 
 
 def _units(
-    plans: Sequence[RulePlan], places: Mapping[str, Place], slots: int
+    plans: Sequence[RulePlan], places: Mapping[str, RulePlace], slots: int
 ) -> tuple[tuple[Unit, ...], ...]:
     units: list[list[Unit]] = [[] for _ in range(slots)]
-    for plan in plans:
-        for bucket, slot in enumerate(places[plan.rule.name].slots):
-            units[slot].append(Unit(plan.index, bucket))
+    for planned in plans:
+        for bucket, slot in enumerate(places[planned.rule.name].slots):
+            units[slot].append(Unit(planned.index, bucket))
     return tuple(map(tuple, units))
 
 
 def dealt_out(
-    rules: Sequence[Rule], slots: int, buckets: int, kept: Mapping[str, Place] | None = None, since: int = 0
-) -> dict[str, Place]:
-    """A place for every rule: the units of each go to the slots that have the fewest.
+    rules: Sequence[Rule],
+    slots: int,
+    buckets: int,
+    kept: Mapping[str, RulePlace] | None = None,
+    since: int = 0,
+) -> dict[str, RulePlace]:
+    """A place for every rule; units go to the slots that have the fewest.
 
     Args:
         rules: the rules.
         slots: how many slots there are.
-        buckets: key buckets of each rule with `partition_by`.
-        kept: places that are taken; their rules stay where they are.
-        since: the batch whose events are the first of those that have no place yet.
+        buckets: the number of buckets of each rule with `partition_by`.
+        kept: the places of rules that stay where they are.
+        since: the first batch whose events belong to the streams of the other rules.
     """
     places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
     load = [0] * slots
@@ -196,7 +207,7 @@ def dealt_out(
             for _ in range(buckets if rule.partition_by else 1):
                 taken.append(load.index(min(load)))
                 load[taken[-1]] += 1
-            places[rule.name] = Place(tuple(taken), since)
+            places[rule.name] = RulePlace(tuple(taken), since)
     return places
 
 
@@ -221,22 +232,19 @@ def _rule_plan(
 
 
 def key_column_of(names: Sequence[str]) -> str:
-    """The column with the text of the key that these attributes make: the same in every plan."""
+    """The name of the column with the text of the partition key of these attributes."""
     return KEYS + ",".join(name.replace("%", "%25").replace(",", "%2C") for name in names)
 
 
 def _takes_all(rule: Rule) -> bool:
     """Whether the rule counts events or hands them all to a Python operator (semantics, section 1)."""
-    counts = (
-        rule.pattern is not None
-        and rule.pattern.within is not None
-        and rule.pattern.within.events is not None
-    )
+    within = None if rule.pattern is None else rule.pattern.within
+    counts = within is not None and within.events is not None
     return counts or isinstance(rule.span, CountSpan) or rule.operator is not None
 
 
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
-    """The attributes a rule needs behind the intake, in the schema's order."""
+    """The attributes that a rule needs after the intake, in the schema's order."""
     names = [field.name for field in rule.schema.fields]
     if rule.operator is not None:
         return tuple(names)
@@ -245,10 +253,10 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def bits_column(number: int) -> tuple[str, int]:
-    """The column and the bit in its words of what has this number in `Plan.bit_names`."""
+    """The column, and the bit in it, of what has this number in `Plan.bit_names`."""
     return f"{BITS}{number // 64}", number % 64
 
 
 def bucket_of(key: str, buckets: int) -> int:
-    """The bucket of a key's text."""
+    """The bucket of the text of a partition key."""
     return zlib.crc32(key.encode()) % buckets

@@ -1,7 +1,6 @@
-"""What a rule is, once it has been checked: frozen values, shared by every part.
+"""What a rule is once it has been checked: frozen values that every part reads.
 
-A `Rule` is made by `spark_pace.rules` (from YAML) and never changes.
-The words are those of `docs/semantics.md`.
+`spark_pace.rules` makes a `Rule` from YAML. The words are those of `docs/semantics.md`.
 """
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr, TypeName
 
-Selection = Literal["each", "latest", "next", "earliest", "all"]
-Consumption = Literal["zero", "selected"]
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """A named, typed attribute. Integers are all BIGINT, floats all DOUBLE."""
+    """A named, typed attribute. All integers are BIGINT, all floats DOUBLE."""
 
     name: str
     type: TypeName
@@ -29,8 +26,11 @@ class Field:
 class EventSchema:
     """What an event looks like.
 
-    `event_time` names a TIMESTAMP attribute, or a BIGINT one counted in `time_unit`s since 1970.
-    `tie_break` orders events of one event time before source and offset do.
+    Attributes:
+        fields: the attributes, in the order of the rule file.
+        event_time: the name of a TIMESTAMP attribute, or of a BIGINT one that counts `time_unit`s since 1970.
+        tie_break: the attributes that order events of one event time, before source and offset do.
+        time_unit: of a BIGINT `event_time`; None for a TIMESTAMP.
     """
 
     fields: tuple[Field, ...]
@@ -41,7 +41,10 @@ class EventSchema:
 
 @dataclass(frozen=True)
 class Within:
-    """The length of a window: `time_us` microseconds (inclusive) or `events` events."""
+    """The length of a window: `time_us` microseconds or `events` events. Exactly one of them is set.
+
+    `spark_pace.core.match.window` decides what that means.
+    """
 
     time_us: int | None = None
     events: int | None = None
@@ -51,8 +54,8 @@ class Within:
 class Component:
     """One named step of a pattern.
 
-    `predicate` is over a single event (columns without a component) and holds
-    every conjunct of `where` that names this component only.
+    `predicate` is over a single event, so its columns name no component. It includes every conjunct of
+    `where` that names this component only.
     """
 
     name: str
@@ -63,7 +66,8 @@ class Component:
 class Conjunct:
     """A condition over several components.
 
-    `components` are the indices of those it names, ascending. Columns in `expr` carry component names.
+    `components` are the indices of the components that it names, ascending. Columns in `expr` name a
+    component.
     """
 
     expr: Expr
@@ -72,10 +76,13 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class Context:
-    """A parameter context: selection policy x consumption policy."""
+    """The name of a parameter context: selection policy and consumption policy.
 
-    selection: Selection
-    consumption: Consumption
+    `spark_pace.core.match.contexts.context_of` gives what it stands for.
+    """
+
+    selection: str
+    consumption: str
 
     def __str__(self) -> str:
         """As a rule file writes it."""
@@ -84,7 +91,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sequence of components with its context."""
+    """A sequence of components, the conditions over several of them, its window and its parameter context."""
 
     components: tuple[Component, ...]
     where: tuple[Conjunct, ...]
@@ -97,8 +104,9 @@ class Pattern:
 class PredicateSpan:
     """A selection from an event that satisfies `open` to the first later one that closes it.
 
-    An event closes if `close` (a predicate over it alone) and every one of `close_where` hold;
-    in `close_where`, columns of component ``open`` are the opening event's, columns without a component the closing one's.
+    An event closes the selection if `close`, a predicate over that event alone, and every one of
+    `close_where` hold. In `close_where` a column of the component ``open`` is the opening event's; one
+    without a component is the closing event's.
     """
 
     open: Expr  # P_s
@@ -109,7 +117,7 @@ class PredicateSpan:
 
 @dataclass(frozen=True)
 class GridSpan:
-    """The windows [k * every, k * every + size) on the epoch's grid, in microseconds."""
+    """The windows [k * every, k * every + size) for every integer k, in microseconds since 1970."""
 
     every_us: int
     size_us: int

@@ -1,6 +1,6 @@
-"""A lane: a run of neighbouring selections for one operator instance, with every event of theirs once.
+"""A lane: a run of neighbouring selections for one operator instance, with each of their events once.
 
-Self-contained: any instance can work on it, as often as need be, with the same result.
+A lane needs nothing else: any instance can work on it, as often as it has to, with the same result.
 """
 
 from __future__ import annotations
@@ -12,31 +12,30 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints, array, numbers, segments_of
+from spark_pace.core.columns import UNKNOWN_CODE, Ints, array, numbers, segments_of
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.release import UNKNOWN_CODE, Positions
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Positions, Stream
 
 Work = Literal["free", "closed", "matched", "spans"]
 
 
 @dataclass(frozen=True)
 class LaneHeader:
-    """What an operator must know of its lane.
+    """What an operator must know about its lane.
 
     Attributes:
-        rule: index of the rule in the plan.
-        bucket: key bucket; 0 without `partition_by`.
+        rule_index: place of the rule in the plan.
+        bucket: the bucket of partition keys; 0 without `partition_by`.
         number: place among the lanes of this unit and batch.
-        work: "free": match the initiators or terminators in `owned`; "closed": enumerate the matches of closed
-            selections; "matched": the matches are decided, compute their fields; "spans": work on explicit spans.
-        owned: range of rows of the lane that are its own.
-        passed_us: the frontier before the batch: what was releasable then is out.
+        work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
+            selections; "matched": compute the fields of matches that are found; "spans": work on spans.
+        owned: range of rows of the lane whose matches it finds; the other rows are only reached.
+        passed_us: the frontier before the batch; what was releasable then is out.
         frontier_us: the frontier now.
-        exact: whether the lane knows every selection that its matches wait for; else the merger does.
+        exact: whether the lane knows every selection that its matches wait for; if not, the merger does.
     """
 
-    rule: int
+    rule_index: int
     bucket: int
     number: int
     work: Work
@@ -48,7 +47,7 @@ class LaneHeader:
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane with its events and, but for "free" work, its selections (int64 columns, rows of the lane)."""
+    """A lane: its events and its selections, as int64 columns by rows of the lane; None for "free" work."""
 
     header: LaneHeader
     events: pa.Table
@@ -60,19 +59,19 @@ class Lane:
         return encode_parcel(vars(self.header), tables)
 
     def stream(self, key_column: str | None) -> Stream:
-        """Its events as a stream, one segment for each key."""
+        """The lane's events as a stream with a segment for each partition key."""
         if key_column is None:
             return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
         codes = array(self.events, key_column).indices.to_numpy()
         return Stream(self.events, segments_of(codes))
 
     def column(self, name: str) -> Ints:
-        """One column of the selections."""
+        """The column of that name of the selections."""
         assert self.selections is not None
         return numbers(self.selections, name)
 
     def positions(self, name: str) -> Positions:
-        """A pair of columns of the selections as positions."""
+        """The pair of columns that `position_columns` has made of positions."""
         return Positions(self.column(f"{name}_code"), self.column(f"{name}_us"))
 
 
@@ -91,7 +90,16 @@ def position_columns(name: str, positions: Positions, shift: int) -> dict[str, I
 
 
 def cuts(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
-    """Cut a run of things into at most `most` neighbouring pieces of about equal weight, none below `least_weight`."""
+    """Cut a run of things into pieces of about equal weight.
+
+    Args:
+        weights: int64[n], of each thing.
+        most: the most pieces.
+        least_weight: about the least weight of a piece.
+
+    Returns:
+        The range of each piece, in order.
+    """
     total = int(weights.sum())
     pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
     targets = np.arange(1, pieces) * (total / pieces)
@@ -101,5 +109,5 @@ def cuts(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
 
 
 def numbered(header: LaneHeader, number: int, owned: tuple[int, int]) -> LaneHeader:
-    """The header of another lane of the same work."""
+    """The header of another lane of the same unit and batch."""
     return replace(header, number=number, owned=owned)

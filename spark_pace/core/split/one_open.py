@@ -1,7 +1,7 @@
-"""Consumption *selected* with at most one open selection: the splitter decides where selections start and close.
+"""At most one open selection (`OneOpen`): the splitter decides where selections start and close.
 
-*each*, *latest* and *all*: operators enumerate the matches inside closed selections. *next*: the match is what
-closes a selection, so operators only compute its fields.
+Operators find the matches inside closed selections. Where a match is what closes a selection, the splitter
+has found it already, and operators only compute its fields.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.contexts.chain import Chain, chain
+from spark_pace.core.match.chain import Chain, chain
+from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import Positions, must_wait, releases, resolved
+from spark_pace.core.match.release import must_wait, releases, resolved
+from spark_pace.core.match.stream import Positions
 from spark_pace.core.split.lanes import Lane, Work, cuts, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
-def split_chained(task: SplitTask) -> Split:
-    """Decide the selections; lanes hold those that closed in this batch."""
-    pattern = task.rule.rule.pattern
+def split_one_open(task: SplitTask, way: OneOpen) -> Split:
+    """Decide where selections open and close; lanes hold those that closed in this batch."""
+    pattern = task.planned.rule.pattern
     assert pattern is not None
     stream = task.stream
-    links = chain(stream, pattern, Search(stream, pattern), task.horizon)
+    links = chain(stream, pattern, way.closing, task.horizon)
     segment = stream.segment[links.openings]
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]
     opened = np.bincount(segment[~links.open], minlength=len(stream.starts))
-    lanes = (
-        _closed_lanes(task, links, ids)
-        if links.matrix is None
-        else _next_lanes(task, links, links.matrix, ids)
-    )
+    cut = _closed_lanes if links.matches is None else _matched_lanes
+    lanes = cut(task, links, ids)
     keep = from_first(stream, links.openings[links.open])
     over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
     open_ = len(np.unique(segment[(links.closes < 0) & ~over]))
@@ -46,18 +44,18 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
     return selection_lanes(task, "closed", columns, opening, close)
 
 
-def _next_lanes(task: SplitTask, links: Chain, matrix: Ints, ids: Ints) -> list[Lane]:
-    rule = task.rule.rule
-    assert rule.pattern is not None
+def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
+    rule = task.planned.rule
+    assert rule.pattern is not None and links.matches is not None
     done = np.flatnonzero(links.closes >= 0)
-    found = found_of(links.openings, links.closes, done, matrix[done])
+    found = found_of(links.openings, links.closes, done, links.matches[done])
     ends = resolved(task.stream, found, rule.pattern.within, task.horizon)
     at = releases(task.stream, found, ends, waits=must_wait(rule))
     return matched_lanes(task, found, ids[done], at)
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches of one row per component that are decided and may go out at `release`."""
+    """Lanes of matches that are found, with one row for each component, and may go out at `release`."""
     steps = len(found.members) // max(1, found.matches)
     matrix = found.members.reshape(found.matches, steps)
     rows = {f"p{k}": matrix[:, k] for k in range(steps)}

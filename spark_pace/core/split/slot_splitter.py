@@ -1,6 +1,6 @@
-"""The splitter of a slot: order the stream, decide per rule where selections start and close, cut lanes.
+"""The splitter of a slot: order the stream, decide for each rule where selections open and close, cut lanes.
 
-It works on whole batches; its state between two batches is one value of bytes.
+It works on whole batches. Its state between two batches is one value of bytes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step gives.
+    """The output of a step.
 
     Attributes:
         lanes: work for the operators, each as bytes.
-        late: events below the frontier that held when the batch began (`LATE_SCHEMA`); None where there are none.
-        stats: events (taken in for the first time among the slots), late, pending, carry (rows), open (selections),
-            frontier_us; and the same in every slot: repeats, idle_sources.
-        slowest: names of the sources that hold the frontier, the slowest first, at most `MOST_NAMED`.
+        late: the late events, as a table of `LATE_SCHEMA`; None where there are none.
+        stats: counts of events, late and pending events that no other slot counts, of carried rows (carry)
+            and of open selections (open); frontier_us; and the counts repeats and idle_sources, equal in all
+            slots.
+        slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
     """
 
     lanes: list[bytes]
@@ -38,10 +39,10 @@ class StepOutput:
 
 
 class SlotSplitter:
-    """The splitters of one slot, for all its rules and key buckets."""
+    """The splitter of one slot, for all its rules and buckets of partition keys."""
 
     def __init__(self, plan: Plan, slot: int, snapshot: bytes | None = None) -> None:
-        """Begin, or go on from a snapshot.
+        """Begin with empty state, or go on from a snapshot.
 
         Raises:
             StateError: the snapshot is damaged, of another format version or of other rules.
@@ -51,23 +52,20 @@ class SlotSplitter:
         self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
-            self._states = [new_unit(plan.rules[unit.rule]) for unit in self._units]
+            self._states = [new_unit(plan.rules[unit.rule_index]) for unit in self._units]
         else:
             self._order, self._states = load(plan, slot, snapshot)
 
     def snapshot(self) -> bytes:
-        """All of the state."""
+        """The state as bytes."""
         return save(self._plan, self._slot, self._order, self._states)
 
     def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
-        """Take a batch in.
+        """Process a batch.
 
         Args:
-            frames: this slot's tables of `spark_pace.core.intake.pack.pack`, in any order.
-            progress: of all sources, the same for every slot.
-
-        Returns:
-            lanes, late events and statistics.
+            frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
+            progress: how far the sources have come; the same for every slot.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
@@ -75,15 +73,13 @@ class SlotSplitter:
         lanes: list[bytes] = []
         open_ = 0
         for unit, state in zip(self._units, self._states, strict=True):
-            rule = self._plan.rules[unit.rule]
-            cut, still_open = advance_unit(self._plan, rule, unit.bucket, state, batch)
+            planned = self._plan.rules[unit.rule_index]
+            cut, still_open = advance_unit(self._plan, planned, unit.bucket, state, batch)
             lanes += [lane.encode() for lane in cut]
             open_ += still_open
-        late = (
-            None
-            if advance.late is None
-            else late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
-        )
+        late = None
+        if advance.late is not None:
+            late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
         late_rows = 0 if late is None else late.num_rows
         standing = self._order.standing(self._plan.order)
         stats = {
@@ -96,13 +92,12 @@ class SlotSplitter:
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
-        return StepOutput(
-            lanes, late, stats, standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        )
+        slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
+        return StepOutput(lanes, late, stats, slowest)
 
     @property
     def frontier_us(self) -> int:
-        """Events below it are out."""
+        """Events below it have been released."""
         return self._order.frontier_us
 
     @property

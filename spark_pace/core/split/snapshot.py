@@ -1,7 +1,7 @@
-"""A slot's state as bytes: a versioned parcel of Arrow tables, with a checksum behind it.
+"""A slot's state as bytes: a parcel of Arrow tables with a format version, and a checksum behind it.
 
-It may be loaded by a plan with other rules. What was kept for a rule that is still there is kept as it is, what was
-kept for others is dropped, and a rule that is new begins with the events read from then on.
+It may be loaded by a plan with other rules. What was kept for a rule that is still there is kept as it is,
+what was kept for others is dropped, and a rule that is new begins with the events read from then on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
     if len(parcel) > MOST_BYTES:
         raise StateError(
             f"state of slot {slot} — must stay below {MOST_BYTES >> 20} MiB; got {len(parcel) >> 20} MiB. "
-            "Shorten the longest `within` or the allowed delay, or use more slots and key buckets; each needs a new checkpoint and sink."
+            "Shorten the longest `within` or the allowed delay, or use more slots and key buckets; "
+            "each needs a new checkpoint and sink."
         )
     return parcel + _checksum(parcel)
 
@@ -70,7 +71,8 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
         )
     if _checksum(parcel[:-_CHECKSUM_BYTES]) != parcel[-_CHECKSUM_BYTES:]:
         raise StateError(
-            f"state of slot {slot} — must be as this program wrote it; got damaged bytes. Start again with a new checkpoint."
+            f"state of slot {slot} — must be as this program wrote it; got damaged bytes. "
+            "Start again with a new checkpoint."
         )
     header, tables = decode_parcel(parcel)
     _check(plan, slot, header)
@@ -87,11 +89,13 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
         (unit["rule"], unit["since"], unit["bucket"]): (keys, carry)
         for unit, keys, carry in zip(header["units"], of_units[::2], of_units[1::2], strict=True)
     }
-    return order, [_state(plan.rules[unit.rule], stored.get(_key(plan, unit))) for unit in plan.units[slot]]
+    return order, [
+        _state(plan.rules[unit.rule_index], stored.get(_unit_id(plan, unit))) for unit in plan.units[slot]
+    ]
 
 
 def _checksum(parcel: bytes) -> bytes:
-    """Most changes of a byte leave a table that can be read, with other events in it."""
+    """Without it most changed bytes would go unnoticed: Arrow reads such a table, with other events in it."""
     return zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
 
 
@@ -104,58 +108,59 @@ def _version(parcel: bytes) -> Any:
 
 
 def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
-    rule = plan.rules[unit.rule]
+    planned = plan.rules[unit.rule_index]
     return {
-        "rule": rule.rule.name,
-        "since": rule.since,
+        "rule": planned.rule.name,
+        "since": planned.since,
         "bucket": unit.bucket,
-        "fingerprint": rule.fingerprint,
+        "fingerprint": planned.fingerprint,
     }
 
 
-def _key(plan: Plan, unit: Unit) -> tuple[str, int, int]:
-    rule = plan.rules[unit.rule]
-    return rule.rule.name, rule.since, unit.bucket
+def _unit_id(plan: Plan, unit: Unit) -> tuple[str, int, int]:
+    planned = plan.rules[unit.rule_index]
+    return planned.rule.name, planned.since, unit.bucket
 
 
 def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
-    """What is kept for a rule of the plan must be this rule's, and must be where the plan looks for it."""
-    here = {_key(plan, unit) for unit in plan.units[slot]}
-    rules = {(rule.rule.name, rule.since): rule for rule in plan.rules}
+    """Refuse the state of a rule that has changed, or that is in other slots than its units are."""
+    here = {_unit_id(plan, unit) for unit in plan.units[slot]}
+    rules = {(planned.rule.name, planned.since): planned for planned in plan.rules}
     for unit in header["units"]:
-        rule = rules.get((unit["rule"], unit["since"]))
-        if rule is None:
+        planned = rules.get((unit["rule"], unit["since"]))
+        if planned is None:
             continue
-        if rule.fingerprint != unit["fingerprint"]:
+        if planned.fingerprint != unit["fingerprint"]:
             raise StateError(
-                f"state of slot {slot} — must be of the rules as they are; got another rule {unit['rule']}. Restore it, or give it a new name."
+                f"state of slot {slot} — must be of the rules as they are; got another rule {unit['rule']}. "
+                "Restore it, or give it a new name."
             )
         if header["buckets"] != plan.buckets or (unit["rule"], unit["since"], unit["bucket"]) not in here:
             raise StateError(
-                f"state of slot {slot} — must be of the rules that the slot has; got bucket {unit['bucket']} of {header['buckets']} "
-                f"of {unit['rule']}, which has moved. Restore the slots and the order of the rules, or start again with a new checkpoint."
+                f"state of slot {slot} — must be of the rules that the slot has; "
+                f"got bucket {unit['bucket']} of {header['buckets']} of {unit['rule']}, which has moved. "
+                "Restore the slots and the order of the rules, or start again with a new checkpoint."
             )
 
 
-def _state(rule: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
+def _state(planned: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
     if stored is None:
-        return new_unit(rule)
+        return new_unit(planned)
     keys, carry = stored
     return UnitState(
-        _carry(rule, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection")
+        _carry(planned, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection")
     )
 
 
-def _carry(rule: RulePlan, carry: pa.Table) -> pa.Table | None:
-    """The rule's attributes stand in the schema's order, whatever that was when the events were kept."""
-    attributes = iter(rule.columns)
-    return _some(
-        carry.select([name if name.startswith("@") else next(attributes) for name in carry.column_names])
-    )
+def _carry(planned: RulePlan, carry: pa.Table) -> pa.Table | None:
+    """The carry with the rule's attributes in the order that the schema has now."""
+    attributes = iter(planned.columns)
+    names = [name if name.startswith("@") else next(attributes) for name in carry.column_names]
+    return _some(carry.select(names))
 
 
 def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> pa.Table | None:
-    """The events that wait, as frames of this plan have them; to rules that are new none of them belongs."""
+    """The pending events in the columns of this plan's frames; none belongs to the stream of a new rule."""
     if not pending.num_columns:
         return None
     names = slot_columns(plan, slot)
@@ -177,7 +182,7 @@ def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> 
 
 
 def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict[str, npt.NDArray[np.uint64]]:
-    """The words of bits by the new numbers; what was not known before holds of no event."""
+    """The columns ``@bits`` by the new numbers; a predicate that was not known before holds for no event."""
     place = {name: number for number, name in enumerate(old)}
     words: dict[str, npt.NDArray[np.uint64]] = {}
     for number, name in enumerate(new):
@@ -198,5 +203,5 @@ def _some(table: pa.Table) -> pa.Table | None:
 
 
 def _own(table: pa.Table, name: str) -> Ints:
-    """A column that may be written to."""
+    """The column as an array that may be written to."""
     return np.array(numbers(table, name), np.int64)

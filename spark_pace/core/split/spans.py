@@ -1,4 +1,4 @@
-"""Explicit spans: every span is a selection of its own; lanes hold those with something releasable now."""
+"""Explicit spans: each span is a selection; lanes hold the spans that have something releasable now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import UNKNOWN_TIME, Bools
-from spark_pace.core.match.spans import Spans, spans_of
+from spark_pace.core.match.spans import SpanRows, spans_of
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.lanes import Lane, cuts, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, from_first
@@ -14,7 +14,7 @@ from spark_pace.core.split.task import Split, SplitTask, from_first
 
 def split_spans(task: SplitTask) -> Split:
     """Decide where spans start and close, and which of them operators must look at now."""
-    rule = task.rule.rule
+    rule = task.planned.rule
     spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
     lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
     unresolved = spans.unresolved
@@ -28,9 +28,9 @@ def split_spans(task: SplitTask) -> Split:
     return Split(lanes, keep, int(open_.sum()), next_ids)
 
 
-def _due(task: SplitTask, spans: Spans) -> Bools:
-    """Spans in which a match can be releasable now: not before `passed_us`, and below the frontier."""
-    rule = task.rule.rule
+def _due(task: SplitTask, spans: SpanRows) -> Bools:
+    """Which spans have a match that can be releasable now: not before `passed_us`, and below the frontier."""
+    rule = task.planned.rule
     waits = rule.merge == "selection"
     latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
     due = latest >= task.passed_us
@@ -41,10 +41,10 @@ def _due(task: SplitTask, spans: Spans) -> Bools:
     return due & (spans.base.time != UNKNOWN_TIME) if waits else due
 
 
-def _lanes(task: SplitTask, spans: Spans) -> list[Lane]:
+def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
     if not len(spans.start):
         return []
-    by_operator = task.rule.rule.operator is not None
+    by_operator = task.planned.rule.operator is not None
     weights = np.ones(len(spans.start), np.int64) if by_operator else spans.end - spans.start
     lanes: list[Lane] = []
     for i, j in cuts(weights, task.plan.lanes, 1 if by_operator else task.plan.lane_rows):
@@ -56,13 +56,13 @@ def _lanes(task: SplitTask, spans: Spans) -> list[Lane]:
     return lanes
 
 
-def _last_code(spans: Spans) -> int:
+def _last_code(spans: SpanRows) -> int:
     """The greatest known code that a match of these spans may be released at."""
     known = spans.base.time != UNKNOWN_TIME
     return int(spans.base.code[known].max(initial=0))
 
 
-def _table(spans: Spans, start: int) -> pa.Table:
+def _table(spans: SpanRows, start: int) -> pa.Table:
     return pa.table({
         "start": spans.start - start,
         "end": spans.end - start,

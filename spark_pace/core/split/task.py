@@ -1,4 +1,4 @@
-"""What a way of splitting is given, and what it gives back."""
+"""What every way of splitting takes and returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
 
@@ -19,16 +20,16 @@ class SplitTask:
 
     Attributes:
         plan: the plan.
-        rule: the rule.
+        planned: the rule.
         bucket: the unit's bucket.
-        stream: carry and new events, a segment for each key.
+        stream: carried and new events, with a segment for each partition key.
         horizon: what is known of the future.
         passed_us: the frontier before the batch.
-        next_selection: int64[segments], the unit's counter of each key.
+        next_selection: int64[segments], the number of each key's next selection.
     """
 
     plan: Plan
-    rule: RulePlan
+    planned: RulePlan
     bucket: int
     stream: Stream
     horizon: Horizon
@@ -39,7 +40,7 @@ class SplitTask:
         """The header of a lane that holds all rows."""
         owned = (0, self.stream.rows)
         return LaneHeader(
-            self.rule.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
+            self.planned.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
         )
 
 
@@ -51,8 +52,9 @@ class Split:
         lanes: work for the operators.
         keep: bool[n], the events to carry on.
         open: how many selections are still open.
-        next_selection: int64[segments], the counters moved on; None where numbering has moved them.
-        events: the events to carry on where they are not those of the task.
+        next_selection: int64[segments], the number of each key's next selection; None where numbering the
+            events has set it already.
+        events: the events of which `keep` chooses; None: those of the task.
     """
 
     lanes: list[Lane]
@@ -63,7 +65,7 @@ class Split:
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:
-    """All rows of a segment from the first of `rows` (ascending) in it on; none where it has none."""
+    """bool[n], the rows of each segment from its first one of `rows` (ascending) on; none if it has none."""
     segments, first = np.unique(stream.segment[rows], return_index=True)
     start = np.full(len(stream.starts), stream.rows, np.int64)
     start[segments] = rows[first]

@@ -1,6 +1,6 @@
-"""One rule's key bucket in a slot: number its events, decide where selections start and close, cut lanes.
+"""One unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
 
-Which part does that for a rule depends on what its decisions rest on, see `strategy_of`.
+How the unit's stream is split depends on the rule's span or on the way of its context, see `_split`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ from spark_pace.core.columns import (
     segments_of,
     with_column,
 )
-from spark_pace.core.match.bounded import is_free
-from spark_pace.core.match.stream import Horizon, Stream
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
-from spark_pace.core.split.earliest_selected import split_earliest
+from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
-from spark_pace.core.split.one_open import split_chained
+from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
-from spark_pace.core.split.task import SplitTask
-from spark_pace.core.split.zero import split_free
+from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.split.using_up import split_using_up
 
 
 @dataclass
@@ -48,10 +50,10 @@ class UnitState:
     """What a unit keeps between two batches.
 
     Attributes:
-        carry: events that open selections still need, sorted by (key, stream order); None where there are none.
-        keys: string array, every key met; one empty text without `partition_by`.
-        next_seq: int64[keys], the next event's `seq`.
-        next_selection: int64[keys], the next opening's number.
+        carry: the events that open selections still need, by (key, stream order); None where there are none.
+        keys: string array of the partition keys met so far; one empty text without `partition_by`.
+        next_seq: int64[keys], the `seq` of each key's next event.
+        next_selection: int64[keys], the number of each key's next selection.
     """
 
     carry: pa.Table | None
@@ -62,7 +64,7 @@ class UnitState:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the order has released.
+    """The events that a batch has released.
 
     Attributes:
         released: events in stream order; None where there are none.
@@ -77,56 +79,48 @@ class Batch:
     seen_us: int
 
 
-def new_unit(rule: RulePlan) -> UnitState:
+def new_unit(planned: RulePlan) -> UnitState:
     """The state before the first event."""
-    keys = pa.array([] if rule.key_column else [""], pa.string())
+    keys = pa.array([] if planned.key_column else [""], pa.string())
     return UnitState(None, keys, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64))
 
 
-def strategy_of(rule: RulePlan) -> str:
-    """Who decides: "spans", "free" (operators, in parallel), "earliest" or "chained" (the splitter)."""
-    if rule.rule.span is not None:
-        return "spans"
-    assert rule.rule.pattern is not None
-    if is_free(rule.rule.pattern):
-        return "free"
-    return "earliest" if rule.rule.pattern.context.selection == "earliest" else "chained"
+def _way(planned: RulePlan) -> Way | None:
+    """The way of the rule's context; None where the rule has a span, which decides instead."""
+    if planned.rule.span is not None:
+        return None
+    assert planned.rule.pattern is not None
+    return context_of(planned.rule.pattern).way
 
 
 def advance_unit(
-    plan: Plan, rule: RulePlan, bucket: int, state: UnitState, batch: Batch
+    plan: Plan, planned: RulePlan, bucket: int, state: UnitState, batch: Batch
 ) -> tuple[list[Lane], int]:
-    """Take released events in.
+    """Process the events that were released.
 
     Args:
         plan: the plan.
-        rule: the unit's rule.
+        planned: the unit's rule.
         bucket: the unit's bucket.
-        state: is moved on.
+        state: the unit's state; it is changed in place.
         batch: what was released.
 
     Returns:
-        lanes with what may be releasable now; and how many selections are open, at the end of the input those that
-        would be if it went on.
+        lanes with what may be releasable now; and how many selections are open. At the end of the input,
+        those count as open whose windows only that end has closed.
     """
-    released, passed_us, frontier_us, seen_us = (
-        batch.released,
-        batch.passed_us,
-        batch.frontier_us,
-        batch.seen_us,
-    )
-    fresh = None if released is None else _own_events(plan, rule, bucket, released)
-    if fresh is not None:
-        fresh = _number(rule, state, fresh)
+    fresh = None
+    if batch.released is not None:
+        fresh = _number(planned, state, _own_events(plan, planned, bucket, batch.released))
     parts = [table for table in (state.carry, fresh) if table is not None and table.num_rows]
     if not parts:
         return [], 0
-    stream, segment_key = _sorted_stream(rule, state, concat(parts))
-    horizon = Horizon(frontier_us)
-    if frontier_us == UNKNOWN_TIME:
-        horizon = Horizon(frontier_us, np.full(len(stream.starts), True), seen_us)
-    task = SplitTask(plan, rule, bucket, stream, horizon, passed_us, state.next_selection[segment_key])
-    split = _SPLITTERS[strategy_of(rule)](task)
+    stream, segment_key = _sorted_stream(planned, state, concat(parts))
+    horizon = Horizon(batch.frontier_us)
+    if batch.frontier_us == UNKNOWN_TIME:
+        horizon = Horizon(batch.frontier_us, np.full(len(stream.starts), True), batch.seen_us)
+    counters = state.next_selection[segment_key]
+    split = _split(SplitTask(plan, planned, bucket, stream, horizon, batch.passed_us, counters))
     carried = stream.events if split.events is None else split.events
     state.carry = chosen(carried, split.keep) if split.keep.any() else None
     if split.next_selection is not None:
@@ -134,11 +128,19 @@ def advance_unit(
     return split.lanes, split.open
 
 
-_SPLITTERS = {"free": split_free, "chained": split_chained, "earliest": split_earliest, "spans": split_spans}
+def _split(task: SplitTask) -> Split:
+    way = _way(task.planned)
+    if way is None:
+        return split_spans(task)
+    if isinstance(way, OneOpen):
+        return split_one_open(task, way)
+    if isinstance(way, UsingUp):
+        return split_using_up(task, way)
+    return split_free(task, way)
 
 
-def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
-    """The events of the unit's stream, with `@mask` instead of the bits."""
+def _own_events(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
+    """The events of the unit's stream, with ``@mask`` instead of the bits."""
     words: dict[str, npt.NDArray[np.uint64]] = {}
 
     def held(number: int) -> Bools:
@@ -147,12 +149,12 @@ def _own_events(plan: Plan, rule: RulePlan, bucket: int, released: pa.Table) -> 
         return ((word >> np.uint64(bit)) & np.uint64(1)).astype(np.bool_)  # type: ignore[no-any-return]
 
     mask = np.zeros(released.num_rows, np.uint16)
-    for bit, predicate in rule.bits:
+    for bit, predicate in planned.bits:
         mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
-    mine = held(plan.member_bit(rule))
-    if rule.key_column is not None:
-        mine &= _in_bucket(array(released, rule.key_column), bucket, plan.buckets)
-    names = [TIME, SOURCE, OFFSET, *([rule.key_column] if rule.key_column else []), *rule.columns]
+    mine = held(plan.member_bit(planned))
+    if planned.key_column is not None:
+        mine &= _in_bucket(array(released, planned.key_column), bucket, plan.buckets)
+    names = [TIME, SOURCE, OFFSET, *([planned.key_column] if planned.key_column else []), *planned.columns]
     events = with_column(released.select(names), MASK, mask)
     return chosen(events, mine)
 
@@ -164,9 +166,9 @@ def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
     return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
-def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
-    """Give each event its `seq` and the number of openings before it; both counters move on."""
-    keys = _key_numbers(rule, state, fresh)
+def _number(planned: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
+    """Give each event its `seq` and the number of openings before it; the counters of the state move on."""
+    keys = _key_numbers(planned, state, fresh)
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     counts = np.diff(np.append(starts, len(order)))
@@ -175,35 +177,35 @@ def _number(rule: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
     seq[order] = np.arange(len(order)) - np.repeat(starts - state.next_seq[present], counts)
     state.next_seq[present] += counts
     fresh = with_column(fresh, SEQ, seq)
-    if not counts_openings(rule):
+    if not _counts_openings(planned):
         return fresh
-    opens = _initiators(rule, numbers(fresh, MASK))[order].astype(np.int64)
+    opens = _initiators(planned, numbers(fresh, MASK))[order].astype(np.int64)
     before = np.cumsum(opens) - opens
     opening = np.empty(len(keys), np.int64)
     opening[order] = before - np.repeat(before[starts] - state.next_selection[present], counts)
     state.next_selection[present] += np.add.reduceat(opens, starts) if len(starts) else 0
     fresh = with_column(fresh, OPENING, opening)
-    if strategy_of(rule) == "earliest":
+    if isinstance(_way(planned), UsingUp):
         fresh = with_column(fresh, SPENT, np.zeros(len(keys), np.int8))
     return fresh
 
 
-def counts_openings(rule: RulePlan) -> bool:
-    """Whether every initiator opens a selection: then `next_selection` counts initiators."""
-    strategy = strategy_of(rule)
-    return strategy in ("free", "earliest") or isinstance(rule.rule.span, PredicateSpan)
+def _counts_openings(planned: RulePlan) -> bool:
+    """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
+    way = _way(planned)
+    return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
-def _initiators(rule: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
-    bit = OPEN_BIT if isinstance(rule.rule.span, PredicateSpan) else 0
+def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
+    bit = OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0
     return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
 
 
-def _key_numbers(rule: RulePlan, state: UnitState, events: pa.Table) -> Ints:
-    """For each event the place of its key in the state; new keys are added."""
-    if rule.key_column is None:
+def _key_numbers(planned: RulePlan, state: UnitState, events: pa.Table) -> Ints:
+    """int64[n], for each event the place of its key in the state; new keys are added to the state."""
+    if planned.key_column is None:
         return np.zeros(events.num_rows, np.int64)
-    column = array(events, rule.key_column)
+    column = array(events, planned.key_column)
     used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
     texts = column.dictionary.take(pa.array(used))
     place = pc.index_in(texts, value_set=state.keys)
@@ -217,11 +219,11 @@ def _key_numbers(rule: RulePlan, state: UnitState, events: pa.Table) -> Ints:
     return places[codes]  # type: ignore[no-any-return]
 
 
-def _sorted_stream(rule: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
-    """Carry and new events by (key, stream order), and the place of each segment's key in the state."""
-    if rule.key_column is None:
+def _sorted_stream(planned: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
+    """The events sorted by (key, stream order), and for each segment the place of its key in the state."""
+    if planned.key_column is None:
         return Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64)
-    keys = _key_numbers(rule, state, events)
+    keys = _key_numbers(planned, state, events)
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     return Stream(events.take(pa.array(order)), starts), keys[order][starts]

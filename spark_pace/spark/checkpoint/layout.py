@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_pace.core.plan.plan import Place
+from spark_pace.core.plan.plan import RulePlace
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
@@ -23,7 +23,7 @@ class LaidRule:
     """A rule as a checkpoint knows it: its parts as text, and where it is worked on."""
 
     parts: dict[str, str]
-    place: Place
+    place: RulePlace
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Layout:
     planned: dict[str, Any] | None = None
 
     @property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, RulePlace]:
         """Where each rule is worked on."""
         return {name: rule.place for name, rule in self.rules.items()}
 
@@ -104,7 +104,7 @@ def read_layout(checkpoint: Path) -> Layout | None:
 
 def _layout(stored: dict[str, Any]) -> Layout:
     rules = {
-        name: LaidRule(rule["parts"], Place(tuple(rule["place"]["slots"]), rule["place"]["since"]))
+        name: LaidRule(rule["parts"], RulePlace(tuple(rule["place"]["slots"]), rule["place"]["since"]))
         for name, rule in stored["rules"].items()
     }
     layout = Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})

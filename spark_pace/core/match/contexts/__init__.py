@@ -1,1 +1,54 @@
-"""The parameter contexts: one selection policy a file, see `docs/semantics.md`, section 4."""
+"""The parameter contexts, one in each file, and the table of them (`docs/semantics.md`, section 4).
+
+A new context is a file with its object, and a line in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_pace.core.match.contexts.all_selected import ALL_SELECTED
+from spark_pace.core.match.contexts.context import ParameterContext
+from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
+from spark_pace.core.match.contexts.each_zero import EACH_ZERO
+from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
+from spark_pace.core.match.contexts.earliest_zero import EARLIEST_ZERO
+from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
+from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
+from spark_pace.core.match.contexts.next_selected import NEXT_SELECTED
+from spark_pace.core.match.contexts.next_zero import NEXT_ZERO
+from spark_pace.core.plan.rule import Pattern
+
+
+def by_name(contexts: Sequence[ParameterContext]) -> dict[str, ParameterContext]:
+    """The contexts by all their names: first the names of their policies, then those of Snoop.
+
+    Raises:
+        ValueError: two contexts have the same name.
+    """
+    named = [(str(context.value), context) for context in contexts]
+    named += [(context.snoop_name, context) for context in contexts if context.snoop_name is not None]
+    table = dict(named)
+    if len(table) < len(named):
+        raise ValueError(
+            f"parameter contexts — must have names of their own; got {[name for name, _ in named]}"
+        )
+    return table
+
+
+CONTEXTS = by_name([
+    EACH_ZERO,
+    LATEST_ZERO,
+    NEXT_ZERO,
+    EARLIEST_ZERO,
+    EACH_SELECTED,
+    LATEST_SELECTED,
+    NEXT_SELECTED,
+    EARLIEST_SELECTED,
+    ALL_SELECTED,
+])  # fmt: skip
+
+
+def context_of(pattern: Pattern) -> ParameterContext:
+    """Everything that a pattern's parameter context decides."""
+    return CONTEXTS[str(pattern.context)]

@@ -1,37 +1,34 @@
-"""*earliest, selected* (Snoop's chronicle): at every terminator the least candidate of what is not used up.
+"""*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
-Three ways to the same result; the first that applies is taken:
-queues (a tandem of first-in-first-out queues, on whole columns), greedy (plain sequences, one step of a loop for
-each terminator), and filtering (all candidates in order; what uses a used event is dropped).
+Three ways lead to the same result, and the first that applies is taken:
+- queues: a tandem of first-in-first-out queues, on whole columns;
+- greedily: for plain sequences, a loop that takes one step for each terminator;
+- by filtering: all candidates in order; one that needs a used event is dropped.
 
-Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4 (queues).
+Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
+(queues).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, Ints, numbers
+from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers
 from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.found import Found, found_of, stacked
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Pattern, Within
-
-UNUSED = 0  # the event may still be used
-USED = 1  # a match that is out has used it
-WAITING = 2  # the same, and as an initiator it opened a selection that nothing closes before its window's end
+from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.plan.rule import Context, Pattern, Within
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
-    """All matches of the stream.
+    """All matches of the stream. Every initiator opens a selection, and its match closes it.
 
     Args:
-        stream: its mask is 0 where an event is used up already.
+        stream: the mask of events that are used up already is 0.
         pattern: the pattern.
         search: the pattern over the stream.
-
-    Returns:
-        Every initiator opens a selection; the match of an initiator closes its own.
     """
     if not search.plain:
         matrix = by_filtering(stream, pattern, search)
@@ -47,10 +44,10 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
 
 
 def _openings(stream: Stream, search: Search) -> Ints:
-    """The initiators whose selection no match that is out has closed."""
+    """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
         return search.members[0]
-    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == WAITING))
+    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -60,19 +57,20 @@ def excludes(stream: Stream) -> bool:
 
 
 def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, list[Ints]]:
-    """A tandem of queues: an event of step k serves the set that has waited longest at that step.
+    """A tandem of queues: an event of step k serves the set that has waited longest at that step. O(n log n).
 
-    Exact for plain sequences whose predicates exclude each other, without window or with two steps. O(n log n).
+    It is exact for plain sequences whose predicates exclude each other, without window or with two steps.
 
     Returns:
-        int64[m, n] matches; and for each step the sets that still wait there, as int64[w, step] matrices.
+        int64[m, n], the matches; and for each step but the first, int64[w, step], the sets that still wait
+        for it.
     """
     sets = search.members[0][:, None]
     waiting = []
     for level in range(1, search.steps):
         servers = search.members[level]
         arrivals = sets[:, -1]
-        first = np.searchsorted(arrivals, stream.window_start(servers, within))
+        first = np.searchsorted(arrivals, window_start(stream, servers, within))
         served, index = _serve(first, np.searchsorted(arrivals, servers))
         left = np.ones(len(sets), np.bool_)
         left[index] = False
@@ -81,18 +79,31 @@ def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints,
     return sets, waiting
 
 
+def waiting(stream: Stream, search: Search) -> Ints | None:
+    """For a plain sequence without window, the rows of the sets that wait in the queues.
+
+    None where an event matches two components: the queues are not exact then.
+    """
+    if not excludes(stream):
+        return None
+    return np.concatenate(
+        [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
+    )
+
+
 def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
     """First come, first served, with customers who leave.
 
     Args:
-        first: int64[b], at each server the first customer who may still be there, not descending.
+        first: int64[b], at each server the first customer who may still be there; never descending.
         arrived: int64[b], how many customers have come before each server.
 
     Returns:
-        The servers that find a customer, and which one each of them serves.
+        int64[k], the servers that find a customer; int64[k], the customer that each of them serves.
 
-    With p(b) the last customer served or gone at server b, p(b) = min(max(p(b - 1) + 1, first), arrived - 1).
-    Less b, each step is a clamp of the one before, and clamps compose: a scan by doubling.
+    Let p(b) be the last customer who is served or gone at server b: p(b) = min(max(p(b - 1) + 1, first),
+    arrived - 1). Then p(b) - b is a clamp of p(b - 1) - (b - 1). Clamps compose, so a scan by doubling finds
+    them all.
     """
     number = np.arange(len(first))
     high = arrived - 1 - number
@@ -112,9 +123,9 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
 
 
 def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """Plain sequences: at each terminator take, step by step, the first event that is not used up."""
+    """The matches of a plain sequence: each terminator takes, step by step, the first event not used up."""
     terminators = search.members[-1]
-    starts = (stream.window_start(terminators, pattern.within) - 1).tolist()
+    starts = (window_start(stream, terminators, pattern.within) - 1).tolist()
     pools = [_Unused(members) for members in search.members[:-1]]
     used: set[int] = set()
     matches = []
@@ -132,15 +143,15 @@ def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
 
 
 class _Unused:
-    """The rows of one component, with used ones skipped by path compression."""
+    """The rows of one component; used ones are skipped, with path compression."""
 
     def __init__(self, members: Ints) -> None:
         self._rows = members
-        self._values = [*members.tolist(), np.iinfo(np.int64).max]
+        self._values = [*members.tolist(), NO_ROW]
         self._following = list(range(1, len(self._values) + 1))
 
     def after(self, row: int, used: set[int]) -> int:
-        """The first unused row behind `row`; a very large number where there is none."""
+        """The first unused row behind `row`; `NO_ROW` where there is none."""
         start = index = int(np.searchsorted(self._rows, row, "right"))
         while self._values[index] in used:
             index = self._following[index]
@@ -150,9 +161,9 @@ class _Unused:
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """Any sequence: all candidates, by terminator and then ascending; each takes what it needs, or is dropped."""
+    """The matches of any sequence: in the order of terminators, each candidate that needs no used event."""
     starts = search.members[0]
-    every = stacked(candidates(search, starts, stream.window_end(starts, pattern.within)), search.steps)
+    every = stacked(candidates(search, starts, window_end(stream, starts, pattern.within)), search.steps)
     order = np.lexsort([*every.T[-2::-1], every[:, -1]]) if search.steps > 1 else np.arange(len(every))
     used: set[int] = set()
     taken = []
@@ -162,3 +173,14 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
             used.update(match)
             taken.append(match)
     return np.array(taken, np.int64).reshape(-1, search.steps)
+
+
+EARLIEST_SELECTED = ParameterContext(
+    value=Context("earliest", "selected"),
+    snoop_name="chronicle",
+    way=UsingUp(earliest_selected, waiting),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

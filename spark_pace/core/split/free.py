@@ -1,7 +1,7 @@
-"""Consumption *zero*: every initiator opens a selection, operators match them independently of each other.
+"""Consumption *zero*: every initiator opens a selection, and operators match all of them in parallel.
 
-The splitter cuts the stream at initiators (*each*, *next*) or terminators (*latest*, *earliest*): a lane holds all
-events that the selections of its own stretch can reach.
+The splitter cuts the stream into stretches of initiators (`Forwards`) or terminators (`Backwards`). A lane
+holds all events that the matches of its own stretch can reach.
 """
 
 from __future__ import annotations
@@ -12,37 +12,39 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.completions import completions
-from spark_pace.core.match.contexts.latest import tail
+from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import must_wait
+from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, cuts, numbered
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
-def split_free(task: SplitTask) -> Split:
+def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Cut lanes and decide what open selections still need."""
-    pattern = task.rule.rule.pattern
+    pattern = task.planned.rule.pattern
     assert pattern is not None
     search = Search(task.stream, pattern)
-    forwards = pattern.context.selection in ("each", "next")
-    closed, ends = _closed(task, pattern, search)
+    closed, ends = _closed(task, pattern, search, way)
     over = task.horizon.over(task.stream, search.members[0], pattern.within)
     first_open = search.members[0][~over & ~closed]
-    if forwards:
+    if isinstance(way, Forwards):
         lanes = _forward_lanes(task, search, ends)
         keep = from_first(task.stream, first_open)
     else:
-        lanes = _backward_lanes(task, pattern, search)
-        keep = _backward_keep(task, pattern, search, first_open)
+        lanes = _backward_lanes(task, pattern, search, way)
+        keep = _backward_keep(task, pattern, search, way, first_open)
     open_ = ~task.horizon.over_by_itself(task.stream, search.members[0], pattern.within) & ~closed
     return Split(lanes, keep, int(open_.sum()))
 
 
-def _closed(task: SplitTask, pattern: Pattern, search: Search) -> tuple[Bools, Ints]:
-    """Which initiators' selections are known to be closed, and the row after the last one that each can reach."""
+def _closed(
+    task: SplitTask, pattern: Pattern, search: Search, way: Forwards | Backwards
+) -> tuple[Bools, Ints]:
+    """Which initiators' selections are known to be closed, and the row after the last that each can reach."""
     stream, initiators = task.stream, search.members[0]
-    ends = stream.window_end(initiators, pattern.within)
-    closes = pattern.context.selection in ("each", "next") and pattern.close == "completion"
+    ends = window_end(stream, initiators, pattern.within)
+    closes = isinstance(way, Forwards) and way.completion_closes and pattern.close == "completion"
     if closes and search.plain:
         last = completions(search, initiators, ends)
         return last >= 0, np.where(last < 0, ends, last + 1)
@@ -50,7 +52,7 @@ def _closed(task: SplitTask, pattern: Pattern, search: Search) -> tuple[Bools, I
 
 
 def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
-    """*each* and *next*: stretches of initiators; unkeyed lanes but the first wait for those before (the merger)."""
+    """Lanes of initiators. Without keys, the merger lets every lane but the first wait for those before."""
     stream, initiators = task.stream, search.members[0]
     if not len(initiators):
         return []
@@ -59,50 +61,55 @@ def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
         i, j = np.searchsorted(initiators, (lo, hi))
         if i < j:
             end = int(ends[i:j].max())
-            exact = not lanes or task.rule.key_column is not None
+            exact = not lanes or task.planned.key_column is not None
             header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo))
             lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo)))
     return lanes
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int]]:
-    """Ranges of rows: whole keys with `partition_by`, else about equal."""
+    """The ranges of rows that lanes are made of: whole keys with `partition_by`, else about equal."""
     rows = task.stream.rows
-    if task.rule.key_column is None:
+    if task.planned.key_column is None:
         return cuts(np.ones(rows, np.int64), task.plan.lanes, task.plan.lane_rows)
     bounds = np.append(task.stream.starts, rows)
     pieces = cuts(np.diff(bounds), task.plan.lanes, task.plan.lane_rows)
     return [(int(bounds[lo]), int(bounds[hi])) for lo, hi in pieces]
 
 
-def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search) -> list[Lane]:
-    """*latest* and *earliest*: stretches of terminators, with all that can still reach back from them."""
+def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Backwards) -> list[Lane]:
+    """Lanes of terminators, with all the events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
     for lo, hi in _stretches(task):
         if not np.diff(np.searchsorted(search.members[-1], (lo, hi)))[0]:
             continue
-        if task.rule.key_column is not None:
+        if task.planned.key_column is not None:
             before, events = lo, stream.events.slice(lo, hi - lo)
         elif pattern.within is not None:
-            before = int(stream.window_start(np.array([lo]), pattern.within)[0])
+            before = int(window_start(stream, np.array([lo]), pattern.within)[0])
             events = stream.events.slice(before, hi - before)
         else:
-            reached = np.append(tail(stream, search, lo), np.arange(lo, hi))
+            assert way.tail is not None
+            reached = np.append(way.tail(stream, search, lo), np.arange(lo, hi))
             before, events = hi - len(reached), stream.events.take(pa.array(reached))
         header = numbered(task.header("free"), len(lanes), (lo - before, hi - before))
         lanes.append(Lane(header, events))
     return lanes
 
 
-def _backward_keep(task: SplitTask, pattern: Pattern, search: Search, first_open: Ints) -> Bools:
+def _backward_keep(
+    task: SplitTask, pattern: Pattern, search: Search, way: Backwards, first_open: Ints
+) -> Bools:
+    """The events that later terminators can still reach."""
     stream = task.stream
     if pattern.within is None:
         keep = np.zeros(stream.rows, np.bool_)
         if task.horizon.complete is None:
-            keep[tail(stream, search, stream.rows)] = True
+            assert way.tail is not None
+            keep[way.tail(stream, search, stream.rows)] = True
         return keep
-    if not must_wait(task.rule.rule):
+    if not must_wait(task.planned.rule):
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
-    return from_first(stream, stream.window_start(first_open, pattern.within))
+    return from_first(stream, window_start(stream, first_open, pattern.within))

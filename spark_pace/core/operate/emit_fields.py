@@ -1,4 +1,4 @@
-"""The computed fields of matches: what `emit` expressions see, and aggregates over gathered events."""
+"""The computed fields of matches: what the expressions of `emit` see, and their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": 
 
 @dataclass(frozen=True)
 class MatchColumns:
-    """The attributes of matches: by component, of the key (no component), or aggregated over a component's events."""
+    """The attributes of matches, as the expressions of `emit` see them.
+
+    Attributes:
+        stream: the stream.
+        found: the matches in it.
+        names: the names of the components.
+    """
 
     stream: Stream
     found: Found
@@ -30,13 +36,13 @@ class MatchColumns:
         return self.found.matches
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """One attribute of the event that stands for a component; without component of the first event."""
+        """An attribute of each match's event of a component; without component, of its first event."""
         place = 0 if component is None else self.names.index(component)
         rows = self.found.members[self.found.offsets[:-1] + place]
         return self.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
-        """An aggregate over the events that stand for a component, nulls left out but in first and last."""
+        """An aggregate over each match's events of a component; `first` and `last` alone count nulls."""
         owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
         mine = self.found.roles == self.names.index(component)
         owner, rows = owner[mine], self.found.members[mine]
@@ -59,15 +65,15 @@ def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> p
 
 
 def _scatter(values: pa.Array, groups: Ints, rows: int, missing: int | None) -> pa.Array:
-    """One value for each of `rows`; those without a group get `missing`."""
+    """The values by row: `groups` says the row of each value; rows without a value get `missing`."""
     place = np.full(rows, -1, np.int64)
     place[groups] = np.arange(len(groups))
     column = values.take(pa.array(place, mask=place < 0))
     return column if missing is None else column.fill_null(missing)
 
 
-def emitted(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
-    """The computed fields of every match of a rule with a pattern."""
+def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
+    """The computed fields of every match of a rule with a pattern, as one column for each."""
     assert rule.pattern is not None
     columns = MatchColumns(stream, found, tuple(c.name for c in rule.pattern.components))
     return {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}

@@ -1,14 +1,16 @@
-"""Selection policy *next*: per initiator at most one match, found by the walk."""
+"""*next, zero*: every initiator opens a selection and has at most one match, found by the walk."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.found import Found, found_of, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.walk import walk
-from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.match.window import window_end
+from spark_pace.core.plan.rule import Context, Pattern
 
 
 def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
@@ -17,7 +19,18 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     Sources: skip-till-next-match; Flink's ``followedBy`` without skipping.
     """
     openings = within_rows(search.members[0], owned)
-    selection, matrix = walk(search, openings, stream.window_end(openings, pattern.within))
+    selection, matrix = walk(search, openings, window_end(stream, openings, pattern.within))
     closes = np.full(len(openings), -1, np.int64)
     closes[selection] = matrix[:, -1]
     return found_of(openings, closes, selection, matrix)
+
+
+NEXT_ZERO = ParameterContext(
+    value=Context("next", "zero"),
+    snoop_name=None,
+    way=Forwards(next_zero, completion_closes=True),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

@@ -1,4 +1,4 @@
-"""Selection policy *all*: one match gathers every event of the span that matches a component."""
+"""*all, selected*: one match gathers every event of the selection that matches a component."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import expand
+from spark_pace.core.match.chain import closed_by_completion
+from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import Context, Pattern
 
 
-def all_selected(stream: Stream, openings: Ints, closes: Ints, steps: int) -> Found:
-    """Every event of each closed span, once, as the first declared component it matches.
+def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
+    """Every event of each closed selection, once, as the first declared component it matches.
 
     Sources: Snoop's cumulative context (two steps); Siddam 2015, section 2.5.
     """
-    first_role = _first_component(stream, steps)
+    first_role = _first_component(stream, len(pattern.components))
     counts = np.append(0, np.cumsum(first_role >= 0))
     _, rows = expand(openings, closes + 1)
     members = rows[first_role[rows] >= 0]
@@ -30,3 +33,14 @@ def _first_component(stream: Stream, steps: int) -> np.ndarray[tuple[int], np.dt
     for bit in range(steps - 1, -1, -1):
         role[stream.matching(bit)] = bit
     return role
+
+
+ALL_SELECTED = ParameterContext(
+    value=Context("all", "selected"),
+    snoop_name="cumulative",
+    way=OneOpen(closed_by_completion, all_selected),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within="a selection could gather events for ever",
+    gathers=True,
+)

@@ -1,4 +1,4 @@
-"""Selection policy *latest*: the candidate whose positions, compared from the last back, are greatest."""
+"""*latest, zero*: at every terminator the greatest candidate, compared from the last event back."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.contexts.each import inside
-from spark_pace.core.match.contexts.terminators import ending_in, found_at_terminators
-from spark_pace.core.match.found import Found, found_of, within_rows
+from spark_pace.core.match.contexts.context import Backwards, ParameterContext
+from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.match.terminators import ending_in, found_at_terminators, greatest
+from spark_pace.core.match.window import window_start
+from spark_pace.core.plan.rule import Context, Pattern
 
 
 def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
-    """At every terminator in `owned` its greatest candidate; nothing is used up.
+    """At every terminator in `owned` its greatest candidate.
 
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
@@ -30,25 +31,7 @@ def _backwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[in
     for level in range(search.steps - 2, -1, -1):
         columns.append(search.preceding(level, columns[-1]))
     matrix = np.column_stack(columns[::-1])
-    return matrix[matrix[:, 0] >= stream.window_start(last, pattern.within)]
-
-
-def greatest(matrix: Ints) -> Ints:
-    """For each last row the greatest candidate, compared from the last row back to the first."""
-    order = np.lexsort(matrix.T)
-    ordered = matrix[order]
-    last_of_run = np.append(np.diff(ordered[:, -1]) != 0, True)[: len(ordered)]
-    return ordered[last_of_run]  # type: ignore[no-any-return]
-
-
-def latest_selected(search: Search, openings: Ints, closes: Ints) -> Found:
-    """The greatest candidate of each closed span.
-
-    Sources: Siddam 2015, section 5.3.
-    """
-    _, matrix = inside(search, openings, closes)
-    best = greatest(matrix)
-    return found_of(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
+    return matrix[matrix[:, 0] >= window_start(stream, last, pattern.within)]
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:
@@ -67,3 +50,14 @@ def tail(stream: Stream, search: Search, before: int) -> Ints:
             reach = np.where(reach >= first, reach, -1)
             rows.append(reach[reach >= 0])
     return np.unique(np.concatenate(rows))
+
+
+LATEST_ZERO = ParameterContext(
+    value=Context("latest", "zero"),
+    snoop_name="recent",
+    way=Backwards(latest_zero, tail),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

@@ -1,6 +1,6 @@
-"""*earliest, selected*: the splitter runs the kernel; what is used up stays used up between batches.
+"""A match uses up its own events (`UsingUp`): the splitter finds matches and remembers what they used.
 
-Events of matches that are out are marked in ``@spent``; a match that is decided but waits for an earlier
+The events of matches that are out are marked in ``@spent``. A match that is decided but waits for an earlier
 selection's window is found again in the next batch, because its events are not marked.
 """
 
@@ -9,33 +9,36 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import MASK, OPENING, SPENT, Bools, Ints, numbers, with_column
-from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.contexts.earliest_selected import (
+from spark_pace.core.columns import (
+    MASK,
+    OPENING,
+    SPENT,
     UNUSED,
     USED,
-    WAITING,
-    earliest_selected,
-    excludes,
-    queues,
+    USED_OPEN,
+    Bools,
+    Ints,
+    numbers,
+    with_column,
 )
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import must_wait, releases, resolved
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 Marks = npt.NDArray[np.int8]
 
 
-def split_earliest(task: SplitTask) -> Split:
-    """Decide all matches; lanes hold those that are releasable now."""
-    rule = task.rule.rule
+def split_using_up(task: SplitTask, way: UsingUp) -> Split:
+    """Find all matches; lanes hold those that are releasable now."""
+    rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream)
     search = Search(unused, rule.pattern)
-    found = earliest_selected(unused, rule.pattern, search)
+    found = way.match(unused, rule.pattern, search)
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
     release = releases(unused, found, ends, waits=must_wait(rule))
     out = np.flatnonzero(release.time < task.horizon.frontier_us)
@@ -44,7 +47,7 @@ def split_earliest(task: SplitTask) -> Split:
     ids = numbers(unused.events, OPENING)[sent.first]
     lanes = matched_lanes(task, sent, ids, release.take(out))
     spent = _mark(task.stream, sent)
-    keep, open_ = _keep(task, rule.pattern, search, found, spent)
+    keep, open_ = _keep(task, way, search, found, spent)
     return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent))
 
 
@@ -58,30 +61,31 @@ def _mark(stream: Stream, sent: Found) -> Marks:
     """int8[n], ``@spent`` with the events of matches that go out marked."""
     spent = numbers(stream.events, SPENT).copy()
     initiator = stream.mask[sent.members] & np.uint16(1) == 1
-    spent[sent.members] = np.where(initiator, WAITING, USED)
+    spent[sent.members] = np.where(initiator, USED_OPEN, USED)
     spent[sent.first] = USED  # its own selection is closed
     return spent  # type: ignore[no-any-return]
 
 
-def _keep(task: SplitTask, pattern: Pattern, search: Search, found: Found, spent: Marks) -> tuple[Bools, int]:
+def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Marks) -> tuple[Bools, int]:
     """The events that later matches can still use, and how many selections are open."""
-    stream = task.stream
+    stream, pattern = task.stream, task.planned.rule.pattern
+    assert pattern is not None
     unclosed = spent[found.openings] != USED
     open_ = int((unclosed & ~task.horizon.over_by_itself(stream, found.openings, pattern.within)).sum())
     still_open = found.openings[unclosed & ~task.horizon.over(stream, found.openings, pattern.within)]
     if pattern.within is None and not pattern.where:
-        return _plain_keep(stream, search, spent, still_open), open_
+        return _plain_keep(stream, way, search, spent, still_open), open_
     return from_first(stream, still_open), open_
 
 
-def _plain_keep(stream: Stream, search: Search, spent: Marks, still_open: Ints) -> Bools:
-    """Without window: the sets that wait in the queues; else all that is unused from the first open initiator on."""
+def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:
+    """For plain sequences without window: the rows that wait, or all unused ones if that is not known."""
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]
     if not len(waiting_initiators):
         return keep
-    if excludes(search.stream):
-        for sets in queues(search.stream, None, search)[1]:
-            keep[sets.ravel()] = True
-        return keep
-    return from_first(stream, waiting_initiators) & (spent == UNUSED)  # type: ignore[no-any-return]
+    waiting = way.waiting(search.stream, search)
+    if waiting is None:
+        return from_first(stream, waiting_initiators) & (spent == UNUSED)  # type: ignore[no-any-return]
+    keep[waiting] = True
+    return keep

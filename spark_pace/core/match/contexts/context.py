@@ -1,0 +1,152 @@
+"""What a parameter context is: everything that it decides, in one object.
+
+The `way` of a context says who decides about its matches. There are four ways; `spark_pace.core.split` has
+the splitter of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.chain import Closing, chain
+from spark_pace.core.match.found import Found, found_of, whole
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
+from spark_pace.core.plan.rule import Context, Pattern
+
+# The matches of the initiators (Forwards) or terminators (Backwards) in a range of rows.
+FreeKernel: TypeAlias = Callable[[Stream, Pattern, Search, tuple[int, int]], Found]
+# The matches inside selections that are closed, given the first and the last row of each.
+ClosedKernel: TypeAlias = Callable[[Stream, Pattern, Ints, Ints], Found]
+
+
+@dataclass(frozen=True)
+class Forwards:
+    """Nothing is used up, and operators match from initiators on, in parallel.
+
+    Every initiator opens a selection.
+
+    Attributes:
+        match: the kernel.
+        completion_closes: whether the first event that completes a candidate closes the selection.
+    """
+
+    match: FreeKernel
+    completion_closes: bool
+    work: ClassVar[Literal["free"]] = "free"
+    every_initiator_opens: ClassVar[bool] = True
+
+    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
+        """The matches inside segments that are whole: the inside of spans."""
+        return self.match(stream, pattern, Search(stream, pattern), whole(stream))
+
+
+@dataclass(frozen=True)
+class Backwards:
+    """Nothing is used up, and operators match from terminators back, in parallel.
+
+    Every initiator opens a selection, and nothing closes it before its window's end.
+
+    Attributes:
+        match: the kernel.
+        tail: for a plain sequence without window, the rows below a given one that later terminators can still
+            reach, ascending; None only where the context always needs ``within``.
+    """
+
+    match: FreeKernel
+    tail: Callable[[Stream, Search, int], Ints] | None
+    work: ClassVar[Literal["free"]] = "free"
+    every_initiator_opens: ClassVar[bool] = True
+
+    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
+        """The matches inside segments that are whole: the inside of spans."""
+        return self.match(stream, pattern, Search(stream, pattern), whole(stream))
+
+
+@dataclass(frozen=True)
+class OneOpen:
+    """At most one selection is open, and what closes it uses up all of it: the splitter decides selections.
+
+    Attributes:
+        closing: which row closes the selection of each initiator, and its match if that is what closes it.
+        inside: the kernel by which operators find the matches of closed selections; None where `closing`
+            finds them.
+    """
+
+    closing: Closing
+    inside: ClosedKernel | None
+    every_initiator_opens: ClassVar[bool] = False
+
+    @property
+    def work(self) -> Literal["closed", "matched"]:
+        """What is left to the operators."""
+        return "matched" if self.inside is None else "closed"
+
+    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
+        """The matches inside segments that are whole: the inside of spans."""
+        links = chain(stream, pattern, self.closing, horizon)
+        done = np.flatnonzero(links.closes >= 0)
+        if links.matches is not None:
+            return found_of(links.openings, links.closes, done, links.matches[done])
+        assert self.inside is not None
+        found = self.inside(stream, pattern, links.openings[done], links.closes[done])
+        selection = done[found.selection]
+        return Found(links.openings, links.closes, selection, found.offsets, found.members, found.roles)
+
+
+@dataclass(frozen=True)
+class UsingUp:
+    """A match uses up its own events: the splitter finds the matches. Every initiator opens a selection.
+
+    Attributes:
+        match: the kernel.
+        waiting: for a plain sequence without window, the unused rows that later matches can still use; None
+            where that cannot be told.
+    """
+
+    match: Callable[[Stream, Pattern, Search], Found]
+    waiting: Callable[[Stream, Search], Ints | None]
+    work: ClassVar[Literal["matched"]] = "matched"
+    every_initiator_opens: ClassVar[bool] = True
+
+    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
+        """The matches inside segments that are whole: the inside of spans."""
+        return self.match(stream, pattern, Search(stream, pattern))
+
+
+Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterContext:
+    """Everything that a parameter context decides. No field has a default: a new context must say it all.
+
+    Attributes:
+        value: selection and consumption policy, as a rule file writes them and a rule holds them.
+        snoop_name: what Snoop calls it, as a rule file may do too; None where Snoop does not have it.
+        way: who decides about its matches, and by which kernels.
+        window_may_close: whether a rule may say ``close: window``.
+        waits_for_earlier: whether a match is certain only when all selections before its own are resolved.
+        why_within: why a pattern outside a span always needs ``within``, as the end of a sentence; None where
+            a plain sequence does without.
+        gathers: whether a match has any number of events for a component, so that ``emit`` needs aggregates.
+    """
+
+    value: Context
+    snoop_name: str | None
+    way: Way
+    window_may_close: bool
+    waits_for_earlier: bool
+    why_within: str | None
+    gathers: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a context in which nothing says what to carry without a window."""
+        if isinstance(self.way, Backwards) and self.way.tail is None and self.why_within is None:
+            raise ValueError(f"parameter context {self.value} — must have a tail or need within; got neither")

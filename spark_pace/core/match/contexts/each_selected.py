@@ -1,0 +1,31 @@
+"""*each, selected*: every candidate in the selection that ends with the closing event is a match."""
+
+from __future__ import annotations
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.chain import closed_by_completion, inside
+from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import Context, Pattern
+
+
+def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
+    """All candidates of each closed selection.
+
+    Sources: Siddam 2015, section 5.2; Snoop's continuous context (two steps).
+    """
+    selection, matrix = inside(Search(stream, pattern), openings, closes)
+    return found_of(openings, closes, selection, matrix)
+
+
+EACH_SELECTED = ParameterContext(
+    value=Context("each", "selected"),
+    snoop_name="continuous",
+    way=OneOpen(closed_by_completion, each_selected),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

@@ -1,0 +1,42 @@
+"""*each, zero*: every candidate from an initiator to the event that closes its selection is a match."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.completions import completions
+from spark_pace.core.match.contexts.context import Forwards, ParameterContext
+from spark_pace.core.match.found import Found, found_of, stacked, within_rows
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end
+from spark_pace.core.plan.rule import Context, Pattern
+
+
+def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
+    """Every initiator in `owned` opens a selection; its first completion closes it.
+
+    With ``close: window`` nothing closes it before its window's end.
+    Sources: Siddam 2015, section 5 (the default of PACE); Mendes 2013, all-to-all pairs.
+    """
+    openings = within_rows(search.members[0], owned)
+    end = window_end(stream, openings, pattern.within)
+    closes = np.full(len(openings), -1, np.int64)
+    if pattern.close == "window":
+        matrix = stacked(candidates(search, openings, end), search.steps)
+    else:
+        closes = completions(search, openings, end)
+        done = np.flatnonzero(closes >= 0)
+        matrix = stacked(candidates(search, openings[done], closes[done] + 1, closes[done]), search.steps)
+    return found_of(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
+
+
+EACH_ZERO = ParameterContext(
+    value=Context("each", "zero"),
+    snoop_name=None,
+    way=Forwards(each_zero, completion_closes=True),
+    window_may_close=True,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

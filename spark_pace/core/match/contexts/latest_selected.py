@@ -1,0 +1,35 @@
+"""*latest, selected*: of the candidates that end with the event that closes the selection, the greatest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.chain import closed_by_completion, inside
+from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.terminators import greatest
+from spark_pace.core.plan.rule import Context, Pattern
+
+
+def latest_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
+    """The greatest candidate of each closed selection.
+
+    Sources: Siddam 2015, section 5.3.
+    """
+    _, matrix = inside(Search(stream, pattern), openings, closes)
+    best = greatest(matrix)
+    return found_of(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
+
+
+LATEST_SELECTED = ParameterContext(
+    value=Context("latest", "selected"),
+    snoop_name=None,
+    way=OneOpen(closed_by_completion, latest_selected),
+    window_may_close=False,
+    waits_for_earlier=False,
+    why_within=None,
+    gathers=False,
+)

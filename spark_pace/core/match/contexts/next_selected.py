@@ -1,0 +1,34 @@
+"""*next, selected*: the match that the walk finds uses up everything up to its last event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.walk import walk
+from spark_pace.core.plan.rule import Context
+
+
+def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The last row of the walk from each initiator, and the walk; -1 where it finds no match before `end`.
+
+    Sources: semantics, section 4; SQL's and Flink's "skip past last".
+    """
+    matrix = np.full((len(initiators), search.steps), -1, np.int64)
+    found, matches = walk(search, initiators, end)
+    matrix[found] = matches
+    return matrix[:, -1], matrix
+
+
+NEXT_SELECTED = ParameterContext(
+    value=Context("next", "selected"),
+    snoop_name=None,
+    way=OneOpen(closed_by_walk, None),
+    window_may_close=False,
+    waits_for_earlier=True,  # nobody knows before that no earlier initiator has a match
+    why_within=None,
+    gathers=False,
+)

@@ -1,0 +1,87 @@
+"""What ``within`` means: where the window of an event ends, and whether it is over.
+
+A window of a time T that starts at an event of time t holds the events up to t + T, that time included. A
+window of N events holds N events of the segment, the first included. Without ``within`` a window ends with
+its segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_pace.core.columns import END_OF_INPUT, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.plan.rule import Within
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """What is known of the future.
+
+    Attributes:
+        frontier_us: all events with a smaller event time are there.
+        complete: bool[s], for each segment whether no event of it can come any more; None: of all it can.
+        seen_us: at the end of the input, the greatest event time there was; None before.
+    """
+
+    frontier_us: int
+    complete: Bools | None = None
+    seen_us: int | None = None
+
+    def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
+        """Whether the window that starts at each of `rows` is known to be over."""
+        if within is None:
+            over = np.zeros(len(rows), np.bool_)
+        elif within.events is not None:
+            over = rows + within.events <= stream.segment_end[rows]
+        else:
+            assert within.time_us is not None
+            over = stream.time[rows] + within.time_us < self.frontier_us
+        if self.complete is not None:
+            over = over | self.complete[stream.segment[rows]]
+        return over
+
+    def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
+        """The same, without the windows that are over only because the input has ended."""
+        if self.seen_us is None:
+            return self.over(stream, rows, within)
+        return Horizon(self.seen_us + 1).over(stream, rows, within)
+
+
+def window_end(stream: Stream, rows: Ints, within: Within | None) -> Ints:
+    """The row after the last one of the window that starts at each of `rows`, as far as is known."""
+    if within is None:
+        return stream.segment_end[rows]
+    if within.events is not None:
+        return np.minimum(rows + within.events, stream.segment_end[rows])
+    assert within.time_us is not None
+    return stream.place(rows, stream.time[rows] + within.time_us, "right")
+
+
+def window_start(stream: Stream, rows: Ints, within: Within | None) -> Ints:
+    """The first row from which a window still reaches each of `rows`."""
+    if within is None:
+        return stream.segment_start[rows]
+    if within.events is not None:
+        return np.maximum(rows - within.events + 1, stream.segment_start[rows])
+    assert within.time_us is not None
+    return stream.place(rows, stream.time[rows] - within.time_us, "left")
+
+
+def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
+    """The positions at which the windows that start at `rows` end; unknown where they are not over."""
+    last = window_end(stream, rows, within) - 1
+    code = 2 * last + 1
+    if within is None:
+        times = np.full(len(rows), END_OF_INPUT)
+    elif within.events is not None:
+        full = rows + within.events - 1 == last
+        times = np.where(full, stream.time[last], END_OF_INPUT)
+        code -= full  # a count window ends at the event that fills it, not behind all events of that time
+    else:
+        assert within.time_us is not None
+        times = stream.time[rows] + within.time_us
+    over = horizon.over(stream, rows, within)
+    return Positions(np.where(over, code, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))
