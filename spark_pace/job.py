@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,6 +21,7 @@ from spark_pace.io.delta import DeltaTables
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, new_layout, read_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of, require_same
@@ -148,7 +148,7 @@ def _run(
     spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]
 ) -> signal.Signals | None:
     """Every query of the run, to its end; the signal that stopped it, if one did."""
-    checkpoint = local_path(spec.checkpoint_path, "checkpoint")
+    checkpoint = Checkpoint(local_path(spec.checkpoint_path, "checkpoint"))
     sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
     source = sources(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
@@ -199,12 +199,11 @@ def _run_queries(
         plan, source = _plan(job, layout, cores), sources(job)
         for end in (False,) if unfinished else source.ends:
             rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, cores)
-            merger = MergerHost(plan, tables, change.checkpoint / "sequence", report)
+            merger = MergerHost(plan, tables, change.checkpoint, report)
             _wait(
                 start(
                     rows,
                     merger,
-                    change.checkpoint,
                     "unfinished" if unfinished else spec.trigger_us,
                     spec.name,
                 ),
@@ -223,7 +222,7 @@ def _waiting_for(spec: JobSpec, sources: tuple[str, ...]) -> JobSpec:
     return replace(spec, events=replace(spec.events, order=replace(order, expected_sources=sources)))
 
 
-def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:
+def _stored_layout(spec: JobSpec, checkpoint: Checkpoint) -> Layout | None:
     """The layout of the checkpoint. What it fixes besides the rules must be as the job has it: the state of every rule rests on that."""
     stored = read_layout(checkpoint)
     if stored is not None:

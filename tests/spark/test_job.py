@@ -19,6 +19,7 @@ from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceEr
 from spark_pace.io.delta import DeltaTables, create_views
 from spark_pace.job import Progress, run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import (
     failing,
@@ -120,7 +121,7 @@ def test_changed_slots_and_buckets_are_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_is_held_by_one_job(tmp_path: Path) -> None:
     spec = job(tmp_path)
     with (
-        checkpoint_lock(Path(spec.checkpoint_path)),
+        checkpoint_lock(Checkpoint(Path(spec.checkpoint_path))),
         pytest.raises(SetupError, match=f"one job at a time; got a second while process {os.getpid()} runs"),
     ):
         run_job(spec)

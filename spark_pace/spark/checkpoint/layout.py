@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.plan import Place
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
 LAYOUT_VERSION = 3
 READ_VERSIONS = (2, LAYOUT_VERSION)  # version 2 has no `planned`, and no checksums in any file
-LAYOUT_FILE = "layout.json"
 
 
 @dataclass(frozen=True)
@@ -71,20 +70,20 @@ def new_layout(
     return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
 
 
-def write_layout(checkpoint: Path, layout: Layout) -> None:
+def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
     """Keep the layout with its checkpoint: all of it, or what was there before."""
-    write_json(checkpoint / LAYOUT_FILE, {"version": LAYOUT_VERSION, **asdict(layout)})
+    write_json(checkpoint.layout_file, {"version": LAYOUT_VERSION, **asdict(layout)})
 
 
-def read_layout(checkpoint: Path) -> Layout | None:
+def read_layout(checkpoint: Checkpoint) -> Layout | None:
     """The layout of a checkpoint; None before its first start.
 
     Raises:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
-    path = checkpoint / LAYOUT_FILE
+    path = checkpoint.layout_file
     stored = read_json(path)
-    if stored is None and any((checkpoint / "offsets").glob("[0-9]*")):
+    if stored is None and checkpoint.has_batches():
         raise StateError(
             f"{path} — must be there where batches are; got no file. Restore the whole checkpoint."
         )

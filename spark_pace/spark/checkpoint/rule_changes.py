@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.plan import dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import LaidRule, Layout, write_layout
-from spark_pace.spark.checkpoint.whole import last_batch
 
 
 @dataclass(frozen=True)
@@ -25,14 +24,14 @@ class Change:
     """From the rules that a checkpoint knows to those of the job.
 
     Attributes:
-        checkpoint: the folder of the checkpoint.
+        checkpoint: the checkpoint.
         before: the layout without the rules that go, or that start anew.
         rules: of the job.
         planned: a batch has been planned and is not finished.
         same_rules: no rule comes, goes or starts anew.
     """
 
-    checkpoint: Path
+    checkpoint: Checkpoint
     before: Layout
     rules: tuple[Rule, ...]
     planned: bool
@@ -58,7 +57,7 @@ class Change:
             self.before.slots,
             self.before.buckets,
             self.before.places,
-            next_batch(self.checkpoint),
+            self.checkpoint.next_batch(),
         )
         return replace(
             self.before,
@@ -66,11 +65,13 @@ class Change:
         )
 
 
-def change_of(checkpoint: Path, layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Change:
+def change_of(
+    checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
+) -> Change:
     """How to go from a layout to these rules.
 
     Args:
-        checkpoint: the folder of the checkpoint.
+        checkpoint: the checkpoint.
         layout: what it knows.
         rules: of the job.
         reset: names of rules that start anew.
@@ -78,8 +79,8 @@ def change_of(checkpoint: Path, layout: Layout, rules: Sequence[Rule], reset: Co
     Raises:
         StateError: a rule has changed that does not start anew.
     """
-    batch = next_batch(checkpoint)
-    planned = (checkpoint / "offsets" / str(batch)).exists()
+    batch = checkpoint.next_batch()
+    planned = checkpoint.has_begun(batch)
     begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < batch + planned}
     parts = {rule.name: rule_parts(rule) for rule in rules}
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in reset}
@@ -107,15 +108,6 @@ def require_same(where: str, stored: Mapping[str, object], given: Mapping[str, o
         raise StateError(
             f"{where} — must be as the checkpoint knows it; got {got}. Restore it, or start a new checkpoint with a sink of its own."
         )
-
-
-def next_batch(checkpoint: Path) -> int:
-    """The first batch that is not finished.
-
-    Raises:
-        StateError: the one before the last that was finished is not known.
-    """
-    return last_batch(checkpoint / "commits") + 1
 
 
 def _different(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:

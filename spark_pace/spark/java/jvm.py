@@ -6,7 +6,6 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -14,11 +13,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SparkPaceError
-from spark_pace.spark.checkpoint.lock import orphan_error, orphan_file
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import orphan_error
 
 
 @contextmanager
-def held_by_jvm(spark: SparkSession, checkpoint: Path) -> Iterator[None]:
+def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
     """Let the JVM hold the checkpoint too: if this process is killed, the JVM may still be writing into it for a while.
 
     The kernel lets go of the lock when the JVM ends; until then `checkpoint_lock` refuses other processes.
@@ -28,7 +28,7 @@ def held_by_jvm(spark: SparkSession, checkpoint: Path) -> Iterator[None]:
     """
     jvm = spark._jvm
     assert jvm is not None
-    path = orphan_file(checkpoint)
+    path = checkpoint.jvm_lock_file
     file = jvm.java.io.RandomAccessFile(str(path), "rw")
     try:
         if file.getChannel().tryLock() is None:
