@@ -9,12 +9,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.plan import Place
+from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
-LAYOUT_VERSION = 3
-READ_VERSIONS = (2, LAYOUT_VERSION)  # version 2 has no `planned`, and no checksums in any file
+# Every format that a checkpoint ever had: the version of its layout, and that of the slots' state beside it
+# (`spark_pace.core.split.snapshot`). A new version of the state needs a new one of the layout. Version 2 of the layout has
+# no `planned`, and no file of its checkpoint has a checksum.
+STATE_VERSIONS = {1: 1, 2: 2, 3: 2}
+LAYOUT_VERSION = max(STATE_VERSIONS)
+READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state == FORMAT_VERSION)
 
 
 @dataclass(frozen=True)
