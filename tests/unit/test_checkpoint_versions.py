@@ -1,4 +1,4 @@
-"""One table ties the two format versions of a checkpoint, its layout's and its state's. The kept checkpoints hold it."""
+"""One table ties the versions of a checkpoint's layout and of its state. The kept checkpoints hold it."""
 
 from __future__ import annotations
 

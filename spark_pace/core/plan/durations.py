@@ -1,7 +1,8 @@
-"""Lengths of time as people write them: ``30 min``, ``500 ms``, ``1000 events``."""
+"""Lengths of time as people write and read them: ``30 min``, ``500 ms``, ``1000 events``."""
 
 from __future__ import annotations
 
+from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import Within
 
 UNITS_US = {
@@ -16,10 +17,7 @@ UNITS_US = {
 
 def show_duration(time_us: int) -> str:
     """Microseconds in the largest unit that is whole, as a rule file writes it."""
-    for unit in reversed(UNITS_US):
-        if time_us % UNITS_US[unit] == 0:
-            return f"{time_us // UNITS_US[unit]} {unit}"
-    return f"{time_us} us"
+    return canonical_duration(time_us)
 
 
 def show_length(within: Within) -> str:
