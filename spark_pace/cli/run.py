@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.errors import one_line
-from spark_pace.job import Progress, Summary, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.stages.merger import BatchReport
+from spark_pace.spark.summary import Summary
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -55,7 +57,7 @@ class Board:
         self.matches = {rule.name: 0 for rule in spec.rules}
         self.events = 0
 
-    def after(self, progress: Progress) -> Group:
+    def after(self, progress: BatchReport) -> Group:
         """The table after one more batch."""
         self.events += progress.events
         for rule, count in progress.matches.items():
@@ -93,7 +95,7 @@ class Board:
         return Group(state, found)
 
 
-def line(progress: Progress) -> str:
+def line(progress: BatchReport) -> str:
     """A batch in one line, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in progress.matches.items()) or "none"
     return (
@@ -124,19 +126,19 @@ def closing_line(summary: Summary) -> str:
     )
 
 
-def waiting(progress: Progress) -> str:
+def waiting(progress: BatchReport) -> str:
     """Which sources hold the stream, where it stands still; else nothing."""
     return (
         f"waiting for sources: {one_line(', '.join(progress.waiting_for))}; " if progress.waiting_for else ""
     )
 
 
-def rate(progress: Progress) -> int:
+def rate(progress: BatchReport) -> int:
     """Records a second."""
     return round(progress.records / progress.seconds) if progress.seconds else 0
 
 
-def frontier(progress: Progress) -> str:
+def frontier(progress: BatchReport) -> str:
     """The time before which everything is decided."""
     if progress.finished:
         return "end"
@@ -147,7 +149,7 @@ def frontier(progress: Progress) -> str:
     )
 
 
-def lag(progress: Progress) -> str:
+def lag(progress: BatchReport) -> str:
     """How far the frontier is behind the newest event, in event time."""
     if progress.frontier_us is None or progress.max_time_us is None:
         return "none"

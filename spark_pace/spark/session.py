@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
@@ -16,6 +17,7 @@ from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
 from spark_pace.spark.java.home import session_folder, without_archive
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
+from spark_pace.spark.java.jvm import hush_updates
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -53,6 +55,35 @@ SETTINGS = {
 LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 }
+
+
+@contextmanager
+def job_session(name: str, settings: Mapping[str, str], written: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session with settings that are one job's alone. Spark is stopped at the end if it was started here.
+
+    Args:
+        name: shown by Spark.
+        settings: of the job.
+        written: the same settings as the job file has them. Where the values differ, they are secrets out of the
+            environment, which must not stand on the JVM's command line.
+
+    Raises:
+        SetupError: Java or the jars are missing.
+    """
+    running = SparkSession.getActiveSession() is not None
+    secret = {key: value for key, value in settings.items() if value != written[key]}
+    plain = {key: value for key, value in settings.items() if key not in secret}
+    spark = build_session(name, plain, secret=secret)
+    hush_updates(spark)
+    try:
+        own = spark.newSession()
+        for key, value in settings.items():
+            if own.conf.isModifiable(key):
+                own.conf.set(key, value)
+        yield own
+    finally:
+        if not running:
+            spark.stop()
 
 
 def build_session(
