@@ -40,9 +40,10 @@ def run_job(
     on_progress: Callable[[BatchReport], None] | None = None,
     reset_rules: Collection[str] = (),
 ) -> Summary:
-    """Run a job until its input ends (`available_now`) or a signal stops it; the same job again goes on from there.
+    """Run a job until its input ends (`available_now`) or a signal stops it. The next run goes on from there.
 
-    SIGINT and SIGTERM stop the query. If that happens in the middle of a batch, the next run does the batch again.
+    SIGINT and SIGTERM stop the query. If one comes in the middle of a batch, the next run does that batch
+    again.
 
     Args:
         spec: the job.

@@ -35,7 +35,10 @@ class Stop:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note SIGINT and SIGTERM while inside. A handler may interrupt a call to the JVM, so it must not make one."""
+        """Note SIGINT and SIGTERM while inside.
+
+        A handler may interrupt a call to the JVM, so it must not make one itself.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may set handlers
             return
@@ -54,11 +57,12 @@ class Stop:
 
 @contextmanager
 def in_our_words(stop: Stop) -> Iterator[None]:
-    """Turn what fails inside into one error of ours; it is no failure if the signal to stop has ended Spark.
+    """Turn what fails inside into an error of ours. Nothing failed if the signal to stop has ended Spark.
 
     Raises:
         SparkPaceError: something failed.
-        Py4JNetworkError, ConnectionError: the JVM is gone (`spark_pace.spark.java.jvm.survived_in_words` says so).
+        Py4JNetworkError, ConnectionError: the JVM is gone; `survived_in_words` makes an error of ours of
+            that.
     """
     try:
         yield
@@ -70,7 +74,7 @@ def in_our_words(stop: Stop) -> Iterator[None]:
 
 
 def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
-    """Wait for the end of the query, or end it when a signal says so. What fails before or meanwhile is raised."""
+    """Wait for the end of the query, or end it when a signal says so. What fails meanwhile is raised."""
     try:
         while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
             pass

@@ -1,4 +1,4 @@
-"""How a checkpoint is laid out: its slots, buckets and slot keys, its rules, and the name of its transactions."""
+"""How a checkpoint is laid out: slots, buckets, slot keys, rules, and the name of its transactions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
-# Every format that a checkpoint ever had: the version of its layout, and that of the slots' state beside it
-# (`spark_pace.core.split.snapshot`). A new version of the state needs a new one of the layout. Version 2 of the layout has
-# no `planned`, and no file of its checkpoint has a checksum.
+# Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
+# (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2
+# of the layout has no `planned`, and no file of its checkpoints has a checksum.
 STATE_VERSIONS = {1: 1, 2: 2, 3: 2}
 LAYOUT_VERSION = max(STATE_VERSIONS)
 READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state == FORMAT_VERSION)
@@ -26,7 +26,7 @@ READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if stat
 
 @dataclass(frozen=True)
 class LaidRule:
-    """A rule as a checkpoint knows it: its parts (`spark_pace.core.plan.meaning`), and where it is worked on."""
+    """A rule as a checkpoint knows it: its parts (`spark_pace.core.plan.meaning`), and where it runs."""
 
     parts: dict[str, str]
     place: Place
@@ -40,8 +40,8 @@ class Layout:
         slots: the number of groups, and of partitions, of the stateful stage.
         buckets: the number of key buckets of each rule with `partition_by`.
         keys: the group key of each slot. Spark hashes each to a partition of its own.
-        app_id: the name of this checkpoint's Delta transactions. Each checkpoint needs another: Delta skips the writes
-            of a batch that it has seen under this name.
+        app_id: the name of this checkpoint's Delta transactions. Each checkpoint needs a name of its own:
+            Delta skips a batch that was written under the same name before.
         events: the job's settings for events that the checkpoint fixes, by their names.
         rules: the rules, by their names.
         planned: the settings that batches are planned with (see `spark_pace.job_file.planned`); None if a
@@ -93,7 +93,7 @@ def known_layout(
         events: see `Layout`.
 
     Raises:
-        StateError: the job has other settings, though the state of every rule rests on them; or see `read_layout`.
+        StateError: the job has other settings than the checkpoint, or the layout cannot be read.
     """
     layout = read_layout(checkpoint)
     if layout is not None:
@@ -161,7 +161,9 @@ def _layout(stored: dict[str, Any]) -> Layout:
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
-    """For each slot the least integer that Spark hashes to a partition of its own: 0, 1, 2, 3 would share some.
+    """For each slot the least integer that Spark hashes to a partition of its own.
+
+    With the keys 0, 1, 2, 3 some slots would share a partition.
 
     Args:
         spark: the session.

@@ -1,4 +1,4 @@
-"""One process per checkpoint: two would both run a batch before Spark notices."""
+"""Only one process may use a checkpoint: two would both run a batch before Spark notices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What becomes of a checkpoint when a job starts with other rules or settings than before.
 
-They may change between two batches only. A batch that was planned but not finished is done again first: by those of
-its rules that stay, with the settings of its plan. Every step leaves the checkpoint whole: if the job is stopped between
-two steps, the next start goes on from there.
+They may change only between two batches. A batch that was planned but not finished is done again first, by
+those of its rules that stay and with the settings of its plan. Every step leaves the checkpoint whole: if the
+job is stopped between two steps, the next start goes on from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a batch begins with: the numbers that it goes on from and its frontier.
 
-The batch before it writes this file before it touches a table. So a batch that runs again after a crash begins as it did
-the first time: it numbers its matches alike and takes the same events for late.
+The batch before it writes this file before it touches a table. So a batch that runs again after a crash
+begins as it did the first time: it numbers its matches alike and takes the same events for late.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Begin:
     Attributes:
         out_seq: the number of the next match of each rule; 0 for rules that are not named.
         frontier_us: the frontier, in microseconds since 1970.
-        tables: for each table the last batch that was appended to it; tables of which that is not known are missing.
-        offsets: the digest of what Spark noted of the input of the batch before. Version 2 of the checkpoint has neither
-            this (None) nor `tables`.
+        tables: the last batch that was appended to each table; a table is missing if that is not known.
+        offsets: the digest of what Spark noted of the input of the batch before; None in checkpoints of
+            version 2, which do not have `tables` either.
     """
 
     out_seq: dict[str, int]

@@ -1,7 +1,7 @@
 """Whether a checkpoint is whole and as old as its tables.
 
-This is asked before a query starts, because Spark would go on with what is left. In which order a batch writes its files
-stands at `Checkpoint`.
+This is asked before a query starts, because Spark would go on with what is left. `Checkpoint` tells in which
+order a batch writes its files.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _require_tables(
 
 
 def remove_leftovers(checkpoint: Checkpoint) -> None:
-    """Remove half-written offsets, left by a first start that was killed: Spark refuses to begin beside them."""
+    """Remove half-written offsets that a killed first start left: Spark refuses to begin beside them."""
     if checkpoint.last_begun() < 0:
         for leftover in checkpoint.offsets.glob(".*"):
             leftover.unlink()

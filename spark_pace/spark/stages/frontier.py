@@ -1,7 +1,7 @@
 """The frontier that held when a batch began, told to the batch's tasks.
 
-The driver knows it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of Spark's carries
-it to the tasks.
+The driver knows it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of
+Spark's carries it to the tasks.
 """
 
 from __future__ import annotations
