@@ -33,9 +33,10 @@ from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.spark.session import build_session
+from spark_pace.spark.stages.merger import BatchReport
 from tests.long.soak.sampler import memory
 from tests.long.soak.settings import MEMORY
 
@@ -146,7 +147,7 @@ def _first_run(spec: JobSpec, sizes: list[int]) -> tuple[JobSpec, int]:
     """Run the job once; with it the most memory up to the end of its first batches."""
     after: list[int] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: BatchReport) -> None:
         if progress.batch_id == FIRST_BATCHES - 1:
             after.append(max(sizes))
 

@@ -26,8 +26,9 @@ from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
+from spark_pace.spark.stages.merger import BatchReport
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -126,7 +127,7 @@ def in_core(spec: JobSpec, batches: list[pa.Table]) -> Outcome:
 def in_job(spec: JobSpec) -> tuple[pa.Table, int]:
     """The matches of one ordering through the real job, and how many events were late."""
     shutil.rmtree(spec.sink_path, ignore_errors=True)
-    seen: list[Progress] = []
+    seen: list[BatchReport] = []
     summary = run_job(spec, on_progress=seen.append)
     return matches(spec), summary.late
 

@@ -40,10 +40,13 @@ def check(files: tuple[Path, ...]) -> None:
     click.echo(f"{len(files)} {'file' if len(files) == 1 else 'files'}: no problems")
 
 
-@commands.command()
+@commands.command(
+    help="Explain the rules of rule and job files: where each is evaluated, what runs in parallel, "
+    "what is carried and how that is bounded."
+)
 @click.argument("files", nargs=-1, required=True, type=FILES)
 def explain(files: tuple[Path, ...]) -> None:
-    """Explain the rules of rule and job files: where each is evaluated, what runs in parallel, what is carried and how that is bounded."""
+    """Print the plan of each rule."""
     from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
 
@@ -51,7 +54,10 @@ def explain(files: tuple[Path, ...]) -> None:
     click.echo("\n\n".join(blocks))
 
 
-@commands.command()
+@commands.command(
+    help="Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV or Parquet; a file, "
+    "or a directory of them) without Spark."
+)
 @click.argument("rules", type=FILES)
 @click.argument("events", type=FILES)
 @click.option(
@@ -67,7 +73,7 @@ def explain(files: tuple[Path, ...]) -> None:
     help="Allow a module that rules name as Python operators; a job file names them itself.",
 )
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
-    """Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV or Parquet; a file, or a directory of them) without Spark."""
+    """Print the matches, or write them to a file."""
     from spark_pace.cli.replay import replay_command
 
     _see_current_directory()
@@ -99,7 +105,10 @@ def status(out: str) -> None:
     status_command(out)
 
 
-@commands.command()
+@commands.command(
+    help="Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, "
+    "and a view of each rule's matches under its name."
+)
 @click.argument("out", type=_sink)
 @click.argument("query")
 @click.option(
@@ -110,14 +119,14 @@ def status(out: str) -> None:
     help="The first rows as a table; all as CSV or JSON lines.",
 )
 def sql(out: str, query: str, form: str) -> None:
-    """Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, and a view of each rule's matches under its name."""
+    """Print the answer to a query."""
     from spark_pace.cli.sql import sql_command
 
     sql_command(out, query, form)
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command that the arguments name; exit with the code for how it ended."""
     try:
         commands(prog_name="spark-pace", standalone_mode=False)
     except (RuleError, ConfigError) as error:

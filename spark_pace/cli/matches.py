@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 1_000
 
 
 def json_lines(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[str]:
-    """Each match as one JSON object; `fields` are those that its rule emits."""
+    """Each match as a JSON object; `fields` holds what its rule emits."""
     for batch in matches.to_batches(max_chunksize=_ROWS_AT_ONCE):
         members = {name: as_json(batch[name]) for name in IDENTITY}
         members |= {"fields": _fields(batch, rules), "events": as_json(batch["events"])}
@@ -41,13 +41,13 @@ def _fields(batch: pa.RecordBatch, rules: Sequence[Rule]) -> pa.Array:
 
 
 def write_json(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:
-    """One JSON object a line, in output order."""
+    """Write a JSON object for each match, one a line, in output order."""
     with out.open("w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in json_lines(matches, rules))
 
 
 def write_csv(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:
-    """A header and one line a match; the fields of all rules side by side, the events as JSON text."""
+    """Write a header and a line for each match: all rules' fields side by side, the events as JSON text."""
     import csv
 
     emitted: dict[str, list[str]] = {}
@@ -75,7 +75,7 @@ WRITERS: dict[str, Callable[[pa.Table, Sequence[Rule], Path], None]] = {
 
 
 def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
-    """The first matches as a table on the terminal."""
+    """Show the first matches as a table on the terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,19 +86,10 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     for match in map(json.loads, json_lines(matches.slice(0, SHOWN_ROWS), rules)):
         fields = " ".join(f"{name}={value}" for name, value in match["fields"].items())
         events = " ".join(f"{event['component']}#{event['seq']}" for event in match["events"])
-        key = "" if match["key"] is None else match["key"]
-        cells = (
-            match["rule"],
-            str(match["out_seq"]),
-            key,
-            str(match["selection_id"]),
-            match["matched_at"],
-            fields,
-            events,
-        )
-        table.add_row(
-            *(Text(one_line(cell)) for cell in cells)
-        )  # what events hold is neither markup nor for the terminal to act on
+        out_seq, selection, at = str(match["out_seq"]), str(match["selection_id"]), match["matched_at"]
+        cells = (match["rule"], out_seq, match["key"] or "", selection, at, fields, events)
+        # the text of events is neither markup nor for the terminal to act on
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:
         console.print(f"and {matches.num_rows - SHOWN_ROWS:,} more: -o FILE.json has them all")

@@ -20,25 +20,17 @@ SHOWN_BAD = 3
 
 
 def replay_command(rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
-    """The whole command; see `spark_pace.cli.main.replay`."""
+    """Do what `spark_pace.cli.main.replay` says."""
     if out is not None and out.suffix not in WRITERS:
-        raise _wrong("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
+        raise ConfigError.of("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
     if out is not None and not out.parent.is_dir():
-        raise _wrong(
-            "--out",
-            "must lie in a folder that is there",
-            str(out),
-            f"Make {out.parent} first, or choose another.",
-        )
+        do = f"Make {out.parent} first, or choose another."
+        raise ConfigError.of("--out", "must lie in a folder that is there", str(out), do)
     job = read_job(rules_file) if is_job(rules_file) else None
     if job is not None and operators:
         got = f"{operators[0]} beside the job file {rules_file}"
-        raise _wrong(
-            "--operators",
-            "must be given with a rule file only",
-            got,
-            "Leave it out: the job file's own `operators` count.",
-        )
+        do = "Leave it out: the job file's own `operators` count."
+        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
@@ -62,16 +54,12 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         return
     module = rule.operator.split(":")[0]
     if not any(module == name or module.startswith(f"{name}.") for name in allowed):
-        raise _wrong(
-            f"rule {rule.name}",
-            "must name an operator of an allowed module",
-            f'"{rule.operator}"',
-            f"Allow it with --operators {module}.",
-        )
+        must, got = "must name an operator of an allowed module", f'"{rule.operator}"'
+        raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 
 def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
-    """On stderr, so that it never mixes with matches."""
+    """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules}
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():
         counts[entry["values"]] = entry["counts"]
@@ -86,7 +74,3 @@ def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
         click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
     if table.num_rows > SHOWN_BAD:
         click.echo(f"{what}: and {table.num_rows - SHOWN_BAD:,} more", err=True)
-
-
-def _wrong(where: str, must: str, got: str, do: str) -> ConfigError:
-    return ConfigError.of(where, must, got, do)

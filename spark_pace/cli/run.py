@@ -14,33 +14,35 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.errors import one_line
-from spark_pace.job import Progress, Summary, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.stages.merger import BatchReport
+from spark_pace.spark.summary import Summary
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
-    """The whole command; see `spark_pace.cli.main.run`. Ends with 128 + n after signal n."""
+    """Do what `spark_pace.cli.main.run` says. After signal n, exit with code 128 + n."""
     summary = run_shown(read_job(job), reset_rules)
     if summary.stopped_by:
         sys.exit(128 + summary.stopped_by)
 
 
 def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
-    """Run a job: a live table on a terminal, one line a batch elsewhere, a summary at the end."""
+    """Run a job and show it: a live table on a terminal, else a line for each batch; at the end a summary."""
     console = Console(highlight=False)
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)
             summary = run_job(
                 spec,
-                on_progress=lambda progress: live.update(board.after(progress), refresh=True),
+                on_progress=lambda batch: live.update(board.after(batch), refresh=True),
                 reset_rules=reset_rules,
             )
     else:
         summary = run_job(
-            spec, on_progress=lambda progress: print(line(progress), flush=True), reset_rules=reset_rules
+            spec, on_progress=lambda batch: print(line(batch), flush=True), reset_rules=reset_rules
         )
     print(closing_line(summary), flush=True)
     return summary
@@ -55,50 +57,51 @@ class Board:
         self.matches = {rule.name: 0 for rule in spec.rules}
         self.events = 0
 
-    def after(self, progress: Progress) -> Group:
+    def after(self, batch: BatchReport) -> Group:
         """The table after one more batch."""
-        self.events += progress.events
-        for rule, count in progress.matches.items():
+        self.events += batch.events
+        for rule, count in batch.matches.items():
             self.matches[rule] += count
         state = Table.grid(padding=(0, 3))
         state.add_row(
             Text(one_line(self.name), style="bold"),
-            f"batch {progress.batch_id}",
+            f"batch {batch.batch_id}",
             f"{self.events:,} events",
-            f"{rate(progress):,} events/s",
+            f"{rate(batch):,} events/s",
         )
         state.add_row(
             "",
-            f"frontier {frontier(progress)}",
-            f"lag {lag(progress)}",
-            f"carry {progress.carry:,} events, {progress.open:,} selections open",
+            f"frontier {frontier(batch)}",
+            f"lag {lag(batch)}",
+            f"carry {batch.carry:,} events, {batch.open:,} selections open",
         )
         state.add_row(
             "",
-            f"late {progress.late:,}",
-            f"quarantined {progress.quarantined:,}",
-            f"state {progress.state_bytes / 1e6:.1f} MB",
+            f"late {batch.late:,}",
+            f"quarantined {batch.quarantined:,}",
+            f"state {batch.state_bytes / 1e6:.1f} MB",
         )
-        if progress.slowest_source is not None:
-            slowest = escape(one_line(progress.slowest_source))
+        if batch.slowest_source is not None:
+            slowest = escape(one_line(batch.slowest_source))
             state.add_row(
                 "",
                 f"slowest source {slowest}",
-                f"idle sources {progress.idle_sources:,}",
-                escape(waiting(progress)),
+                f"idle sources {batch.idle_sources:,}",
+                escape(waiting(batch)),
             )
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
-            found.add_row(rule, f"{count:,}", f"{progress.matches.get(rule, 0):,}")
+            found.add_row(rule, f"{count:,}", f"{batch.matches.get(rule, 0):,}")
         return Group(state, found)
 
 
-def line(progress: Progress) -> str:
+def line(batch: BatchReport) -> str:
     """A batch in one line, for logs."""
-    found = ", ".join(f"{rule} {count:,}" for rule, count in progress.matches.items()) or "none"
+    found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
-        f"batch {progress.batch_id}: {progress.events:,} events, {rate(progress):,}/s; frontier {frontier(progress)}, lag {lag(progress)}; {waiting(progress)}"
-        f"late {progress.late:,}; carry {progress.carry:,}; matches: {found}"
+        f"batch {batch.batch_id}: {batch.events:,} events, {rate(batch):,}/s; "
+        f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}"
+        f"late {batch.late:,}; carry {batch.carry:,}; matches: {found}"
     )
 
 
@@ -110,45 +113,38 @@ def closing_line(summary: Summary) -> str:
         for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats))
         if count
     )
-    end = (
-        "stopped; run it again to go on"
-        if summary.stopped_by
-        else "finished"
-        if summary.finished
-        else "up to date"
-    )
+    end = "finished" if summary.finished else "up to date"
+    if summary.stopped_by:
+        end = "stopped; run it again to go on"
     still_open = f"; {summary.still_open:,} selections still open" if summary.batches else ""
     return (
-        f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, {summary.quarantined:,} quarantined{others}; "
-        f"matches: {found}{still_open}"
+        f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
+        f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}"
     )
 
 
-def waiting(progress: Progress) -> str:
-    """Which sources hold the stream, where it stands still; else nothing."""
-    return (
-        f"waiting for sources: {one_line(', '.join(progress.waiting_for))}; " if progress.waiting_for else ""
-    )
+def waiting(batch: BatchReport) -> str:
+    """If the stream stands still, the sources that it waits for; else nothing."""
+    names = one_line(", ".join(batch.waiting_for))
+    return f"waiting for sources: {names}; " if batch.waiting_for else ""
 
 
-def rate(progress: Progress) -> int:
+def rate(batch: BatchReport) -> int:
     """Records a second."""
-    return round(progress.records / progress.seconds) if progress.seconds else 0
+    return round(batch.records / batch.seconds) if batch.seconds else 0
 
 
-def frontier(progress: Progress) -> str:
+def frontier(batch: BatchReport) -> str:
     """The time before which everything is decided."""
-    if progress.finished:
+    if batch.finished:
         return "end"
-    return (
-        "none yet"
-        if progress.frontier_us is None
-        else f"{EPOCH + timedelta(microseconds=progress.frontier_us):%Y-%m-%d %H:%M:%S}"
-    )
+    if batch.frontier_us is None:
+        return "none yet"
+    return f"{EPOCH + timedelta(microseconds=batch.frontier_us):%Y-%m-%d %H:%M:%S}"
 
 
-def lag(progress: Progress) -> str:
+def lag(batch: BatchReport) -> str:
     """How far the frontier is behind the newest event, in event time."""
-    if progress.frontier_us is None or progress.max_time_us is None:
+    if batch.frontier_us is None or batch.max_time_us is None:
         return "none"
-    return str(timedelta(seconds=max(0, progress.max_time_us - progress.frontier_us) // 1_000_000))
+    return str(timedelta(seconds=max(0, batch.max_time_us - batch.frontier_us) // 1_000_000))

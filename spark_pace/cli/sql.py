@@ -21,28 +21,27 @@ from spark_pace.io.query import Tables
 
 SHOWN_ROWS = 40
 WIDTH = 10_000  # where the output is no terminal: no line is folded
-# The engine takes one statement at a time, and one that begins like this only reads. It would also take COPY, which writes files.
+# The engine takes one statement at a time. One that begins like this only reads; COPY would write files.
 _READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
 
 
 def sql_command(out: str | Path, sql: str, form: str) -> None:
-    """The whole command; see `spark_pace.cli.main.sql`."""
+    """Do what `spark_pace.cli.main.sql` says."""
     if not _READS.match(sql):
         got = one_line(" ".join(sql.split()[:1])) or "nothing"
-        raise ConfigError.of(
-            "SQL", "must be a query that begins with SELECT, WITH or VALUES", got, "The tables are only read."
-        )
+        must = "must be a query that begins with SELECT, WITH or VALUES"
+        raise ConfigError.of("SQL", must, got, "The tables are only read.")
     tables = Tables(out)
     try:
         answer = tables.query(sql)
-    except ConfigError:  # perhaps for the views that it names; to know them costs a look at all matches
+    except ConfigError:  # perhaps it names views of rules: to know those, all matches must be looked at
         tables.add_rules(sql)
         answer = tables.query(sql)
     WRITERS[form](answer)
 
 
 def _show(answer: pa.RecordBatchReader) -> None:
-    """The first rows as a table; what events hold is neither markup nor for the terminal to act on."""
+    """Show the first rows as a table. The text of events is neither markup nor for the terminal to act on."""
     console = console_of(WIDTH)
     shown = Table(*(Column(Text(one_line(name))) for name in answer.schema.names))
     for batch in answer:
@@ -57,7 +56,7 @@ def _show(answer: pa.RecordBatchReader) -> None:
 
 
 def _write_csv(answer: pa.RecordBatchReader) -> None:
-    """A header, then one line a row; nested values as JSON."""
+    """Print a header, then a line for each row. Nested values are JSON."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(answer.schema.names)
@@ -68,7 +67,7 @@ def _write_csv(answer: pa.RecordBatchReader) -> None:
 
 
 def _print(text: io.StringIO) -> None:
-    """Print what has been gathered; on a terminal, what it would act on is an escape."""
+    """Print what was gathered, and empty it. On a terminal, escape the characters that it would act on."""
     lines = text.getvalue()
     text.seek(0)
     text.truncate()
@@ -78,7 +77,7 @@ def _print(text: io.StringIO) -> None:
 
 
 def _write_json(answer: pa.RecordBatchReader) -> None:
-    """One JSON object a row, in ASCII: a terminal finds nothing to act on."""
+    """Print a JSON object for each row, in ASCII, in which a terminal finds nothing to act on."""
     for batch in answer:
         sys.stdout.writelines(
             line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist()

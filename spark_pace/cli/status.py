@@ -30,7 +30,7 @@ WIDTH = 120  # where the output is no terminal
 
 
 def status_command(out: str | Path) -> None:
-    """The whole command; see `spark_pace.cli.main.status`."""
+    """Do what `spark_pace.cli.main.status` says."""
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
     for text in standing(metrics):
@@ -39,17 +39,20 @@ def status_command(out: str | Path) -> None:
 
 
 def standing(metrics: pa.Table) -> list[str]:
-    """How far the job is, in lines."""
+    """Where the job stands, as lines of text."""
     if metrics.num_rows == 0:
         return ["no batch is done yet"]
     last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
     sums = {name: pc.sum(metrics[name]).as_py() for name in _SUMMED}
     frontier = "the end of the input" if last["finished"] else last["frontier"] or "none yet"
+    written_at = f"{last['written_at']:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {last['written_at']:%Y-%m-%d %H:%M:%S} UTC",
-        f"{sums['records']:,} records in {sums['seconds']:.1f} s: {sums['events']:,} events, {sums['late']:,} late, {sums['bad_records']:,} bad, "
-        f"{sums['heartbeats']:,} heartbeats, {sums['repeats']:,} repeats; {sums['quarantined']:,} quarantined",
-        f"frontier: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, {last['open']:,} selections open",
+        f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {written_at}",
+        f"{sums['records']:,} records in {sums['seconds']:.1f} s: {sums['events']:,} events, "
+        f"{sums['late']:,} late, {sums['bad_records']:,} bad, {sums['heartbeats']:,} heartbeats, "
+        f"{sums['repeats']:,} repeats; {sums['quarantined']:,} quarantined",
+        f"frontier: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, "
+        f"{last['open']:,} selections open",
     ]
     if last["slowest_source"] is not None:
         lines.append(f"slowest source: {one_line(last['slowest_source'])}; {last['idle_sources']:,} idle")
@@ -57,11 +60,10 @@ def standing(metrics: pa.Table) -> list[str]:
 
 
 def found(tables: Tables) -> Table:
-    """The matches of each rule, counted where they are read: a table may have more than there is memory for."""
+    """The matches of each rule, counted while they are read: there may be more than fit into memory."""
     shown = Table("rule", "matches", "first", "last")
-    rules = tables.query(
-        "SELECT rule, count(*), min(matched_at), max(matched_at) FROM matches GROUP BY rule ORDER BY rule"
-    ).read_all()
+    columns = "rule, count(*), min(matched_at), max(matched_at)"
+    rules = tables.query(f"SELECT {columns} FROM matches GROUP BY rule ORDER BY rule").read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
         shown.add_row(rule, f"{matches:,}", f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}")
     return shown

@@ -1,4 +1,4 @@
-"""Where tables and lines are shown."""
+"""The console that tables and lines are shown on."""
 
 from __future__ import annotations
 

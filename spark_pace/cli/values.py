@@ -1,7 +1,7 @@
 """Columns of any type as text, for JSON, CSV and tables on the terminal: whole columns at a time.
 
-A time is written as ISO text in UTC, bytes as the text that they are (what is no UTF-8 as escapes), a number that is not
-finite as text, a map as an object.
+A time is written as ISO text in UTC, bytes as their UTF-8 text (with escapes for what is no UTF-8), a number
+that is not finite as text, a map as an object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-TEXT = pa.large_string()  # the lists of a batch may be more than 2 GB of text
+TEXT = pa.large_string()  # the lists of a batch may have more than 2 GB of text
 Encode = Callable[[str], str]
 
 
@@ -73,25 +73,18 @@ def as_text(values: pa.Array) -> pa.Array:
             texts = pc.replace_substring(texts, written, wanted)
         return _put_together(texts, "Z")
     if kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind):
-        return pa.array(
-            [
-                None if value is None else value.decode("utf-8", "backslashreplace")
-                for value in values.to_pylist()
-            ],
-            TEXT,
-        )
-    if (
-        kinds.is_string(kind)
-        or kinds.is_large_string(kind)
-        or kinds.is_string_view(kind)
-        or kinds.is_integer(kind)
-    ):
+        given = values.to_pylist()
+        texts = [None if value is None else value.decode("utf-8", "backslashreplace") for value in given]
+        return pa.array(texts, TEXT)
+    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+        return values.cast(TEXT)
+    if kinds.is_integer(kind):
         return values.cast(TEXT)
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], TEXT)
 
 
 def as_cells(values: pa.Array, encode: Encode = encode_basestring) -> list[Any]:
-    """What stands in a cell for each value: None, a number or a truth value as it is, else text; of nested values JSON."""
+    """Each value as a cell: None, numbers and truth values as they are, nested ones as JSON, else text."""
     kind = values.type
     if kinds.is_nested(kind):
         return pc.if_else(values.is_valid(), as_json(values, encode), None).to_pylist()  # type: ignore[no-any-return]
@@ -116,7 +109,7 @@ def _joined(lists: pa.Array, texts: pa.Array) -> pa.Array:
 
 
 def _put_together(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
-    """The parts of each row without anything between them; null where one is null."""
+    """For each row its parts, with nothing between them; null where a part is null."""
     return pc.binary_join_element_wise(
         *(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT)
     )

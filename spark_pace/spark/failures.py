@@ -1,4 +1,4 @@
-"""One clear line out of a Spark exception: a worker's error comes back as text between two stack traces."""
+"""One clear error out of a Spark exception, in which a worker's error is text between two stack traces."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
-_LOST = re.compile(
-    r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL
-)  # the Kafka connector's words
+# the words of Kafka's connector
+_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
 def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPaceError:
-    """The error that stopped a query.
+    """The error that stopped a query, as one of ours.
 
     Args:
         error: what the query raised.
-        failure: what the merger raised, if it did.
+        failure: what the merger raised, if it raised: Spark hands on only its text.
     """
     for candidate in (failure, error):
         if isinstance(candidate, SparkPaceError):
@@ -41,45 +40,41 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
             kind = getattr(errors, ours[1], SparkPaceError)
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
-    return _of_the_checkpoint(texts) or SparkPaceError(
-        f"the query — must run; got {got}. Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
-    )
+    do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
+    return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. {do}")
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Whether a call to Spark has failed, and not a step of this program."""
+    """Whether a call to Spark failed, and not a step of this program."""
     return isinstance(error, (Py4JError, PySparkException))
 
 
 def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
-    """What Spark says of the disk, of its own files, and of records that are gone."""
+    """The error if Spark complains of the disk, of its own files, or of records that are gone; else None."""
     whole = "\n".join(texts)
     lost = _LOST.search(whole)
     if lost:
-        return StateError(
-            f"source.topics — must hold all records that the checkpoint has not read; got: {lost[1].strip()} "
-            "Restore the topic, or start a new checkpoint with a sink of its own."
-        )
+        must = "must hold all records that the checkpoint has not read"
+        do = "Restore the topic, or start a new checkpoint with a sink of its own."
+        return StateError(f"source.topics — {must}; got: {lost[1].strip()} {do}")
     if _FULL.search(whole):
-        return SetupError(
-            "the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again."
-        )
+        must = "must have room for the tables, the checkpoint and Spark's own files"
+        return SetupError(f"the disk — {must}; got a full one. Make room and start the job again.")
     if _READ_ONLY.search(whole):
-        return SetupError(
-            "the sink or the checkpoint — must be on a file system that can be written to; got a read-only one. Mount it anew and start the job again."
-        )
+        must = "must be on a file system that can be written to"
+        do = "Mount it anew and start the job again."
+        return SetupError(f"the sink or the checkpoint — {must}; got a read-only one. {do}")
     damaged = _DAMAGED.search(whole)
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
     if _STATE_LOST.search(whole):
-        return StateError(
-            f"the checkpoint's state — must be as Spark wrote it; got: {_cause(texts).rstrip('. ')}. {RESTORE}"
-        )
+        got = _cause(texts).rstrip(". ")
+        return StateError(f"the checkpoint's state — must be as Spark wrote it; got: {got}. {RESTORE}")
     return None
 
 
 def _cause(texts: list[str]) -> str:
-    """The last error named of Python's, else of Java's, else the first line."""
+    """The last error of Python that is named, else the last one of Java, else the first line."""
     for text in texts:
         python = [found for found in _PYTHON.findall(text) if not found[0].startswith("py4j.")]
         if python:

@@ -13,8 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace.core.plan.plan import OnBad, Plan
-from spark_pace.spark.checkpoint.sequences import kept_frontiers, tell_frontiers
+from spark_pace.spark.checkpoint.sequences import kept_frontiers
 from spark_pace.spark.sources.files import SOURCE_NAME, FilesSource
+from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.intake import FilesIntake
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import OperatorHost
@@ -75,14 +76,11 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
     return dealt.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
 
 
-def start(
-    rows: DataFrame, merger: MergerHost, checkpoint: Path, trigger: Trigger, name: str
-) -> StreamingQuery:
-    """Start the query; its tasks are told the frontiers that the merger has kept."""
-    tell_frontiers(rows.sparkSession, kept_frontiers(merger.sequences))
-    writer = (
-        rows.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(merger)
-    )
+def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
+    """Start the query on the merger's checkpoint; its tasks are told the frontiers that are kept there."""
+    tell_frontiers(rows.sparkSession, kept_frontiers(merger.checkpoint))
+    writer = rows.writeStream.queryName(name).foreachBatch(merger)
+    writer = writer.option("checkpointLocation", str(merger.checkpoint))
     if trigger == "unfinished":
         return writer.trigger(once=True).start()
     if trigger == "available_now":

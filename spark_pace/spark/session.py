@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
@@ -16,6 +17,7 @@ from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
 from spark_pace.spark.java.home import session_folder, without_archive
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
+from spark_pace.spark.java.jvm import hush_updates
 
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -48,11 +50,39 @@ SETTINGS = {
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
 
-# The default manager makes a .crc file and forks a process for each of some fifty small files of a batch. Only for
-# local checkpoints: its rename is a check, then a rename, which is safe where one process writes (see lock.py).
-LOCAL_CHECKPOINT = {
-    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
-}
+# Each batch writes some fifty small files. For each of them the default manager makes a .crc file and forks a
+# process. This one is for local checkpoints only: it looks, then renames, which is safe if only one process
+# writes (lock.py).
+_FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER}
+
+
+@contextmanager
+def job_session(name: str, settings: Mapping[str, str], written: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session with settings that are this job's alone. Spark is stopped at the end if it was started here.
+
+    Args:
+        name: the name that Spark shows.
+        settings: the settings of the job, with values of the environment put in.
+        written: the same settings as the job file has them. A setting whose value differs is a secret.
+
+    Raises:
+        SetupError: Java or the jars are missing.
+    """
+    running = SparkSession.getActiveSession() is not None
+    secret = {key: value for key, value in settings.items() if value != written[key]}
+    plain = {key: value for key, value in settings.items() if key not in secret}
+    spark = build_session(name, plain, secret=secret)
+    hush_updates(spark)
+    try:
+        own = spark.newSession()
+        for key, value in settings.items():
+            if own.conf.isModifiable(key):
+                own.conf.set(key, value)
+        yield own
+    finally:
+        if not running:
+            spark.stop()
 
 
 def build_session(
@@ -64,15 +94,15 @@ def build_session(
 ) -> SparkSession:
     """The session, started if there is none.
 
-    Under `spark-submit` master and jars are what it was told; else the master is ``local[*]``, and Delta's jars come
-    from `jars`, else from the directory that `SPARK_PACE_JARS` names, else from the checkout's; where neither is named and
-    the checkout has none, Spark downloads them.
+    Under `spark-submit`, that command sets the master and the jars. Otherwise the master is ``local[*]``, and
+    the jars come from `jars`, else from the directory that `SPARK_PACE_JARS` names, else from the directory
+    of the checkout. If none is named and that of the checkout is empty, Spark downloads them.
 
     Args:
-        name: shown by Spark.
-        settings: of the user; they win over `SETTINGS`.
-        jars: directory of jars.
-        secret: settings that must not stand on the JVM's command line, which every user of the machine can read.
+        name: the name that Spark shows.
+        settings: the settings of the user; they win over `SETTINGS`.
+        jars: a directory of jars.
+        secret: more settings, kept off the JVM's command line, which every user of the machine can read.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -105,19 +135,16 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
-        raise SetupError(
-            f"Spark — must start; got: {_last_line(error)}. Check the settings under `spark:` and the jars."
-        ) from error
+        do = "Check the settings under `spark:` and the jars."
+        raise SetupError(f"Spark — must start; got: {_last_line(error)}. {do}") from error
 
 
 def _temporary() -> dict[str, str]:
     """Let Spark and its JVM keep their temporary files in the session's folder."""
     folder = session_folder() / "tmp"
     folder.mkdir(exist_ok=True)
-    return {
-        "spark.local.dir": str(folder),
-        "spark.driver.extraJavaOptions": f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"',
-    }
+    options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
+    return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
 
 def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession.Builder:
@@ -125,9 +152,8 @@ def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession
     directory = Path(named or JAR_DIRECTORY)
     found = local_jars(directory)
     if named and not found:
-        raise SetupError(
-            f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. Run `make setup` and name its jars/, or unset it."
-        )
+        do = "Run `make setup` and name its jars/, or unset it."
+        raise SetupError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. {do}")
     if found:
         return builder.config("spark.jars", ",".join(found))
     return configure_spark_with_delta_pip(builder, [kafka_coordinate()])
@@ -140,10 +166,12 @@ def _require_delta(spark: SparkSession, submitted: bool) -> None:
         loader.loadClass("io.delta.sql.DeltaSparkSessionExtension")
     except Exception as error:
         spark.stop()
-        submit = f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}"
-        remedy = submit if submitted else f"Run `make setup`, or point {JARS_VARIABLE} at them"
+        do = f"Run `make setup`, or point {JARS_VARIABLE} at them"
+        if submitted:
+            jars = "--jars 'jars/*.jar', which `make setup` fills"
+            do = f"Start with spark-submit {jars}, or with --packages {delta_coordinate()}"
         raise SetupError(
-            f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}."
+            f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}."
         ) from error
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from spark_pace.errors import SetupError
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
 
@@ -125,7 +126,7 @@ def test_a_job_whose_jvm_is_killed_says_so_in_one_line_and_can_go_on(job_file: P
 
 
 def test_a_checkpoint_is_not_taken_from_a_jvm_that_outlived_its_job(job_file: Path) -> None:
-    checkpoint = Path(read_job(job_file).checkpoint_path)
+    checkpoint = Checkpoint(Path(read_job(job_file).checkpoint_path))
     with running(job_file) as process:
         jvm = after_two_batches(process)
         jvm.suspend()

@@ -19,9 +19,10 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.files import table_events
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.sources import kafka_check
+from spark_pace.spark.stages.merger import BatchReport
 from tests.integration.conftest import PASSWORD, USER
 from tests.spark.jobs import RULES, Event, make_job, matches, only, random_events, stop_at, table
 
@@ -112,7 +113,7 @@ def test_a_job_finds_what_the_core_finds(
     events = random_events(7)
     send(topic, *dealt(events, record))
     spec = kafka_job(tmp_path, broker.servers, topic, **source)
-    batches: list[Progress] = []
+    batches: list[BatchReport] = []
     summary = run_job(spec, on_progress=batches.append)
     assert (summary.events, summary.late, summary.finished) == (200, 0, True)
     assert [batch.records for batch in batches] == ([80, 80, 40, 0] if record is as_json else [200, 0])
@@ -182,7 +183,7 @@ def test_new_partitions_are_read_while_the_job_runs(
     spec = kafka_job(tmp_path, broker.servers, topic, finish=False, trigger="200 ms", options=options)
     found: list[int] = []
 
-    def grow(batch: Progress) -> None:
+    def grow(batch: BatchReport) -> None:
         if not found:
             broker.add_partitions(topic, 1)
             send(topic, (2, {"value": b"new"}))

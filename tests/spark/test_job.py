@@ -17,9 +17,11 @@ from pyspark.sql import SparkSession
 from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta import DeltaTables, create_views
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from spark_pace.spark.stages.merger import BatchReport
 from tests.spark.jobs import (
     failing,
     in_core,
@@ -39,7 +41,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: int, seed: int) -> None:
     spec = job(tmp_path, slots=slots, buckets=buckets)
     write_files(tmp_path, random_events(seed), 4)
-    seen: list[Progress] = []
+    seen: list[BatchReport] = []
     summary = run_job(spec, on_progress=seen.append)
     core = in_core(spec)
     expected = core.matches.to_pylist()
@@ -120,7 +122,7 @@ def test_changed_slots_and_buckets_are_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_is_held_by_one_job(tmp_path: Path) -> None:
     spec = job(tmp_path)
     with (
-        checkpoint_lock(Path(spec.checkpoint_path)),
+        checkpoint_lock(Checkpoint(Path(spec.checkpoint_path))),
         pytest.raises(SetupError, match=f"one job at a time; got a second while process {os.getpid()} runs"),
     ):
         run_job(spec)

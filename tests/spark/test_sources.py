@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.stages.merger import BatchReport
 from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -44,7 +45,7 @@ def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_
     write_files(tmp_path, events, 6)
     path = tmp_path / "in" / "002.json"
     path.write_text(path.read_text() + "\nno record\n")
-    seen: list[Progress] = []
+    seen: list[BatchReport] = []
     summary = run_job(spec, on_progress=seen.append)
     core = in_core(spec)
     assert matches(spec) == core.matches.to_pylist()
@@ -68,7 +69,7 @@ def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_
 def test_a_stream_that_waits_for_a_source_says_so_and_goes_on_at_the_end(tmp_path: Path) -> None:
     spec = read_job(make_job(tmp_path, finish=False, slots=1, events=EXPECTED))
     write_files(tmp_path, random_events(41, 60), 3)
-    seen: list[Progress] = []
+    seen: list[BatchReport] = []
     run_job(spec, on_progress=seen.append)
     assert [progress.waiting_for for progress in seen] == [
         (),

@@ -14,8 +14,9 @@ from spark_pace.core.plan.plan import RulePlace, dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
-from spark_pace.spark.checkpoint.rule_changes import change_of, next_batch
+from spark_pace.spark.checkpoint.rule_changes import change_of
 
 EVENTS = 'events: {schema: "t TIMESTAMP, kind STRING, x BIGINT, k STRING", event_time: t}\n'
 PAIR = """
@@ -134,50 +135,50 @@ def test_new_units_go_where_the_fewest_are_and_the_others_stay(tmp_path: Path) -
 
 
 @dataclass
-class Checkpoint:
-    """A folder as Spark and the job leave it: which batches were planned, and which finished."""
+class Left:
+    """A checkpoint as Spark and the job leave it: which batches were planned, and which finished."""
 
-    path: Path
+    kept: Checkpoint
     ran: list[tuple[list[str], bool]] = field(default_factory=list)
     planned: list[dict[str, Any] | None] = field(default_factory=list)
 
     def batch(self, number: int, *, finished: bool = True) -> None:
-        for folder in ("offsets", "commits") if finished else ("offsets",):
-            (self.path / folder).mkdir(exist_ok=True)
-            (self.path / folder / str(number)).touch()
+        for folder in (self.kept.offsets, self.kept.commits) if finished else (self.kept.offsets,):
+            folder.mkdir(exist_ok=True)
+            (folder / str(number)).touch()
 
     def start(self, rules: list[Rule], *reset: str, stops_after: int = 2, delay_us: int = 0) -> None:
         """Go over to these rules and settings; an unfinished batch is finished on the way, or the process dies before or after that."""
-        change = change_of(self.path, read_layout(self.path) or EMPTY, rules, reset)
+        change = change_of(self.kept, read_layout(self.kept) or EMPTY, rules, reset)
         for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
             if steps == stops_after:
                 return
             self.ran.append((sorted(layout.rules), unfinished))
             self.planned.append(layout.planned)
-            assert read_layout(self.path) == layout
+            assert read_layout(self.kept) == layout
             if unfinished:
-                self.batch(next_batch(self.path))
+                self.batch(self.kept.next_batch())
 
     def since(self) -> dict[str, int]:
-        layout = read_layout(self.path)
+        layout = read_layout(self.kept)
         assert layout is not None
         return {name: place.since for name, place in layout.places.items()}
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
+def checkpoint(tmp_path: Path) -> Left:
     folder = tmp_path / "checkpoint"
     folder.mkdir()
-    return Checkpoint(folder)
+    return Left(Checkpoint(folder))
 
 
-def test_rules_come_and_go_between_two_batches(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_rules_come_and_go_between_two_batches(tmp_path: Path, checkpoint: Left) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0)
-    before = read_layout(checkpoint.path)
+    before = read_layout(checkpoint.kept)
     checkpoint.start([three, two])
-    after = read_layout(checkpoint.path)
+    after = read_layout(checkpoint.kept)
     assert before is not None and after is not None
     assert after.places["two"] == before.places["two"]
     assert checkpoint.since() == {"two": 0, "three": 1}
@@ -187,7 +188,7 @@ def test_rules_come_and_go_between_two_batches(tmp_path: Path, checkpoint: Check
     assert [unfinished for _, unfinished in checkpoint.ran] == [False] * 3
 
 
-def test_an_unfinished_batch_is_done_by_the_rules_that_stay(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_an_unfinished_batch_is_done_by_the_rules_that_stay(tmp_path: Path, checkpoint: Left) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0)
@@ -197,9 +198,7 @@ def test_an_unfinished_batch_is_done_by_the_rules_that_stay(tmp_path: Path, chec
     assert checkpoint.since() == {"two": 0, "three": 2}
 
 
-def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(
-    tmp_path: Path, checkpoint: Checkpoint
-) -> None:
+def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Left) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
@@ -212,13 +211,11 @@ def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(
     assert checkpoint.since() == {"two": 0, "one": 1}
 
 
-def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(
-    tmp_path: Path, checkpoint: Checkpoint
-) -> None:
+def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path, checkpoint: Left) -> None:
     one, two, three = (pair(tmp_path, name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
-    change = change_of(checkpoint.path, read_layout(checkpoint.path) or EMPTY, [two, three], ())
+    change = change_of(checkpoint.kept, read_layout(checkpoint.kept) or EMPTY, [two, three], ())
     next(change.layouts({}))
     checkpoint.batch(0)
     checkpoint.start([two, three])
@@ -226,7 +223,7 @@ def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(
     assert checkpoint.since() == {"two": 0, "three": 1}
 
 
-def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: Left) -> None:
     rules = [pair(tmp_path, "one"), pair(tmp_path, "two")]
     checkpoint.start(rules)
     checkpoint.batch(0, finished=False)
@@ -235,9 +232,7 @@ def test_the_same_rules_need_no_batch_of_their_own(tmp_path: Path, checkpoint: C
     assert checkpoint.since() == {"one": 0, "two": 0}
 
 
-def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(
-    tmp_path: Path, checkpoint: Checkpoint
-) -> None:
+def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(tmp_path: Path, checkpoint: Left) -> None:
     rules = [pair(tmp_path, "one")]
     checkpoint.start(rules, delay_us=8)
     checkpoint.batch(0, finished=False)
@@ -247,7 +242,7 @@ def test_an_unfinished_batch_is_done_with_the_settings_of_its_plan(
     assert checkpoint.planned[1:] == [{"delay_us": 8}, {"delay_us": 30}]
 
 
-def test_between_two_batches_settings_change_at_once(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_between_two_batches_settings_change_at_once(tmp_path: Path, checkpoint: Left) -> None:
     rules = [pair(tmp_path, "one")]
     checkpoint.start(rules, delay_us=8)
     checkpoint.batch(0)
@@ -256,7 +251,7 @@ def test_between_two_batches_settings_change_at_once(tmp_path: Path, checkpoint:
     assert checkpoint.planned[1:] == [{"delay_us": 20}]
 
 
-def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint: Left) -> None:
     checkpoint.start([pair(tmp_path)])
     checkpoint.start([replace(pair(tmp_path), merge="detection")])
     checkpoint.batch(0, finished=False)
@@ -267,7 +262,7 @@ def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint
         checkpoint.start([pair(tmp_path)])
 
 
-def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Checkpoint) -> None:
+def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Left) -> None:
     checkpoint.start([pair(tmp_path)])
     checkpoint.batch(0)
     with pytest.raises(StateError, match="got a changed filter: none, was x > 0"):
@@ -297,34 +292,34 @@ def test_a_damaged_layout_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(
         StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"
     ):
-        read_layout(tmp_path)
+        read_layout(Checkpoint(tmp_path))
 
 
 def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
-    write_layout(tmp_path, EMPTY)
+    write_layout(Checkpoint(tmp_path), EMPTY)
     stored = json.loads((tmp_path / "layout.json").read_text())
     del stored["checksum"]
     (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 4}))
     with pytest.raises(
         StateError, match=r"must have format version 2 or 3; got 4\. Go on with the release that made it"
     ):
-        read_layout(tmp_path)
+        read_layout(Checkpoint(tmp_path))
 
 
 def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
-    write_layout(tmp_path, replace(EMPTY, planned={"delay_us": 8_000_000}))
+    write_layout(Checkpoint(tmp_path), replace(EMPTY, planned={"delay_us": 8_000_000}))
     path = tmp_path / "layout.json"
     path.write_text(path.read_text().replace("8000000", "9000000"))
     with pytest.raises(
         StateError,
         match=r"layout\.json — must be as this program wrote it; got another content than its checksum is of\. Restore",
     ):
-        read_layout(tmp_path)
+        read_layout(Checkpoint(tmp_path))
 
 
-def test_batches_without_a_layout_are_refused(checkpoint: Checkpoint) -> None:
+def test_batches_without_a_layout_are_refused(checkpoint: Left) -> None:
     checkpoint.batch(0)
     with pytest.raises(
         StateError, match=r"must be there where batches are; got no file\. Restore the whole checkpoint\."
     ):
-        read_layout(checkpoint.path)
+        read_layout(checkpoint.kept)

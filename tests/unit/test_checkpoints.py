@@ -9,12 +9,13 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import write_json
 from spark_pace.spark.checkpoint.sequences import read_sequence
-from spark_pace.spark.checkpoint.whole import offsets_digest, require_whole
+from spark_pace.spark.checkpoint.whole import require_whole
 
 
-def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Path:
+def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:
     for name, numbers in (("offsets", begun), ("commits", done), ("sequence", ())):
         (folder / name).mkdir()
         for number in numbers:
@@ -24,10 +25,10 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
         "out_seq": {"rule": 17},
         "frontier_us": 1_000_000,
         "tables": last,
-        "offsets": offsets_digest(folder, following - 1),
+        "offsets": Checkpoint(folder).offsets_digest(following - 1),
     }
     write_json(folder / "sequence" / f"{following}.json", numbers)
-    return folder
+    return Checkpoint(folder)
 
 
 def written(batch: int, **others: int) -> dict[str, int]:
@@ -43,7 +44,7 @@ def test_a_stop_while_old_batches_are_removed_leaves_a_whole_checkpoint(tmp_path
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
-    (whole / log / "7").unlink()
+    (whole.path / log / "7").unlink()
     with pytest.raises(
         StateError, match=rf"{log} — must have a file for each batch; got none for batch 7\. Restore"
     ):
@@ -77,14 +78,14 @@ def test_each_table_must_have_the_batches_that_the_checkpoint_says(
 
 
 def test_an_unwritten_checkpoint_needs_no_tables(tmp_path: Path) -> None:
-    require_whole(tmp_path, {}, TABLES)
-    require_whole(tmp_path, dict.fromkeys(TABLES, -1), TABLES)
+    require_whole(Checkpoint(tmp_path), {}, TABLES)
+    require_whole(Checkpoint(tmp_path), dict.fromkeys(TABLES, -1), TABLES)
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_the_batch_before_the_last_must_be_there_where_only_one_is_left(tmp_path: Path, log: str) -> None:
     whole = checkpoint(tmp_path, [7, 8], [7, 8], 9)
-    (whole / log / "7").unlink()
+    (whole.path / log / "7").unlink()
     with pytest.raises(StateError, match=rf"{log} — must have a file for each batch; got none for batch 7"):
         require_whole(whole, written(8), TABLES)
 
@@ -95,10 +96,10 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
     begun = len(done)
     whole = checkpoint(tmp_path, range(begun + 1), done, begun + 1)
     if done:
-        write_json(whole / "sequence" / "1.json", {"out_seq": {}, "frontier_us": 0})
+        write_json(whole.sequence(1), {"out_seq": {}, "frontier_us": 0})
     tables = written(begun) | {"late": begun}
     require_whole(whole, tables, TABLES)
-    (whole / "offsets" / str(begun)).write_text("v1")
+    whole.offsets_of(begun).write_text("v1")
     with pytest.raises(
         StateError, match=rf"offsets/{begun} — must be as Spark wrote it; got another content"
     ):
@@ -107,7 +108,7 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
 
 def test_offsets_with_one_other_digit_are_refused(tmp_path: Path) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
-    (whole / "offsets" / "8").write_text("v1")
+    whole.offsets_of(8).write_text("v1")
     with pytest.raises(
         StateError, match=r"offsets/8 — must be as Spark wrote it; got another content\. Restore"
     ):
@@ -116,7 +117,7 @@ def test_offsets_with_one_other_digit_are_refused(tmp_path: Path) -> None:
 
 def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
-    path = whole / "sequence" / "9.json"
+    path = whole.sequence(9)
     text = path.read_text()
     for place, letter in enumerate(text):
         path.write_text(text[:place] + ("1" if letter == "0" else "0") + text[place + 1 :])
@@ -124,4 +125,4 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
             StateError,
             match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)",
         ):
-            read_sequence(path)
+            read_sequence(whole, 9)

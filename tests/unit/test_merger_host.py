@@ -22,6 +22,7 @@ from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
 from spark_pace.rules import load_rules
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost, table_schemas
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
 
@@ -49,7 +50,7 @@ def host(plan: Plan, tmp_path: Path) -> MergerHost:
     (tmp_path / "offsets").mkdir()
     for number in range(2):
         (tmp_path / "offsets" / str(number)).write_text("v1")
-    return MergerHost(plan, tables, tmp_path / "sequence", lambda report: None)
+    return MergerHost(plan, tables, Checkpoint(tmp_path), lambda report: None)
 
 
 def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) -> Any:

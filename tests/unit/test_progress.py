@@ -14,22 +14,23 @@ from rich.console import Console
 
 from spark_pace.cli.run import Board, closing_line, line
 from spark_pace.io.delta import METRICS_SCHEMA
-from spark_pace.job import Progress, Summary
 from spark_pace.job_file import read_job
+from spark_pace.spark.stages.merger import BatchReport
+from spark_pace.spark.summary import Summary
 
 ROOT = Path(__file__).parents[2]
 MINUTE_US = 60_000_000
 JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
 
 
-def progress(**changes: object) -> Progress:
+def progress(**changes: object) -> BatchReport:
     values = {
         "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0, "heartbeats": 0,
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "waiting_for": (), "finished": False,
     }  # fmt: skip
-    return Progress(**(values | changes))  # type: ignore[arg-type]
+    return BatchReport(**(values | changes))  # type: ignore[arg-type]
 
 
 def test_a_batch_is_one_line_in_a_log():

@@ -9,18 +9,23 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.kafka import Topics
 from spark_pace.spark.sources.source import FilesInput, KafkaInput
 
 
 def kafka(checkpoint: Path, *topics: str) -> KafkaInput:
     return KafkaInput(
-        Topics("localhost:1", topics, "json", (), "earliest", None, {}, "quarantine"), checkpoint, False
+        Topics("localhost:1", topics, "json", (), "earliest", None, {}, "quarantine"),
+        Checkpoint(checkpoint),
+        False,
     )
 
 
 def files(folder: Path, checkpoint: Path) -> FilesInput:
-    return FilesInput(FilesSource("json", str(folder), None), folder, checkpoint, False, "quarantine")
+    return FilesInput(
+        FilesSource("json", str(folder), None), folder, Checkpoint(checkpoint), False, "quarantine"
+    )
 
 
 def test_a_misspelt_topic_does_not_bind_the_checkpoint(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from spark_pace import job
 from spark_pace.errors import SetupError, SparkPaceError
+from spark_pace.spark import stopping
 
 
 class Query:
@@ -35,17 +35,18 @@ class Query:
 def wait(query: Query, failure: Exception | None = None, *, signalled: bool = True) -> list[str]:
     """The names of what was done at the end."""
     ended: list[str] = []
-    stop = job._Stop()
+    stop = stopping.Stop()
     if signalled:
         stop.event.set()
     merger: Any = SimpleNamespace(failure=failure, close=lambda: ended.append("closed"))
-    job._in_words(lambda: job._wait(query, merger, stop), stop)  # type: ignore[arg-type]
+    with stopping.in_our_words(stop):
+        stopping.wait(query, merger, stop)  # type: ignore[arg-type]
     return ended
 
 
 @pytest.fixture
 def ending_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "is_ending", lambda: True)
+    monkeypatch.setattr(stopping, "is_ending", lambda: True)
 
 
 @pytest.mark.usefixtures("ending_jvm")
@@ -71,6 +72,6 @@ def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
 
 @pytest.mark.parametrize("signalled", [True, False])
 def test_what_fails_in_a_spark_that_goes_on_is_told(monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
-    monkeypatch.setattr(job, "is_ending", lambda: False)
+    monkeypatch.setattr(stopping, "is_ending", lambda: False)
     with pytest.raises(SparkPaceError, match=r"^the query — must run; got Cannot call methods"):
         wait(Query(), signalled=signalled)

@@ -1,7 +1,8 @@
-"""Durations and window lengths as a rule file writes them: ``30 min``, ``500 ms``, ``1000 events``."""
+"""Lengths of time as people write and read them: ``30 min``, ``500 ms``, ``1000 events``."""
 
 from __future__ import annotations
 
+from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import Within
 
 UNITS_US = {
@@ -15,11 +16,8 @@ UNITS_US = {
 
 
 def show_duration(time_us: int) -> str:
-    """Microseconds as a whole number of the largest unit that allows it."""
-    for unit in reversed(UNITS_US):
-        if time_us % UNITS_US[unit] == 0:
-            return f"{time_us // UNITS_US[unit]} {unit}"
-    return f"{time_us} us"
+    """Microseconds as a whole number of the largest unit that allows it, as a rule file writes it."""
+    return canonical_duration(time_us)
 
 
 def show_length(within: Within) -> str:

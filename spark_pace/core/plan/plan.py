@@ -12,7 +12,7 @@ from typing import Literal
 
 from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, OFFSET, OPEN_BIT, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
@@ -159,7 +159,7 @@ def build_plan(
         _rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules)
     )
     names = (
-        *map(to_text, predicates),
+        *map(canonical_text, predicates),
         *(f"rule {planned.rule.name} since {planned.since}" for planned in plans),
     )
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))

@@ -1,1 +1,1 @@
-"""The files of a checkpoint: who may write them, whether they are whole, and which rules they belong to."""
+"""The files of a checkpoint: their names, who may write them, and whether they are whole and fit rules."""

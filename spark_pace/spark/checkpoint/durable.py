@@ -1,6 +1,7 @@
 """Small JSON files that are either there whole or not at all, whenever the process or the machine stops.
 
-Each holds an object with a checksum of the rest, for a changed digit leaves a number that nobody would doubt.
+Each file holds an object with a checksum of itself: a changed digit would otherwise leave a number that looks
+right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CHECKSUM = "checksum"
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write by temporary file, sync and rename; the folder is made if it is missing."""
+    """Write a file by temporary file, sync and rename. Make its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     with open(temporary, "w", encoding="utf-8") as file:
@@ -35,7 +36,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The value, or None if there is no such file. Files from before there were checksums are read without.
+    """The value in a file; None if there is no such file. Files of version 2 have no checksum that tells.
 
     Raises:
         StateError: the file is damaged.
@@ -55,12 +56,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def damaged(path: Path, got: str) -> StateError:
-    """The error for a file of the checkpoint that this program did not leave like this."""
+    """The error for a file of the checkpoint that is not as this program left it."""
     return StateError(f"{path} — must be as this program wrote it; got {got}. {RESTORE}")
 
 
 def digest(content: bytes, before: str = "0") -> str:
-    """A checksum of bytes, and of all that stood before them, as eight hexadecimal digits."""
+    """A checksum of bytes as eight hexadecimal digits. `before` is that of all bytes in front of them."""
     return f"{zlib.crc32(content, int(before, 16)):08x}"
 
 

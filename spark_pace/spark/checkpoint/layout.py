@@ -1,26 +1,32 @@
-"""How a checkpoint is laid out, kept beside it: slots, buckets, slot keys, the name of its Delta transactions, and its rules."""
+"""How a checkpoint is laid out: slots, buckets, slot keys, rules, and the name of its transactions."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.plan import RulePlace
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
-LAYOUT_VERSION = 3
-READ_VERSIONS = (2, LAYOUT_VERSION)  # version 2 has no `planned`, and no checksums in any file
-LAYOUT_FILE = "layout.json"
+# Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
+# (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2
+# of the layout has no `planned`, and no file of its checkpoints has a checksum.
+STATE_VERSIONS = {1: 1, 2: 2, 3: 2}
+LAYOUT_VERSION = max(STATE_VERSIONS)
+READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state == FORMAT_VERSION)
 
 
 @dataclass(frozen=True)
 class LaidRule:
-    """A rule as a checkpoint knows it: its parts as text, and where it is worked on."""
+    """A rule as a checkpoint knows it: its parts (`spark_pace.core.plan.meaning`), and where it runs."""
 
     parts: dict[str, str]
     place: RulePlace
@@ -31,14 +37,15 @@ class Layout:
     """How a checkpoint is laid out.
 
     Attributes:
-        slots: groups, and partitions, of the stateful stage.
-        buckets: key buckets of each rule with `partition_by`.
-        keys: the group key of each slot: Spark hashes each to a partition of its own.
-        app_id: names the Delta transactions of this checkpoint; a new checkpoint needs a new one, or Delta skips its writes.
-        events: what the state rests on of the job's settings for events, by their names.
-        rules: by their names.
-        planned: the settings that batches are planned with (see `spark_pace.job_file.planned`); None where a checkpoint
-            of version 2 does not say.
+        slots: the number of groups, and of partitions, of the stateful stage.
+        buckets: the number of key buckets of each rule with `partition_by`.
+        keys: the group key of each slot. Spark hashes each to a partition of its own.
+        app_id: the name of this checkpoint's Delta transactions. Each checkpoint needs a name of its own:
+            Delta skips a batch that was written under the same name before.
+        events: the job's settings for events that the checkpoint fixes, by their names.
+        rules: the rules, by their names.
+        planned: the settings that batches are planned with (see `spark_pace.job_file.planned`); None if a
+            checkpoint of version 2 does not say.
     """
 
     slots: int
@@ -56,46 +63,82 @@ class Layout:
 
 
 def new_layout(
-    spark: SparkSession, units: int, slots: int | None, buckets: int, events: dict[str, str]
+    spark: SparkSession, rules: Sequence[Rule], slots: int | None, buckets: int | None, events: dict[str, str]
 ) -> Layout:
-    """A layout without rules, for a new checkpoint.
+    """The layout of a new checkpoint. No rule stands in it yet.
 
     Args:
         spark: the session.
-        units: how many there will be at first.
-        slots: None: the cores, as far as there is work for them.
-        buckets: key buckets of each rule with `partition_by`.
+        rules: the first rules of the checkpoint.
+        slots: the number of slots; None: one for each core, but no more than there are units of work.
+        buckets: the number of key buckets of each rule with `partition_by`; None: one for each core.
         events: see `Layout`.
     """
-    slots = slots or max(1, min(spark.sparkContext.defaultParallelism, units))
+    cores = spark.sparkContext.defaultParallelism
+    buckets = buckets or cores
+    units = sum(buckets if rule.partition_by else 1 for rule in rules)
+    slots = slots or max(1, min(cores, units))
     return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
 
 
-def write_layout(checkpoint: Path, layout: Layout) -> None:
-    """Keep the layout with its checkpoint: all of it, or what was there before."""
-    write_json(checkpoint / LAYOUT_FILE, {"version": LAYOUT_VERSION, **asdict(layout)})
+def known_layout(
+    checkpoint: Checkpoint, slots: int | None, buckets: int | None, events: dict[str, str]
+) -> Layout | None:
+    """The layout of a checkpoint that a job goes on with; None before its first start.
+
+    Args:
+        checkpoint: the checkpoint.
+        slots: as the job has them; None: any number.
+        buckets: likewise.
+        events: see `Layout`.
+
+    Raises:
+        StateError: the job has other settings than the checkpoint, or the layout cannot be read.
+    """
+    layout = read_layout(checkpoint)
+    if layout is not None:
+        _require_same("events", layout.events, events)
+        given = {"slots": slots or layout.slots, "buckets": buckets or layout.buckets}
+        _require_same("parallelism", {"slots": layout.slots, "buckets": layout.buckets}, given)
+    return layout
 
 
-def read_layout(checkpoint: Path) -> Layout | None:
+def differing(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:
+    """The names under which two mappings do not have the same."""
+    return [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
+
+
+def _require_same(where: str, stored: Mapping[str, object], given: Mapping[str, object]) -> None:
+    names = differing(stored, given)
+    if names:
+        parts = (f"{name} {given.get(name, 'none')} instead of {stored.get(name, 'none')}" for name in names)
+        got, do = ", ".join(parts), "Restore it, or start a new checkpoint with a sink of its own."
+        raise StateError(f"{where} — must be as the checkpoint knows it; got {got}. {do}")
+
+
+def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
+    """Keep the layout in its checkpoint. If this is interrupted, the old one stays."""
+    write_json(checkpoint.layout_file, {"version": LAYOUT_VERSION, **asdict(layout)})
+
+
+def read_layout(checkpoint: Checkpoint) -> Layout | None:
     """The layout of a checkpoint; None before its first start.
 
     Raises:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
-    path = checkpoint / LAYOUT_FILE
+    path = checkpoint.layout_file
     stored = read_json(path)
-    if stored is None and any((checkpoint / "offsets").glob("[0-9]*")):
-        raise StateError(
-            f"{path} — must be there where batches are; got no file. Restore the whole checkpoint."
-        )
+    if stored is None and checkpoint.has_batches():
+        do = "Restore the whole checkpoint."
+        raise StateError(f"{path} — must be there where batches are; got no file. {do}")
     if stored is None:
         return None
     version = stored.pop("version", None)
     if version not in READ_VERSIONS:
-        raise StateError(
-            f"{path} — must have format version {' or '.join(map(str, READ_VERSIONS))}; got {version}. "
-            "Go on with the release that made it, or start a new checkpoint with a sink of its own."
-        )
+        must = f"must have format version {' or '.join(map(str, READ_VERSIONS))}"
+        do = "Go on with the release that made it, or start a new checkpoint with a sink of its own."
+        raise StateError(f"{path} — {must}; got {version}. {do}")
     try:
         return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -118,12 +161,14 @@ def _layout(stored: dict[str, Any]) -> Layout:
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
-    """For each slot the least int that Spark hashes to a partition of its own; 0, 1, 2, 3 would share partitions.
+    """For each slot the least integer that Spark hashes to a partition of its own.
+
+    With the keys 0, 1, 2, 3 some slots would share a partition.
 
     Args:
         spark: the session.
-        slots: how many keys.
-        partitions: of the exchange, at least `slots`; by default as many.
+        slots: the number of keys.
+        partitions: the number of partitions of the exchange, at least `slots`; None: as many as slots.
     """
     partitions = partitions or slots
     query = f"SELECT transform(sequence(0, {64 * partitions}), k -> pmod(hash(k), {partitions}))"

@@ -1,4 +1,4 @@
-"""One process per checkpoint: two would both run a batch before Spark notices."""
+"""Only one process may use a checkpoint: two would both run a batch before Spark notices."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from spark_pace.errors import SetupError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 _PATIENCE_S = 60  # a JVM ends within seconds of its driver's end, unless the machine is very busy
 _POLL_S = 0.1
 
 
 @contextmanager
-def checkpoint_lock(checkpoint: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
+def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     """Hold the checkpoint; the kernel lets go of it when the process ends, however it ends.
 
-    A job whose process was killed leaves a JVM behind that holds the checkpoint too until it ends (see
-    `spark_pace.spark.java.jvm`): that is waited for.
+    A job whose process was killed leaves a JVM behind, which holds the checkpoint until it ends too (see
+    `spark_pace.spark.java.jvm`). This waits for it.
 
     Args:
-        checkpoint: the folder of the checkpoint.
-        patience_s: how long to wait for such a JVM.
+        checkpoint: the checkpoint.
+        patience_s: how many seconds to wait for such a JVM.
 
     Raises:
         SetupError: another process, or such a JVM, holds it; the message names its pid.
     """
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with open(checkpoint / ".lock", "a+", encoding="ascii") as file:
+    checkpoint.path.mkdir(parents=True, exist_ok=True)
+    with open(checkpoint.lock_file, "a+", encoding="ascii") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -48,23 +48,17 @@ def checkpoint_lock(checkpoint: Path, patience_s: float = _PATIENCE_S) -> Iterat
         yield
 
 
-def orphan_file(checkpoint: Path) -> Path:
-    """The file that the JVM of a job holds locked."""
-    return checkpoint / ".lock-jvm"
+def orphan_error(checkpoint: Checkpoint) -> SetupError:
+    """The error where the JVM of a job that was killed still holds the checkpoint."""
+    pid = checkpoint.jvm_lock_file.read_text(encoding="ascii") or "unknown"
+    got = f"the JVM of a job that was killed, process {pid}, still running"
+    do = "Wait for its end, or kill it."
+    return SetupError(f"{checkpoint} — must be used by one job at a time; got {got}. {do}")
 
 
-def orphan_error(checkpoint: Path) -> SetupError:
-    """A JVM that has no job any more holds the checkpoint."""
-    pid = orphan_file(checkpoint).read_text(encoding="ascii") or "unknown"
-    return SetupError(
-        f"{checkpoint} — must be used by one job at a time; got the JVM of a job that was killed, process {pid}, still running. "
-        "Wait for its end, or kill it."
-    )
-
-
-def _await_orphan(checkpoint: Path, patience_s: float) -> None:
+def _await_orphan(checkpoint: Checkpoint, patience_s: float) -> None:
     until = time.monotonic() + patience_s
-    with open(orphan_file(checkpoint), "a+", encoding="ascii") as file:
+    with open(checkpoint.jvm_lock_file, "a+", encoding="ascii") as file:
         while True:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock that Java takes

@@ -1,75 +1,68 @@
-"""The frontier that held when a batch began, told to its tasks.
+"""What a batch begins with: the numbers that it goes on from and its frontier.
 
-The driver knows it from the batch before, and keeps it in `sequence/N.json` beside the checkpoint: so a batch that runs
-again after a crash has the frontier of the first time, and takes the same events for late.
+The batch before it writes this file before it touches a table. So a batch that runs again after a crash
+begins as it did the first time: it numbers its matches alike and takes the same events for late.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from dataclasses import asdict, dataclass, field, fields
 
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint.durable import RESTORE, read_json
-
-_FRONTIERS = "spark_pace.frontiers"  # a local property: JSON of {batch id: frontier}
-_BATCH_ID = "streaming.sql.batchId"  # Spark's own
-_NUMBERS = {"out_seq", "frontier_us"}
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.durable import RESTORE, read_json, write_json
 
 
-def kept_frontiers(sequences: Path) -> dict[int, int]:
-    """The frontiers of the batches that may run next.
+@dataclass(frozen=True)
+class Begin:
+    """What a batch begins with. Its fields stand in the file under these names.
 
-    Raises:
-        StateError: a file is damaged.
+    Attributes:
+        out_seq: the number of the next match of each rule; 0 for rules that are not named.
+        frontier_us: the frontier, in microseconds since 1970.
+        tables: the last batch that was appended to each table; a table is missing if that is not known.
+        offsets: the digest of what Spark noted of the input of the batch before; None in checkpoints of
+            version 2, which do not have `tables` either.
     """
-    kept = {int(path.stem): read_sequence(path) for path in sequences.glob("[0-9]*.json")}
-    return {batch_id: begin["frontier_us"] for batch_id, begin in kept.items() if begin is not None}
+
+    out_seq: dict[str, int]
+    frontier_us: int
+    tables: dict[str, int] = field(default_factory=dict)
+    offsets: str | None = None
 
 
-def read_sequence(path: Path) -> dict[str, Any] | None:
+FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
+_KEYS = {part.name for part in fields(Begin)}
+_KEYS_OF_VERSION_2 = {"out_seq", "frontier_us"}
+
+
+def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
+    """Keep what a batch begins with."""
+    write_json(checkpoint.sequence(batch_id), asdict(begin))
+
+
+def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     """What a batch begins with; None if there is no such file.
-
-    `out_seq` has the number of the next match of each rule, `frontier_us` the frontier. `tables` names for each table the
-    last batch that was appended to it, and `offsets` is the digest of what Spark wrote of the input of the batch before;
-    checkpoints of version 2 have neither.
 
     Raises:
         StateError: the file is damaged.
     """
+    path = checkpoint.sequence(batch_id)
     stored = read_json(path)
     if stored is None:
         return None
-    whole = set(stored) in (_NUMBERS, _NUMBERS | {"tables", "offsets"})
+    whole = set(stored) in (_KEYS_OF_VERSION_2, _KEYS)
     if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
         raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
-    return stored
+    return Begin(**stored)
 
 
-def tell_frontiers(spark: SparkSession, frontiers: Mapping[int, int]) -> None:
-    """Tell the tasks of later batches; from the thread that starts the query, or inside its `foreachBatch`."""
-    spark.sparkContext.setLocalProperty(_FRONTIERS, json.dumps(frontiers))
-
-
-def frontier_of_batch() -> int:
-    """In a task: the frontier that held when its batch began.
+def kept_frontiers(checkpoint: Checkpoint) -> dict[int, int]:
+    """The frontier of each batch that may run next, in microseconds since 1970.
 
     Raises:
-        StateError: it is not known.
+        StateError: a file is damaged.
     """
-    task = TaskContext.get()
-    assert task is not None
-    batch_id = int(task.getLocalProperty(_BATCH_ID) or 0)
-    frontiers = json.loads(task.getLocalProperty(_FRONTIERS) or "{}")
-    frontier_us: int | None = frontiers.get(str(batch_id), NO_FRONTIER if batch_id == 0 else None)
-    if frontier_us is None:
-        raise StateError(
-            f"sequence/{batch_id}.json — must hold the frontier that batch {batch_id} begins with; got none. Restore the whole checkpoint."
-        )
-    return frontier_us
+    kept = {batch_id: read_sequence(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()}
+    return {batch_id: begin.frontier_us for batch_id, begin in kept.items() if begin is not None}

@@ -1,12 +1,12 @@
-"""The folder of a session that is started here: Spark's home in it, and what Spark writes for the time being.
+"""The folder of a session that is started here: Spark's home, and Spark's temporary files.
 
-Spark's home is a pip-installed Spark without its archive of Python modules.
+Spark's home links to the Spark that pip has installed, but for its archive of Python modules. Spark puts that
+archive, `python/lib/pyspark.zip`, first on the path of every Python worker. Modules in an archive are
+compiled anew in every process, which costs each start of a worker half a second; the installed package beside
+it has them compiled.
 
-Spark puts `python/lib/pyspark.zip` first on every Python worker's path. Modules in an archive are compiled anew in
-every process, which costs each start of a worker half a second; the installed package beside it has them compiled.
-
-A process that is killed leaves its folder behind, which may hold gigabytes: the next start removes it. Each process holds
-its folder locked, so one that nobody holds belongs to nobody.
+A process that is killed leaves its folder behind, which may hold gigabytes. The next start removes it: each
+process holds its folder locked, so a folder that nobody holds belongs to nobody.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import pyspark
 _VARIABLE = "SPARK_HOME"
 _PREFIX = "spark-pace-session-"
 _FOLDER = re.compile(re.escape(_PREFIX) + r"\w{8}", re.ASCII)
+# Spark's own default warns at every start. If the gateway had no level here, Spark would give its default to
+# all loggers and say so.
 _LOGGING = """
 rootLogger.level = error
 rootLogger.appenderRef.console.ref = console
@@ -36,14 +38,15 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
-"""  # Spark's own default warns of every start; the gateway's level would become that of all, and Spark would say so
-# Java warns of a module that Spark asks for at every start (MLlib would use it): an option that changes nothing takes its place.
-# Spark's scripts read this as bash; `set +a` keeps the function out of the environment of what they start.
+"""
+# At every start Java warns of a module that Spark asks for (for MLlib). An option that changes nothing takes
+# its place. Spark's scripts read this as bash. `set +a` keeps the function out of the environment of what
+# they start.
 _ENVIRONMENT = """
 set +a
 exec() { builtin exec "${@/#--add-modules=jdk.incubator.vector/-Xshare:auto}"; }
 """
-_SILENT = (  # a job's failure is told in our words, not by traces
+_SILENT = (  # we tell of a failure in our words, not by traces
     "kafka.clients.NetworkClient",
     "kafka.common.security",
     *(
@@ -55,7 +58,10 @@ _SILENT = (  # a job's failure is told in our words, not by traces
 
 @cache
 def session_folder() -> Path:
-    """A new folder in the directory for temporary files, removed at the end of the process; those of processes that were killed are removed now."""
+    """A new folder in the directory for temporary files, which is removed at the end of the process.
+
+    Folders of processes that were killed are removed now.
+    """
     temporary = tempfile.gettempdir()
     for entry in os.scandir(temporary):
         if _FOLDER.fullmatch(entry.name):
@@ -81,7 +87,7 @@ def _remove_if_free(path: str) -> None:
 
 
 def without_archive() -> None:
-    """Set `SPARK_HOME` to a folder of links to all that Spark needs of its package but the archive, with quiet logging.
+    """Set `SPARK_HOME` to a folder with quiet logging and links to what Spark needs, but for its archive.
 
     Nothing is done where `SPARK_HOME` is set already or Spark was not installed by pip.
     """

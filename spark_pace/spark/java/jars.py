@@ -1,8 +1,9 @@
 """The jars that Spark lacks (Delta Lake's, Kafka's connector), fetched once into a directory of the checkout.
 
-At run time nothing is resolved: a session takes the jars it finds in `JAR_DIRECTORY`, so a job also starts where there is no network.
-Ivy, which ships with PySpark, does the fetching, from wherever Ivy is set up to look. On an air-gapped machine, copy the directory.
-The jars of a Kafka broker, for the demo and the tests, go into a directory below it, which no session looks into.
+A session takes the jars that it finds in `JAR_DIRECTORY` and looks for no others, so a job also starts
+without a network. Ivy, which comes with PySpark, fetches them from wherever it is set up to look. On a
+machine without a network, copy the directory. The jars of a Kafka broker, for the demo and the tests, go into
+a directory below it, where no session looks.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from spark_pace.preflight import java_command, require_java
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
 SCALA = "2.13"
-KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings the client that it was built with
+KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings its own client
 
-# the connector needs one of its own version, which some mirrors of Maven Central lack; this one works with it
+# The connector asks for its own version of this, which some mirrors of Maven Central lack. This version works
+# too.
 _TOKEN_PROVIDER = (
     f'<override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{SCALA}" rev="4.0.0"/>'
 )
 
-_BROKER_LOGGING = (
-    "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"  # without it a broker says nothing when it fails
-)
+# without it a broker says nothing when it fails
+_BROKER_LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
 
 _IVY_FILE = """<ivy-module version="2.0">
   <info organisation="spark_pace" module="jars"/>
@@ -93,19 +94,17 @@ def _fetch(
             _ivy_command(ivy_file, directory, types), capture_output=True, text=True, check=False
         )
     if answer.returncode:
-        raise SetupError(
-            f"jars — Ivy must resolve {' and '.join(coordinates)}; got: {_first_failure(answer.stdout + answer.stderr)}. "
-            f"Check the network and Java's proxy settings, or copy the jars into {directory} by hand."
-        )
+        got = _first_failure(answer.stdout + answer.stderr)
+        do = f"Check the network and Java's proxy settings, or copy the jars into {directory} by hand."
+        raise SetupError(f"jars — Ivy must resolve {' and '.join(coordinates)}; got: {got}. {do}")
     return local_jars(directory)
 
 
 def _pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")  # finds it without importing it
     if spec is None or spec.origin is None:
-        raise SetupError(
-            "pyspark — must be installed; got no such module. Run `make setup`, or `pip install spark-pace`."
-        )
+        do = "Run `make setup`, or `pip install spark-pace`."
+        raise SetupError(f"pyspark — must be installed; got no such module. {do}")
     return Path(spec.origin).parent / "jars"
 
 
@@ -121,22 +120,9 @@ def _ivy_text(coordinates: Sequence[str], excluded: Iterable[str]) -> str:
 def _ivy_command(ivy_file: Path, directory: Path, types: Iterable[str]) -> list[str]:
     ivy = next(_pyspark_jars().glob("ivy-*.jar"))
     pattern = f"{directory}/[artifact]-[revision].[ext]"
-    cache = str(ivy_file.parent / "cache")
-    return [
-        str(java_command()),
-        "-jar",
-        str(ivy),
-        "-ivy",
-        str(ivy_file),
-        "-cache",
-        cache,
-        "-confs",
-        "default",
-        "-types",
-        *types,
-        "-retrieve",
-        pattern,
-    ]
+    files = ["-ivy", str(ivy_file), "-cache", str(ivy_file.parent / "cache")]
+    wanted = ["-confs", "default", "-types", *types, "-retrieve", pattern]
+    return [str(java_command()), "-jar", str(ivy), *files, *wanted]
 
 
 def _first_failure(log: str) -> str:
@@ -149,7 +135,7 @@ def _first_failure(log: str) -> str:
 
 
 def main() -> int:
-    """Fetch into the checkout's `jars`; with the argument ``broker``, the broker's. One line of error if that fails."""
+    """Fetch a job's jars, or with the argument ``broker`` those of a broker. Print a failure as one line."""
     try:
         jars = fetch_broker() if sys.argv[1:] == ["broker"] else fetch(JAR_DIRECTORY)
     except SetupError as error:

@@ -1,4 +1,4 @@
-"""Spark's JVM as the job sees it: a process that may end at any time, and that may outlive the job's own for a moment."""
+"""Spark's JVM as the job sees it: it may end at any time, and may outlive the job's process for a moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -14,21 +13,22 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SparkPaceError
-from spark_pace.spark.checkpoint.lock import orphan_error, orphan_file
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import orphan_error
 
 
 @contextmanager
-def held_by_jvm(spark: SparkSession, checkpoint: Path) -> Iterator[None]:
-    """Let the JVM hold the checkpoint too: if this process is killed, the JVM may still be writing into it for a while.
+def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
+    """Let the JVM hold the checkpoint too: if this process is killed, the JVM may go on writing for a while.
 
-    The kernel lets go of the lock when the JVM ends; until then `checkpoint_lock` refuses other processes.
+    The kernel lets go of the lock when the JVM ends. Until then `checkpoint_lock` refuses other processes.
 
     Raises:
         SetupError: another JVM holds it.
     """
     jvm = spark._jvm
     assert jvm is not None
-    path = orphan_file(checkpoint)
+    path = checkpoint.jvm_lock_file
     file = jvm.java.io.RandomAccessFile(str(path), "rw")
     try:
         if file.getChannel().tryLock() is None:
@@ -44,8 +44,8 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
 
     Args:
-        stopped: whether a signal says that the job is to stop. It may have gone to all processes of the job, as that of a
-            service manager does, and so have ended the JVM: then that is no error.
+        stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
+            processes of the job, so it may have ended the JVM too: then that is no error.
 
     Raises:
         SparkPaceError: the JVM has ended.
@@ -57,34 +57,31 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if stopped() and (
-            is_gone(error) or isinstance(error, Py4JError)
-        ):  # the last calls, which let go of what is held
-            return
+        if stopped() and (is_gone(error) or isinstance(error, Py4JError)):
+            return  # it was one of the last calls, which let go of what is held
         if not is_gone(error):
             raise
-        raise SparkPaceError(
-            "Spark's JVM — must run as long as the job; got its end (killed, or out of memory). "
-            "If it lacked memory, raise spark.driver.memory; start the job again: it goes on where it stopped."
-        ) from error
+        got = "its end (killed, or out of memory). If it lacked memory, raise spark.driver.memory"
+        do = "start the job again: it goes on where it stopped."
+        raise SparkPaceError(f"Spark's JVM — must run as long as the job; got {got}; {do}") from error
     finally:
         py4j.setLevel(level)
         root.removeFilter(_not_of_py4j)
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Whether an error, or one that led to it, says that nobody answers in the JVM."""
+    """Whether this error, or one that led to it, says that the JVM does not answer."""
     while error is not None:
-        if isinstance(error, Py4JNetworkError) or (
-            isinstance(error, ConnectionError) and _raised_in_py4j(error)
-        ):
+        if isinstance(error, Py4JNetworkError):
+            return True
+        if isinstance(error, ConnectionError) and _raised_in_py4j(error):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def is_ending() -> bool:
-    """Whether the JVM of this process's session ends, or has ended, as after a signal to all processes of the job."""
+    """Whether this process's JVM is ending or has ended, as after a signal to all processes of the job."""
     jvm: Any = SparkContext._jvm
     try:
         return bool(jvm.org.apache.spark.util.ShutdownHookManager.inShutdown())
@@ -97,11 +94,11 @@ def _raised_in_py4j(error: BaseException) -> bool:
 
 
 def hush_updates(spark: SparkSession) -> None:
-    """Let the server that hears of the JVM's accumulators be quiet when the JVM ends in the middle of a message."""
+    """Let the server for accumulators print nothing if the JVM ends in the middle of a message to it."""
     server = spark.sparkContext._accumulatorServer
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs some of its errors as if the root logger were its own."""
+    """A filter for the root logger: Py4J logs some of its errors there."""
     return "py4j" not in record.pathname

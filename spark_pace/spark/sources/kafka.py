@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.io.records import Records, read_records
-from spark_pace.spark.checkpoint.sequences import frontier_of_batch
 from spark_pace.spark.sources.end import END_SOURCE, EndSource
+from spark_pace.spark.stages.frontier import frontier_of_batch
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import SLOT_ROWS, Row, to_batches
 

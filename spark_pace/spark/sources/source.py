@@ -13,14 +13,12 @@ from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import SetupError, StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import RESTORE, damaged, read_json, write_json
-from spark_pace.spark.checkpoint.whole import last_batch, last_offsets
 from spark_pace.spark.pipeline import Input, read_files
 from spark_pace.spark.sources.files import require_readable
 from spark_pace.spark.sources.kafka import Topics, read_kafka
 from spark_pace.spark.sources.kafka_check import partitions_of
-
-_IDENTITY = "source.json"  # beside the checkpoint: what it reads; written once that is known to be there
 
 
 class Source(Protocol):
@@ -46,7 +44,7 @@ class Source(Protocol):
         """The rows of the intake, streaming."""
 
 
-def source_of(spec: JobSpec, checkpoint: Path, secrets: Secrets) -> Source:
+def source_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Source:
     """The job's source.
 
     Raises:
@@ -94,7 +92,7 @@ class FilesInput:
 
     source: FilesSource
     path: Path
-    checkpoint: Path
+    checkpoint: Checkpoint
     finish: bool
     on_bad_record: OnBad
 
@@ -109,7 +107,7 @@ class FilesInput:
 
     def check(self, spark: SparkSession) -> tuple[str, ...]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
-        offsets = last_offsets(self.checkpoint)
+        offsets = self.checkpoint.last_offsets()
         read: list[int] = [
             offset["entries"]
             for offset in offsets
@@ -117,29 +115,25 @@ class FilesInput:
         ]
         if len(read) != len(offsets) or len(read) > 1:
             raise StateError(
-                f"{self.checkpoint / 'offsets'} — must be as Spark wrote it; got other offsets than of files: {offsets}. {RESTORE}"
+                f"{self.checkpoint.offsets} — must be as Spark wrote it; got other offsets than of files: {offsets}. {RESTORE}"
             )
-        require_readable(self._manifest, self.path, *read)
+        require_readable(self.checkpoint.manifest_file, self.path, *read)
         return ()
 
     def tie(self) -> None:
         """See `Source`."""
-        write_json(self.checkpoint / _IDENTITY, self._identity)
+        write_json(self.checkpoint.source_file, self._identity)
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
         files = Input(
             str(self.path), self.source.format, self.source.max_files_per_trigger, end, self.on_bad_record
         )
-        return read_files(spark, plan, files, self._manifest)
+        return read_files(spark, plan, files, self.checkpoint.manifest_file)
 
     @property
     def _identity(self) -> dict[str, Any]:
         return {"kind": "files"}
-
-    @property
-    def _manifest(self) -> Path:
-        return self.checkpoint / "manifest.jsonl"
 
 
 @dataclass(frozen=True)
@@ -147,7 +141,7 @@ class KafkaInput:
     """Topics: first what is there by batches of the wanted size, then the end together with what came meanwhile."""
 
     topics: Topics
-    checkpoint: Path
+    checkpoint: Checkpoint
     finish: bool
 
     @property
@@ -165,7 +159,7 @@ class KafkaInput:
 
     def tie(self) -> None:
         """See `Source`."""
-        write_json(self.checkpoint / _IDENTITY, self._identity)
+        write_json(self.checkpoint.source_file, self._identity)
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, streaming."""
@@ -176,13 +170,13 @@ class KafkaInput:
         return {"kind": "kafka", "topics": list(self.topics.topics)}
 
 
-def _require_same_source(checkpoint: Path, source: dict[str, Any]) -> None:
+def _require_same_source(checkpoint: Checkpoint, source: dict[str, Any]) -> None:
     """Refuse a checkpoint that holds the offsets of another kind of source, or of topics that are no longer named."""
-    path = checkpoint / _IDENTITY
+    path = checkpoint.source_file
     stored = read_json(path)
-    if stored is None and (checkpoint / "manifest.jsonl").exists():
+    if stored is None and checkpoint.manifest_file.exists():
         stored = {"kind": "files"}
-    if stored is None and last_batch(checkpoint / "offsets") >= 0:
+    if stored is None and checkpoint.last_begun() >= 0:
         raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
     if stored is not None and not (
         stored.get("kind") == "files"

@@ -17,8 +17,8 @@ from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.files import WHOLE_FILE, read_source_file
-from spark_pace.spark.checkpoint.sequences import frontier_of_batch
 from spark_pace.spark.sources.files import FINISH
+from spark_pace.spark.stages.frontier import frontier_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
 
 FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest

@@ -1,7 +1,7 @@
 """Host of the merger: one evaluation of a batch, then one append per table (`foreachBatch`).
 
-A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from
-`sequence/N.json` beside the checkpoint, which batch N - 1 wrote before it touched a table.
+A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from the
+checkpoint, where batch N - 1 wrote it before it touched a table (`spark_pace.spark.checkpoint.sequences`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +27,9 @@ from spark_pace.errors import StateError
 from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint.durable import write_json
-from spark_pace.spark.checkpoint.sequences import read_sequence, tell_frontiers
-from spark_pace.spark.checkpoint.whole import offsets_digest
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
+from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
@@ -101,7 +100,7 @@ class MergerHost:
 
     plan: Plan
     tables: DeltaTables
-    sequences: Path
+    checkpoint: Checkpoint
     on_report: Callable[[BatchReport], None]
     failure: Exception | None = None
     _since: float = field(default_factory=time.monotonic)
@@ -129,9 +128,9 @@ class MergerHost:
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
-        merged = merge(self.plan, _bodies(rows, RESULT), begin["out_seq"])
-        numbers = self._numbers_written(batch_id, begin["out_seq"]) or merged.next_out_seq
-        frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
+        merged = merge(self.plan, _bodies(rows, RESULT), begin.out_seq)
+        numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
+        frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
         tables = {
@@ -139,19 +138,14 @@ class MergerHost:
             "quarantine": quarantine,
             "matches": merged.matches,
         }
-        following = {
-            "out_seq": numbers,
-            "frontier_us": frontier_us,
-            "tables": self._last_appended(
-                batch_id, begin.get("tables", {}), [name for name, table in tables.items() if table.num_rows]
-            ),
-            "offsets": offsets_digest(self.sequences.parent, batch_id),
-        }
-        write_json(self.sequences / f"{batch_id + 1}.json", following)
+        grown = [name for name, table in tables.items() if table.num_rows]
+        last_appended = self._last_appended(batch_id, begin.tables, grown)
+        digest = self.checkpoint.offsets_digest(batch_id)
+        write_sequence(self.checkpoint, batch_id + 1, Begin(numbers, frontier_us, last_appended, digest))
         tell_frontiers(session, {batch_id + 1: frontier_us})
-        (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
+        self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES).unlink(missing_ok=True)
         report = self._report(
-            batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"]
+            batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin.frontier_us
         )
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
@@ -175,7 +169,7 @@ class MergerHost:
 
         An earlier try of the batch may have appended to a table for which it has no rows now.
         """
-        is_redone = (self.sequences / f"{batch_id + 1}.json").exists()
+        is_redone = self.checkpoint.sequence(batch_id + 1).exists()
         known = {} if is_redone else before
         last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
         return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(
@@ -187,22 +181,20 @@ class MergerHost:
 
         What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
         """
-        before = read_sequence(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
-        numbers: dict[str, int] = before["out_seq"]
+        kept = read_sequence(self.checkpoint, batch_id + 1)
+        numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         return (
             numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
         )
 
-    def _begin(self, batch_id: int) -> dict[str, Any]:
-        """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""
-        path = self.sequences / f"{batch_id}.json"
-        stored = read_sequence(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
-        if stored is None:
-            raise StateError(
-                f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint."
-            )
-        return stored
+    def _begin(self, batch_id: int) -> Begin:
+        begin = read_sequence(self.checkpoint, batch_id) if batch_id else FIRST
+        if begin is None:
+            must = f"must hold the numbers that batch {batch_id} goes on from"
+            path = self.checkpoint.sequence(batch_id)
+            raise StateError(f"{path} — {must}; got no file. Restore the whole checkpoint.")
+        return begin
 
     def _report(
         self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool

@@ -9,8 +9,9 @@ import json
 import sys
 
 from spark_pace.errors import SparkPaceError
-from spark_pace.job import Progress, run_job
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.stages.merger import BatchReport
 from tests.long.chaos.moments import arm
 
 
@@ -18,7 +19,7 @@ def tell(**facts: object) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def told(progress: Progress) -> None:
+def told(progress: BatchReport) -> None:
     tell(batch=progress.batch_id, finished=progress.finished)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_pace import job
 from spark_pace.io.delta import DeltaTables
+from spark_pace.spark import session
 from spark_pace.spark.stages.merger import MergerHost
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -90,7 +91,7 @@ def _wrap_files(kill: _Kill) -> None:
 
 
 def _wrap_session(kill: _Kill) -> None:
-    build, start = job.build_session, job.start  # type: ignore[attr-defined]
+    build, start = session.build_session, job.start  # type: ignore[attr-defined]
 
     def built(*arguments: Any, **named: Any) -> Any:
         spark = build(*arguments, **named)
@@ -101,7 +102,7 @@ def _wrap_session(kill: _Kill) -> None:
         kill.at("query unstarted")
         return start(*arguments, **named)
 
-    job.build_session, job.start = built, started  # type: ignore[attr-defined]
+    session.build_session, job.start = built, started  # type: ignore[attr-defined]
 
 
 def _wrap_batches(kill: _Kill) -> None:

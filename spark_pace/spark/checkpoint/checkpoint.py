@@ -1,0 +1,162 @@
+"""The folder of a checkpoint: what lies in it, and how far its batches have come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.durable import RESTORE, digest
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The folder of a checkpoint. Only this class knows the names of the files in it.
+
+    The job writes these files when it starts, in this order:
+
+    - ``.lock``: held by the job's process (`spark_pace.spark.checkpoint.lock`).
+    - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.jvm`).
+    - ``source.json``: what kind of source the job reads (`spark_pace.spark.sources.source`).
+    - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
+
+    Batch N then writes, in this order:
+
+    - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.files`).
+    - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
+    - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
+    - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
+    - the tables, which lie elsewhere.
+    - ``commits/N``: Spark's note that the batch is done.
+
+    Attributes:
+        path: the folder.
+    """
+
+    path: Path
+
+    def __str__(self) -> str:
+        """The path, for messages."""
+        return str(self.path)
+
+    @property
+    def lock_file(self) -> Path:
+        """The file that the job's process holds locked."""
+        return self.path / ".lock"
+
+    @property
+    def jvm_lock_file(self) -> Path:
+        """The file that the job's JVM holds locked."""
+        return self.path / ".lock-jvm"
+
+    @property
+    def source_file(self) -> Path:
+        """What kind of source the job reads."""
+        return self.path / "source.json"
+
+    @property
+    def layout_file(self) -> Path:
+        """Slots, buckets and rules."""
+        return self.path / "layout.json"
+
+    @property
+    def manifest_file(self) -> Path:
+        """The files seen so far."""
+        return self.path / "manifest.jsonl"
+
+    @property
+    def offsets(self) -> Path:
+        """The folder with a file for each batch that has begun."""
+        return self.path / "offsets"
+
+    @property
+    def commits(self) -> Path:
+        """The folder with a file for each batch that is done."""
+        return self.path / "commits"
+
+    @property
+    def sequences(self) -> Path:
+        """The folder with a file for each batch but the first: what it begins with."""
+        return self.path / "sequence"
+
+    def sequence(self, batch_id: int) -> Path:
+        """What a batch begins with."""
+        return self.sequences / f"{batch_id}.json"
+
+    def kept_sequences(self) -> Iterator[int]:
+        """The batches of which it is known what they begin with."""
+        return (int(path.stem) for path in self.sequences.glob("[0-9]*.json"))
+
+    def offsets_of(self, batch_id: int) -> Path:
+        """What a batch reads, as Spark has noted it."""
+        return self.offsets / str(batch_id)
+
+    def has_batches(self) -> bool:
+        """Whether a batch has begun."""
+        return any(self.offsets.glob("[0-9]*"))
+
+    def last_begun(self) -> int:
+        """The last batch that has begun; -1 before the first.
+
+        Raises:
+            StateError: the batch before it is not known.
+        """
+        return _last(self.offsets)
+
+    def last_done(self) -> int:
+        """The last batch that is done; -1 before the first.
+
+        Raises:
+            StateError: the batch before it is not known.
+        """
+        return _last(self.commits)
+
+    def next_batch(self) -> int:
+        """The first batch that is not done; it may have begun.
+
+        Raises:
+            StateError: the batch before the last one done is not known.
+        """
+        return self.last_done() + 1
+
+    def has_begun(self, batch_id: int) -> bool:
+        """Whether the input of a batch is fixed."""
+        return self.offsets_of(batch_id).exists()
+
+    def offsets_digest(self, batch_id: int) -> str:
+        """A checksum of what Spark has noted of a batch's input."""
+        return digest(self.offsets_of(batch_id).read_bytes())
+
+    def last_offsets(self) -> list[Any]:
+        """The offset of each source after the last batch that has begun; empty before the first.
+
+        Raises:
+            StateError: Spark's note is damaged.
+        """
+        last = self.last_begun()
+        if last < 0:
+            return []
+        path = self.offsets_of(last)
+        try:
+            version, _, *offsets = path.read_text(encoding="utf-8").splitlines()
+            if version != "v1" or not offsets:
+                raise ValueError("too few lines")
+            return [json.loads(offset) for offset in offsets]
+        except ValueError as error:
+            must = "must be as Spark wrote it"
+            raise StateError(f"{path} — {must}; got damaged text ({error}). {RESTORE}") from error
+
+
+def _last(log: Path) -> int:
+    """The greatest number of a log's files; -1 if it has none.
+
+    Spark also needs the file before it, and removes older ones in any order.
+    """
+    numbers = sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
+    if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
+        got = f"none for batch {numbers[-1] - 1}"
+        raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")
+    return numbers[-1] if numbers else -1
