@@ -21,6 +21,7 @@ from spark_pace.errors import ConfigError, SparkPaceError
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
+from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.layout import Layout, new_layout, read_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
@@ -30,7 +31,7 @@ from spark_pace.spark.failures import as_our_error, is_of_spark
 from spark_pace.spark.java.jvm import held_by_jvm, hush_updates, is_ending, is_gone, survived_in_words
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
-from spark_pace.spark.sources.source import Source, local_path, source_of
+from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
 from spark_pace.spark.stages.merger import BatchReport, MergerHost, table_schemas
 
 Progress = BatchReport
@@ -149,12 +150,12 @@ def _run(
 ) -> signal.Signals | None:
     """Every query of the run, to its end; the signal that stopped it, if one did."""
     checkpoint = local_path(spec.checkpoint_path, "checkpoint")
-    sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
+    sources = partial(input_of, checkpoint=checkpoint, secrets=secrets)
     source = sources(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
     stop = _Stop()
     with checkpoint_lock(checkpoint):
-        source.require_same()
+        require_same_source(source)
         stored = _stored_layout(spec, checkpoint)
         change = (
             None if stored is None else change_of(checkpoint, stored, spec.rules, reset_rules)
@@ -169,7 +170,8 @@ def _run(
                 if spark.conf.isModifiable(key):
                     spark.conf.set(key, value)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
-            spec = _waiting_for(spec, source.check(spark))
+            source.require_readable(spark)
+            spec = _waiting_for(spec, source, spark)
             with _noted(stop):
                 _in_words(lambda: _run_queries(spec, spark, sources, change, report, stop), stop)
     return stop.signal
@@ -178,7 +180,7 @@ def _run(
 def _run_queries(
     spec: JobSpec,
     spark: SparkSession,
-    sources: Callable[[JobSpec], Source],
+    sources: Callable[[JobSpec], Input],
     change: Change,
     report: Callable[[BatchReport], None],
     stop: _Stop,
@@ -192,7 +194,7 @@ def _run_queries(
     schemas = table_schemas(_plan(spec, change.after, cores))
     require_whole(change.checkpoint, tables.written(TABLES), TABLES)
     remove_leftovers(change.checkpoint)
-    sources(spec).tie()
+    tie(sources(spec))
     tables.prepare(schemas)
     for layout, unfinished in change.layouts(planned_settings(spec)):
         job = as_planned(spec, layout.planned) if unfinished and layout.planned else spec
@@ -215,12 +217,13 @@ def _run_queries(
                 return
 
 
-def _waiting_for(spec: JobSpec, sources: tuple[str, ...]) -> JobSpec:
-    """The job that waits for these sources, where it orders by them and does not say for which."""
+def _waiting_for(spec: JobSpec, source: Input, spark: SparkSession) -> JobSpec:
+    """The job that waits for all sources that are known, if it orders by them and does not say which."""
     order = spec.events.order
     if not order.by_source or order.expected_sources or spec.events.source_column is not None:
         return spec
-    return replace(spec, events=replace(spec.events, order=replace(order, expected_sources=sources)))
+    order = replace(order, expected_sources=source.expected_sources(spark))
+    return replace(spec, events=replace(spec.events, order=order))
 
 
 def _stored_layout(spec: JobSpec, checkpoint: Path) -> Layout | None:

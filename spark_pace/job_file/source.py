@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, cast
 
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource
+from spark_pace.job_file.paths import resolve
+from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource, Source
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Fields
@@ -49,28 +51,29 @@ _OWN_OPTIONS = {
 }
 
 
-def read_source(fields: Fields, folder: Path) -> FilesSource | KafkaSource | None:
+def read_source(fields: Fields, folder: Path) -> Source | None:
     """The source; None where it is reported as wrong. A path is relative to `folder`."""
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
-    kind = mapping.entries["kind"][1] if "kind" in mapping.entries else None
-    if kind.text == "kafka" if isinstance(kind, Scalar) else "topics" in mapping.entries:
-        return _read_kafka(Fields(mapping, fields.report, _KAFKA_KEYS))
-    return _read_files(Fields(mapping, fields.report, _FILES_KEYS), folder)
+    node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    guess = "kafka" if "topics" in mapping.entries else "files"
+    kind = node.text if isinstance(node, Scalar) else guess
+    keys, read = _KINDS.get(kind, _KINDS["files"])
+    return read(Fields(mapping, fields.report, keys), folder)
 
 
 def _read_files(source: Fields, folder: Path) -> FilesSource | None:
     for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
         source.require(key, example)
-    source.choice("kind", ("files", "kafka"), "files")
+    source.choice("kind", tuple(_KINDS), "files")
     form = source.choice("format", ("json", "csv", "parquet"), "json")
     path = source.text("path", "path: events")
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     return FilesSource(cast(Format, form), resolve(path.text, folder), most) if path else None
 
 
-def _read_kafka(source: Fields) -> KafkaSource | None:
+def _read_kafka(source: Fields, folder: Path) -> KafkaSource | None:
     for key, example in (
         ("servers", "servers: localhost:9092"),
         ("topics", "topics: [events]"),
@@ -95,6 +98,13 @@ def _read_kafka(source: Fields) -> KafkaSource | None:
         return None
     start = cast(Literal["earliest", "latest"], offsets)
     return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
+
+
+# the keys of each kind of source, and what reads them
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Fields, Path], Source | None]]] = {
+    "files": (_FILES_KEYS, _read_files),
+    "kafka": (_KAFKA_KEYS, _read_kafka),
+}
 
 
 def _read_topics(source: Fields) -> tuple[str, ...]:
@@ -156,10 +166,11 @@ def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
     return found
 
 
-def check_source_columns(
-    fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema
-) -> None:
-    """Report attributes under `columns` that the schema lacks, and with ``format: columns`` those that nothing fills."""
+def check_source_columns(fields: Fields, source: Source | None, schema: EventSchema) -> None:
+    """Report attributes under `columns` that the schema lacks.
+
+    With ``format: columns``, report attributes that no column fills.
+    """
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     if not isinstance(source, KafkaSource) or mapping is None:
         return
@@ -192,8 +203,3 @@ def check_source_columns(
             f"none for {', '.join(missing)}",
             "Add them, or use json.",
         )
-
-
-def resolve(text: str, folder: Path) -> str:
-    """A path relative to the job file as an absolute one; addresses such as ``s3://…`` are left alone."""
-    return text if "://" in text else str((folder / text).resolve())
