@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import OWNER, require_own_tables
@@ -228,17 +229,13 @@ def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
         root: the folder of the job's tables.
         view: name of the view; by default the rule's.
     """
-    fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
-    columns = [
-        *(["key"] if rule.partition_by else []),
-        *fixed,
-        *rule.partition_by,
-        *(field.name for field in rule.emit),
-        "events",
-    ]
+    left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
+    fixed = [name for name in FIXED_COLUMNS if name not in left_out]
+    names = [*fixed, *rule.partition_by, *(field.name for field in rule.emit), "events"]
+    columns = ", ".join(map(quoted, names))
     name = rule.name.replace("'", "''")
     return (
-        f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {', '.join(map(quoted, dict.fromkeys(columns)))} "
+        f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {columns} "
         f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = '{name}'"
     )
 
