@@ -19,6 +19,7 @@ from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError, SparkPaceError
 from spark_pace.io.delta import DeltaTables
+from spark_pace.io.metrics import BatchReport, Counts
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.paths import local_path
@@ -32,24 +33,17 @@ from spark_pace.spark.java.jvm import held_by_jvm, hush_updates, is_ending, is_g
 from spark_pace.spark.pipeline import match_rows, start
 from spark_pace.spark.session import build_session
 from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
-from spark_pace.spark.stages.merger import BatchReport, MergerHost, table_schemas
+from spark_pace.spark.stages.merger import MergerHost, table_schemas
 
 Progress = BatchReport
 _POLL_SECONDS = 1
 
 
 @dataclass
-class Summary:
+class Summary(Counts):
     """What one run of a job did; an earlier run on the same checkpoint is not counted.
 
     Attributes:
-        records: all that was read: events, late events, bad records, heartbeats and repeats.
-        events: those on time and new, wanted by a rule or not.
-        late: events below the frontier.
-        bad_records: records that are no events.
-        heartbeats: records that only tell how far their source is.
-        repeats: events equal to one before them.
-        quarantined: bad records and failed selections.
         matches: of each rule; 0 where it found none.
         batches: how many were written.
         seconds: from the call to the end.
@@ -59,13 +53,6 @@ class Summary:
     """
 
     matches: dict[str, int]
-    records: int = 0
-    events: int = 0
-    late: int = 0
-    bad_records: int = 0
-    heartbeats: int = 0
-    repeats: int = 0
-    quarantined: int = 0
     batches: int = 0
     seconds: float = 0.0
     still_open: int = 0
@@ -74,13 +61,7 @@ class Summary:
 
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
-        self.records += report.records
-        self.events += report.events
-        self.late += report.late
-        self.bad_records += report.bad_records
-        self.heartbeats += report.heartbeats
-        self.repeats += report.repeats
-        self.quarantined += report.quarantined
+        self.add_counts(report)
         for rule, count in report.matches.items():
             self.matches[rule] += count
         self.batches += 1

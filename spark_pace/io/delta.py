@@ -18,8 +18,6 @@ from spark_pace.io.delta_check import OWNER, require_own_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TIME = pa.timestamp("us", "UTC")
-
 QUARANTINE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # record, or selection
@@ -30,31 +28,6 @@ QUARANTINE_SCHEMA = pa.schema(
         ("rule", pa.string()),  # of a selection, with key and selection_id
         ("key", pa.string()),
         ("selection_id", pa.int64()),
-    ]
-)
-METRICS_SCHEMA = pa.schema(
-    [
-        ("batch_id", pa.int64()),
-        ("written_at", _TIME),
-        ("seconds", pa.float64()),  # since the batch before ended, or the job began
-        ("records", pa.int64()),  # all that was read = events + late + bad_records + heartbeats + repeats
-        ("events", pa.int64()),  # on time and new, wanted by a rule or not
-        ("late", pa.int64()),
-        ("bad_records", pa.int64()),
-        ("heartbeats", pa.int64()),
-        ("repeats", pa.int64()),  # found when they are released, so perhaps some batches after they came
-        ("quarantined", pa.int64()),  # bad records and failed selections
-        ("matches", pa.int64()),
-        ("matches_by_rule", pa.map_(pa.string(), pa.int64())),
-        ("pending", pa.int64()),  # events above the frontier
-        ("carry", pa.int64()),  # events kept for open selections
-        ("open", pa.int64()),  # selections
-        ("state_bytes", pa.int64()),
-        ("frontier", _TIME),  # null before the first event and after the end of the input
-        ("max_event_time", _TIME),  # of the batch
-        ("idle_sources", pa.int64()),  # left out of the frontier
-        ("slowest_source", pa.string()),  # holds the frontier; null unless it follows the sources
-        ("finished", pa.bool_()),  # the batch was the end of the input
     ]
 )
 # A job adds an entry to each table's log every few seconds, and old versions of a table that only grows say nothing new.

@@ -30,7 +30,7 @@ from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
-COUNTS = ("events", "late", "carry", "open")
+COUNTS = ("events", "late", "carry", "open")  # those of `StepOutput.stats` that Spark is told
 
 
 def detect(

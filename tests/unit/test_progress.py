@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from rich.console import Console
 
 from spark_pace.cli.run import Board, closing_line, line
-from spark_pace.io.delta import METRICS_SCHEMA
+from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.job import Progress, Summary
 from spark_pace.job_file import read_job
 

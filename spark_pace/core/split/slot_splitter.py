@@ -26,8 +26,8 @@ class StepOutput:
     Attributes:
         lanes: work for the operators, each as bytes.
         late: events below the frontier that held when the batch began (`LATE_SCHEMA`); None where there are none.
-        stats: events (taken in for the first time among the slots), late, pending, carry (rows), open (selections),
-            frontier_us; and the same in every slot: repeats, idle_sources.
+        stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot before
+            it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier, the slowest first, at most `MOST_NAMED`.
     """
 

@@ -73,9 +73,7 @@ class TaskIntake:
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
     _progress: Progress = field(default_factory=Progress)
-    _counts: Counter[str] = field(
-        default_factory=lambda: Counter(records=0, events=0, late=0, heartbeats=0, bad_records=0)
-    )
+    _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
     def take(self, records: pa.Table, bad: pa.Table | None = None) -> Iterator[Row]:
         """Take records in. Gives late events and bad records at once, frames as soon as there are enough events.

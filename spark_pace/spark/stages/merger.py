@@ -25,8 +25,17 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.io.metrics import (
+    ALIKE,
+    METRICS_SCHEMA,
+    SLOTS,
+    TASKS,
+    BatchReport,
+    counters_of,
+    metrics_row,
+)
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.durable import write_json
 from spark_pace.spark.checkpoint.sequences import read_sequence, tell_frontiers
@@ -35,57 +44,6 @@ from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
-_READ = ("records", "events", "late", "bad_records", "heartbeats")
-
-
-@dataclass(frozen=True)
-class BatchReport:
-    """What a batch did.
-
-    Attributes:
-        batch_id: Spark's number of the batch.
-        seconds: since the batch before was written, or the job began.
-        records: all that was read: events, late events, bad records, heartbeats and repeats.
-        events: those on time and new, wanted by a rule or not.
-        late: events below the frontier.
-        bad_records: records that are no events.
-        heartbeats: records that only tell how far their source is.
-        repeats: events equal to one before them. They are found when they are released: `events` is less those of earlier
-            batches too, so the sum holds in every batch.
-        quarantined: bad records and selections that an operator failed on.
-        matches: new matches of each rule that has any.
-        pending: events above the frontier.
-        carry: events kept for selections that are still open.
-        open: selections that are still open.
-        state_bytes: compressed state of all slots.
-        frontier_us: microseconds since 1970; None before the first event and after the end of the input.
-        max_time_us: greatest event time of the batch; None without events.
-        idle_sources: how many sources are left out of the frontier, as they lag too far behind.
-        slowest_source: the source that holds the frontier; None unless it follows the sources.
-        waiting_for: if events wait and the frontier stood still, the sources that hold it, the slowest first.
-        finished: the batch was the end of the input.
-    """
-
-    batch_id: int
-    seconds: float
-    records: int
-    events: int
-    late: int
-    bad_records: int
-    heartbeats: int
-    repeats: int
-    quarantined: int
-    matches: dict[str, int]
-    pending: int
-    carry: int
-    open: int
-    state_bytes: int
-    frontier_us: int | None
-    max_time_us: int | None
-    idle_sources: int
-    slowest_source: str | None
-    waiting_for: tuple[str, ...]
-    finished: bool
 
 
 def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
@@ -158,7 +116,7 @@ class MergerHost:
         for name, table in tables.items():
             if table.num_rows:
                 self.tables.append(name, table, batch_id)
-        self.tables.append("metrics", _metrics(report), batch_id)
+        self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
 
@@ -207,32 +165,24 @@ class MergerHost:
     def _report(
         self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool
     ) -> BatchReport:
-        total = {
-            name: sum(slot[name] for slot in stats) for name in ("pending", "carry", "open", "state_bytes")
-        }
         first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
-        read = dict.fromkeys(_READ, 0) | first.get("counts", {})
-        repeats = first.get("repeats", 0)
-        read["events"] -= repeats
+        counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
+        counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
+        counts |= {name: sum(slot[name] for slot in stats) for name in counters_of(SLOTS)}
+        counts["events"] -= counts["repeats"]
         slowest = first.get("slowest", [])
         frontier_us = first.get("frontier_us", NO_FRONTIER)
-        counted = pc.value_counts(matches.column("rule")).to_pylist()
+        by_rule = pc.value_counts(matches.column("rule")).to_pylist()
         return BatchReport(
+            **counts,
             batch_id=batch_id,
             seconds=time.monotonic() - self._since,
-            **read,
-            repeats=repeats,
             quarantined=quarantined,
-            matches={str(count["values"]): int(count["counts"]) for count in counted},
-            pending=total["pending"],
-            carry=total["carry"],
-            open=total["open"],
-            state_bytes=total["state_bytes"],
+            matches={str(count["values"]): int(count["counts"]) for count in by_rule},
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),
-            idle_sources=first.get("idle_sources", 0),
             slowest_source=slowest[0] if slowest else None,
-            waiting_for=tuple(slowest) if stood and total["pending"] else (),
+            waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
         )
 
@@ -254,16 +204,3 @@ def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
         known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
         parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
     return pa.concat_tables(parts)
-
-
-def _metrics(report: BatchReport) -> pa.Table:
-    values = {
-        **vars(report),
-        "written_at": datetime.now(timezone.utc),
-        "matches": sum(report.matches.values()),
-        "matches_by_rule": list(report.matches.items()),
-        "frontier": report.frontier_us,
-        "max_event_time": report.max_time_us,
-    }
-    columns = [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA]
-    return pa.table(columns, schema=METRICS_SCHEMA)
