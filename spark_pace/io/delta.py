@@ -1,4 +1,4 @@
-"""The Delta tables of a job: what they look like, how a batch is appended once, and how SQL reads them."""
+"""The Delta tables of a job: making them, appending a batch exactly once, and views for SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 QUARANTINE_SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # record, or selection
+        ("kind", pa.string()),  # record or selection
         ("reason", pa.string()),
         ("source", pa.string()),  # of a record, or of the first event of a selection
         ("offset", pa.int64()),
@@ -30,12 +30,12 @@ QUARANTINE_SCHEMA = pa.schema(
         ("selection_id", pa.int64()),
     ]
 )
-# A job adds an entry to each table's log every few seconds, and old versions of a table that only grows say nothing new.
-# Delta's own retention (a month of log, a week of files that were joined) would be millions, all listed at each commit.
-# Joining the small files is left to Spark's OPTIMIZE: delta-rs (1.6) joins files that another has joined meanwhile once
-# more, and keeps their rows twice.
-# A commit reads the log from its last checkpoint on, every entry in a thread of its own: with twenty it takes half the
-# time, and a third of the threads, that it takes with delta-rs's hundred.
+# A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows say
+# nothing new. With Delta's own retention (the log for a month, joined files for a week) a commit would list millions.
+# Small files are joined by Spark's OPTIMIZE alone: if another process has joined files meanwhile, delta-rs (1.6) joins
+# them once more and keeps their rows twice.
+# A commit reads the log from its last checkpoint on, each entry in a thread of its own: with a checkpoint every 20
+# entries it takes half the time, and a third of the threads, that it takes with delta-rs's 100.
 PROPERTIES = {
     "delta.checkpointInterval": "20",
     "delta.deletedFileRetentionDuration": "interval 1 days",
@@ -44,12 +44,12 @@ PROPERTIES = {
 
 
 class DeltaTables:
-    """The tables of one job, appended to batch by batch.
+    """Appends to the tables of one job, batch by batch.
 
-    Each append is a transaction (`app_id`, batch id) of its table: done a second time, it does nothing. Tables on a
-    mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), tables elsewhere
-    by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both keep the same record of
-    transactions, and Spark reads both alike. Nobody else may write with the same `app_id`: see `spark_pace.spark.checkpoint.lock`.
+    Each append is a transaction (`app_id`, batch id) of its table: a second time, it does nothing. Tables on a mounted
+    file system are written by delta-rs in this process (30 ms a commit, columns as they are), other tables by Spark
+    (500 ms, but with the file systems and credentials that Spark is set up for). Both record transactions in the same
+    way, and Spark reads both. Nobody else may write with the same `app_id`: see `spark_pace.spark.checkpoint.lock`.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
@@ -64,26 +64,24 @@ class DeltaTables:
         return f"{self._root}/{table}"
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make the tables that are not there yet, so that SQL finds them before the first match, and add new columns to the others.
+        """Make missing tables, so that SQL finds them before the first match; add new columns to the others.
 
-        Columns that a table has besides these stay; what is appended from now on has null there.
+        Other columns of a table stay; they are null in all that is appended from now on.
 
         Raises:
             StateError: a table has a column with the same name and another type.
         """
         for table, schema in schemas.items():
-            self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(
-                self.path(table), schema
-            )
+            prepare = self._prepare_here if self._local else self._prepare_elsewhere
+            prepare(self.path(table), schema)
 
-    def _prepare(self, path: str, schema: pa.Schema) -> None:
+    def _prepare_here(self, path: str, schema: pa.Schema) -> None:
         properties = PROPERTIES | {OWNER: self._app_id}
         there = DeltaTable.create(
             path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False
         )
-        if (
-            there.metadata().configuration.get(OWNER) != self._app_id
-        ):  # made by another release, or without a row yet
+        # made by another release, or without a row yet
+        if there.metadata().configuration.get(OWNER) != self._app_id:
             there.alter.set_table_properties({OWNER: self._app_id}, raise_if_not_exists=False)
         wanted = Schema.from_arrow(schema)
         missing = _missing(path, _types(there.schema()), _types(wanted))
@@ -98,7 +96,13 @@ class DeltaTables:
             empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
 
     def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
-        """Whether the batch's matches are written; `out_seq` is the first number that it gave to a match of this rule."""
+        """Whether the batch's matches are written.
+
+        Args:
+            batch_id: the batch.
+            rule: one of which it has matches.
+            out_seq: the number of the first of them.
+        """
         done = self.last_batch("matches")
         if done is not None:
             return done >= batch_id
@@ -115,7 +119,7 @@ class DeltaTables:
         return -1 if done is None else done
 
     def written(self, tables: Iterable[str]) -> dict[str, int] | None:
-        """For each table that is there, the last batch that was appended to it, -1 if none; None where that is not known.
+        """For each table that is there, the last batch that was appended to it, -1 if none was; None if not known.
 
         Raises:
             StateError: a table is damaged, or is not this checkpoint's.
@@ -123,14 +127,17 @@ class DeltaTables:
         return require_own_tables(self._root, tables, self._app_id) if self._local else None
 
     def has_batch(self, table: str, batch_id: int) -> bool:
-        """Whether a batch was appended to a table; no where that is not known."""
+        """Whether a batch was appended to a table; False if that is not known."""
         done = self.last_batch(table)
         return done is not None and done >= batch_id
 
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
-        """Append those of some rows (at least one) that the table does not have yet, by these columns.
+        """Append the rows that the table does not have yet: what a batch finds when it runs again.
 
-        They are what a batch that runs again finds besides what it has written.
+        Args:
+            table: its name.
+            rows: at least one.
+            key: the columns by which rows are the same.
         """
         same = [f'(there."{name}" IS NOT DISTINCT FROM new."{name}")' for name in key]
         for name in key:  # only files that may hold these rows are read
@@ -148,13 +155,8 @@ class DeltaTables:
             self._append_here(self.path(table), rows, batch_id)
             return
         frame = self._spark.createDataFrame(rows).coalesce(1)
-        writer = (
-            frame.write.format("delta")
-            .mode("append")
-            .option("txnAppId", self._app_id)
-            .option("txnVersion", str(batch_id))
-        )
-        writer.save(self.path(table))
+        once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
+        frame.write.format("delta").mode("append").options(**once).save(self.path(table))
 
     def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
         there = DeltaTable(path)
@@ -173,20 +175,24 @@ class DeltaTables:
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The columns to add; tables do not tell names apart by letter case."""
+    """The columns to add. A table does not tell names apart by letter case.
+
+    Raises:
+        StateError: a column is there with another spelling or type.
+    """
     known = {name.lower(): name for name in there}
     for name, kind in wanted.items():
         same = known.get(name.lower())
         if same is not None and (same != name or there[same] != kind):
-            raise StateError(
-                f"{path} — must have a column {name} of type {kind.upper()}; got {same} of type {there[same].upper()}. "
-                "Give what is emitted another name, or choose another sink."
-            )
+            must = f"must have a column {name} of type {kind.upper()}"
+            got = f"{same} of type {there[same].upper()}"
+            do = "Give what is emitted another name, or choose another sink."
+            raise StateError(f"{path} — {must}; got {got}. {do}")
     return [name for name in wanted if name.lower() not in known]
 
 
 def _types(schema: Schema) -> dict[str, str]:
-    """The columns of a table and their types as Spark names them."""
+    """The columns of a table, and their types as Spark names them."""
     texts = {
         field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
         for field in schema.fields
@@ -195,12 +201,12 @@ def _types(schema: Schema) -> dict[str, str]:
 
 
 def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
-    """SQL that makes a temporary view of one rule's matches, with only the columns that this rule fills.
+    """SQL that makes a temporary view of one rule's matches, with the columns that this rule fills.
 
     Args:
         rule: the rule.
         root: the folder of the job's tables.
-        view: name of the view; by default the rule's.
+        view: the name of the view; by default the rule's.
     """
     left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
     fixed = [name for name in FIXED_COLUMNS if name not in left_out]

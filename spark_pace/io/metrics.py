@@ -27,9 +27,7 @@ ALIKE = "alike"
 class Counts:
     """The counters that are sums, of a batch or of a whole run."""
 
-    records: Annotated[int, TASKS] = (
-        0  # all that was read: events + late + bad_records + heartbeats + repeats
-    )
+    records: Annotated[int, TASKS] = 0  # all that was read: the sum of the next four and `repeats`
     events: Annotated[int, TASKS] = 0  # on time and new, wanted by a rule or not
     late: Annotated[int, TASKS] = 0  # events below the frontier
     bad_records: Annotated[int, TASKS] = 0  # records that are no events
