@@ -30,12 +30,12 @@ QUARANTINE_SCHEMA = pa.schema(
         ("selection_id", pa.int64()),
     ]
 )
-# A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows say
-# nothing new. With Delta's own retention (the log for a month, joined files for a week) a commit would list millions.
-# Small files are joined by Spark's OPTIMIZE alone: if another process has joined files meanwhile, delta-rs (1.6) joins
-# them once more and keeps their rows twice.
-# A commit reads the log from its last checkpoint on, each entry in a thread of its own: with a checkpoint every 20
-# entries it takes half the time, and a third of the threads, that it takes with delta-rs's 100.
+# A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows
+# say nothing new. With Delta's own retention (the log for a month, joined files for a week) a commit would
+# list millions. Small files are joined by Spark's OPTIMIZE alone: if another process has joined files
+# meanwhile, delta-rs (1.6) joins them once more and keeps their rows twice. A commit reads the log from its
+# last checkpoint on, each entry in a thread of its own: with a checkpoint every 20 entries it takes half the
+# time, and a third of the threads, that it takes with delta-rs's 100.
 PROPERTIES = {
     "delta.checkpointInterval": "20",
     "delta.deletedFileRetentionDuration": "interval 1 days",
@@ -46,10 +46,11 @@ PROPERTIES = {
 class DeltaTables:
     """Appends to the tables of one job, batch by batch.
 
-    Each append is a transaction (`app_id`, batch id) of its table: a second time, it does nothing. Tables on a mounted
-    file system are written by delta-rs in this process (30 ms a commit, columns as they are), other tables by Spark
-    (500 ms, but with the file systems and credentials that Spark is set up for). Both record transactions in the same
-    way, and Spark reads both. Nobody else may write with the same `app_id`: see `spark_pace.spark.checkpoint.lock`.
+    Each append is a transaction (`app_id`, batch id) of its table: a second time, it does nothing. Tables on
+    a mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), other
+    tables by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both record
+    transactions in the same way, and Spark reads both. Nobody else may write with the same `app_id`: see
+    `spark_pace.spark.checkpoint.lock`.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
@@ -119,7 +120,7 @@ class DeltaTables:
         return -1 if done is None else done
 
     def written(self, tables: Iterable[str]) -> dict[str, int] | None:
-        """For each table that is there, the last batch that was appended to it, -1 if none was; None if not known.
+        """For each table that is there, the last batch that was appended to it, or -1; None if not known.
 
         Raises:
             StateError: a table is damaged, or is not this checkpoint's.

@@ -47,8 +47,8 @@ def _last_own_batch(table: DeltaTable, path: str, app_id: str) -> int:
     is_own = done is not None if owner is None else owner == app_id
     if files.num_rows and not is_own:
         must, got = "must be written by this checkpoint alone", "rows that another one has written"
-        do = "Go on with that checkpoint, choose another sink, or remove the tables and the checkpoint together."
-        raise StateError(f"{path} — {must}; got {got}. {do}")
+        do = "choose another sink, or remove the tables and the checkpoint together."
+        raise StateError(f"{path} — {must}; got {got}. Go on with that checkpoint, {do}")
     names, sizes = (column.to_pylist() for column in files.columns)
     _require_files(path, dict(zip(map(unquote, names), sizes, strict=True)))
     return -1 if done is None else done

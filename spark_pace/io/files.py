@@ -1,7 +1,7 @@
 """Reads files of events into typed columns: JSON lines, CSV with a header, Parquet.
 
-pyarrow parses text in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone: so a bad
-record costs no other, and becomes one row of `EventsRead.bad`.
+pyarrow parses text in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone: so
+a bad record costs no other, and becomes one row of `EventsRead.bad`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class EventsRead:
     """What one file holds.
 
     Attributes:
-        events: `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset` int64
-            (row number in the file, from 0; a header is not counted) and the schema's attributes.
+        events: `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset`
+            int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
         bad: the records that are no events, with the columns of `BAD_SCHEMA`.
         read_rows: the number of records of both.
     """
@@ -185,7 +185,7 @@ class _Rows:
 
 
 def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
-    """The events of the file. A column has one type in all of it: if that is wrong, the file is one bad record."""
+    """The events of a file. A column with a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
             there = set(file.schema_arrow.names)
@@ -212,7 +212,7 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Ite
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """A stored column in the declared type; only floats may lose precision, and times what is below a microsecond.
+    """A stored column in the declared type. Floats may lose precision, and times all below a microsecond.
 
     Raises:
         pa.ArrowInvalid: more would be lost.
@@ -234,7 +234,7 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 def timely(
     table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]
 ) -> pa.Table:
-    """The events of a parsed chunk, with `@time` and `@offset`; rows without a possible event time go to `bad`.
+    """The events of a parsed chunk with `@time` and `@offset`; rows without a possible time go to `bad`.
 
     Args:
         table: the schema's attributes.

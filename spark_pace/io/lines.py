@@ -1,8 +1,8 @@
 """Reads text in chunks of whole lines and parses each chunk into columns.
 
-A chunk that fails is parsed in quarters, and these again, until the bad lines are found. A call of the parser costs
-as much as a hundred lines, so a flood of bad lines must not take many calls: of a few lines that fail, one column
-after the other is looked through, which takes one or two calls for each bad line.
+A chunk that fails is parsed in quarters, and these again, until the bad lines are found. A call of the parser
+costs as much as a hundred lines, so a flood of bad lines must not take many calls: of a few lines that fail,
+one column after the other is looked through, which takes one or two calls for each bad line.
 
 One record is one line. Blank lines are no records, but they count in the row numbers.
 """
@@ -116,7 +116,7 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
 
 
 def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines in `chunk`. Only a chunk that cannot be parsed is looked through line by line."""
+    """The records of the lines in `chunk`. A chunk that cannot be parsed is looked through line by line."""
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:
@@ -175,7 +175,8 @@ def _parsed(
 ) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
     """The lines in parts: a part that can be parsed comes with its table, another with the error.
 
-    A part that cannot be parsed has at most `few` lines. With `records`, each line must hold exactly one record.
+    A part that cannot be parsed has at most `few` lines. With `records`, each line must hold exactly one
+    record.
     """
     if not lines:
         return

@@ -1,7 +1,7 @@
 """Reads a job's tables without Spark: by SQL, in the engine (DataFusion) that delta-rs brings.
 
-delta-rs can also give a dataset of pyarrow, but a script that has read a table so is often aborted when it ends
-(`terminate called without an active exception`).
+delta-rs can also give a dataset of pyarrow, but a script that has read a table so is often aborted when it
+ends (`terminate called without an active exception`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLES = ("matches", "late", "quarantine", "metrics")
 
 
 class Tables:
-    """The tables of a job for SQL, each as it was when this object was made. Names are case-sensitive, as in rules.
+    """The tables of a job for SQL, as they are when it is made. Names are case-sensitive, as in rules.
 
     Attributes:
         schemas: the columns of each table.

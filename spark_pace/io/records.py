@@ -1,7 +1,8 @@
-"""Reads records of a log such as Kafka into typed columns: their values, in JSON or CSV, and their own columns.
+"""Reads records of a log such as Kafka into typed columns: values in JSON or CSV, and the columns beside.
 
-The parsers of files parse the values of many records together, joined with newlines. So a newline inside a value
-must go first. In JSON it becomes a tab, which means the same between two tokens; inside a text neither may stand.
+The parsers of files parse the values of many records together, joined with newlines. So a newline inside a
+value must go first. In JSON it becomes a tab, which means the same between two tokens; inside a text neither
+may stand.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Records:
         values: binary; null where the record has none.
         sources: dictionary<int32, string>; where each comes from.
         offsets: int64; its place there.
-        columns: for each attribute that is not in the value, the column of the record that it is taken from: binary
-            (text), string, integers or timestamp.
+        columns: for each attribute that is not in the value, the column of the record that it is taken from:
+            binary (text), string, integers or timestamp.
     """
 
     values: pa.Array
@@ -64,7 +65,8 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
         records: in any order.
         format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those in
             `records.columns`) or ``columns`` (nothing is read from inside a value).
-        schema: the attributes. Members of a JSON object that are none of them are ignored; missing ones are null.
+        schema: the attributes. Members of a JSON object that are none of them are ignored; missing ones are
+            null.
     """
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
@@ -151,7 +153,7 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 def _with_columns(
     parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values
 ) -> ParsedLines:
-    """All attributes in the schema's order. A record is bad if one of its own columns does not fit its attribute."""
+    """All attributes in the schema's order; a record is bad if an own column does not fit its attribute."""
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
     for field in schema.fields:
@@ -166,7 +168,7 @@ def _with_columns(
 
 
 def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
-    """A column of the records in the attribute's type. What does not fit, found by halving, is null and `wrong`.
+    """A column of the records in the attribute's type; what does not fit, found by halving, becomes null.
 
     `wrong` takes the reason by the number of the record; `first` is the number of the column's first record.
     """

@@ -33,7 +33,7 @@ class JsonParser:
         self.fields = schema.fields
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines if all begin with ``{`` and end with ``}``; then no record goes over a line's end."""
+        """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
         lines = chunk.rstrip(b"\n")
         if not lines.startswith(b"{") or not lines.endswith(b"}"):
             return None
@@ -51,7 +51,7 @@ class JsonParser:
         return line.strip()
 
     def objection(self, line: bytes) -> str | None:
-        """Refuse what is no object. pyarrow's reader must not see a bare ``null``, which crashes the process."""
+        """Refuse what is no object. pyarrow's reader must not see a bare ``null``: it crashes the process."""
         return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
 
     def checks(self) -> list[Check]:
@@ -87,7 +87,8 @@ class JsonParser:
 def header_names(line: bytes) -> list[str]:
     """The columns that the first line of a CSV file names.
 
-    A line that is no header is taken as the name of one column: nobody looks for it, so every record is refused.
+    A line that is no header is taken as the name of one column: nobody looks for it, so every record is
+    refused.
     """
     header = line.strip().decode("utf-8", "replace")
     try:

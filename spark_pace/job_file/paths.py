@@ -9,7 +9,7 @@ from spark_pace.errors import SetupError
 
 
 def resolve(text: str, folder: Path) -> str:
-    """A path relative to the job file's folder as an absolute one; addresses such as ``s3://…`` stay as they are."""
+    """A path relative to the job file's folder as an absolute one; addresses such as ``s3://…`` stay."""
     return text if "://" in text else str((folder / text).resolve())
 
 

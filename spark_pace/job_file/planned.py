@@ -1,7 +1,7 @@
-"""The settings that a batch is planned with: what its result rests on, but for the rules and what a checkpoint fixes.
+"""The settings that a batch is planned with: all that its result rests on besides rules and checkpoint.
 
-They may change between two batches. A batch that was planned and not finished runs again with the settings of its
-plan, for its state and some of its tables may be written already.
+They may change between two batches. A batch that was planned and not finished runs again with the settings of
+its plan, for its state and some of its tables may be written already.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The section `source` of a job file."""
+"""Reads the section `source` of a job file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KAFKA_KEYS = (
     "options",
 )
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-# keys of the job file, and what would break exactly once
+# options that have a key of their own in the job file, or would break exactly once; and what to do instead
 _OWN_OPTIONS = {
     "kafka.bootstrap.servers": "Use servers.",
     "subscribe": "Use topics.",
@@ -52,7 +52,7 @@ _OWN_OPTIONS = {
 
 
 def read_source(fields: Fields, folder: Path) -> Source | None:
-    """The source; None where it is reported as wrong. A path is relative to `folder`."""
+    """The source; None if it is reported as wrong. A path is relative to `folder`."""
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
@@ -74,25 +74,18 @@ def _read_files(source: Fields, folder: Path) -> FilesSource | None:
 
 
 def _read_kafka(source: Fields, folder: Path) -> KafkaSource | None:
-    for key, example in (
-        ("servers", "servers: localhost:9092"),
-        ("topics", "topics: [events]"),
-        ("format", "format: json"),
-    ):
+    examples = {"servers": "servers: localhost:9092", "topics": "topics: [events]", "format": "format: json"}
+    for key, example in examples.items():
         source.require(key, example)
     form = source.choice("format", ("json", "csv", "columns"), "json")
-    servers = source.text("servers", "servers: localhost:9092")
+    servers = source.text("servers", examples["servers"])
     offsets = source.choice("starting_offsets", ("earliest", "latest"), "earliest")
     most = source.whole("max_offsets_per_trigger", 1, 1_000_000_000)
     topics = _read_topics(source)
     columns = _read_columns(source)
     if form == "columns" and not source.has("columns"):
-        source.report.add(
-            source.place,
-            'must have the key "columns", for the attributes are columns of the record',
-            "none",
-            "Add columns: {name: value}.",
-        )
+        must = 'must have the key "columns", for the attributes are columns of the record'
+        source.report.add(source.place, must, "none", "Add columns: {name: value}.")
     options = _read_options(source)
     if servers is None or not topics:
         return None
@@ -111,12 +104,8 @@ def _read_topics(source: Fields) -> tuple[str, ...]:
     topics: list[str] = []
     for item in source.texts("topics", "topics: [events]"):
         if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
-            source.report.add(
-                item.place,
-                "must be the name of a topic (letters, digits, dot, _ and -)",
-                quote(item.text),
-                "Correct the name.",
-            )
+            must = "must be the name of a topic (letters, digits, dot, _ and -)"
+            source.report.add(item.place, must, quote(item.text), "Correct the name.")
         elif item.text in topics:
             source.report.add(item.place, "must name a topic once", quote(item.text), "Remove one.")
         else:
@@ -132,12 +121,8 @@ def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
         if text in RECORD_COLUMNS[:-1] or (text.startswith("headers.") and text != "headers."):
             found.append((attribute, text))
         else:
-            source.report.add(
-                node.place,
-                "must be a column of the Kafka record",
-                describe(node),
-                f"Use one of: {', '.join(RECORD_COLUMNS)}.",
-            )
+            do = f"Use one of: {', '.join(RECORD_COLUMNS)}."
+            source.report.add(node.place, "must be a column of the Kafka record", describe(node), do)
     return tuple(found)
 
 
@@ -147,22 +132,20 @@ def _read_options(source: Fields) -> dict[str, str]:
     for key in options:
         if key.lower() in _OWN_OPTIONS:
             assert mapping is not None
-            source.report.add(
-                mapping.entries[key][0], "must be left out", quote(key), _OWN_OPTIONS[key.lower()]
-            )
+            place, do = mapping.entries[key][0], _OWN_OPTIONS[key.lower()]
+            source.report.add(place, "must be left out", quote(key), do)
     return options
 
 
 def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
-    """Single values as texts; others are reported."""
+    """The values of a mapping as texts. A value that is no single value is reported."""
     found: dict[str, str] = {}
     for key, (_, node) in (mapping.entries if mapping else {}).items():
         if isinstance(node, Scalar) and node.value is not None:
             found[key] = node.text
         else:
-            fields.report.add(
-                node.place, "must be a single value", describe(node), "Write text, a number, true or false."
-            )
+            do = "Write text, a number, true or false."
+            fields.report.add(node.place, "must be a single value", describe(node), do)
     return found
 
 
@@ -181,25 +164,16 @@ def check_source_columns(fields: Fields, source: Source | None, schema: EventSch
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
         if attribute not in names:
-            fields.report.add(
-                columns.entries[attribute][0],
-                "must be an attribute of the events",
-                quote(attribute),
-                nearest(attribute, names),
-            )
+            place, do = columns.entries[attribute][0], nearest(attribute, names)
+            fields.report.add(place, "must be an attribute of the events", quote(attribute), do)
     if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
-        place, do = columns.entries[schema.event_time][0], "Declare it a TIMESTAMP, or set time_unit: ms."
-        fields.report.add(
-            place,
+        must, got = (
             "must count milliseconds, as the timestamp of a record does",
             f"time_unit: {schema.time_unit}",
-            do,
         )
+        do = "Declare it a TIMESTAMP, or set time_unit: ms."
+        fields.report.add(columns.entries[schema.event_time][0], must, got, do)
     missing = [name for name in names if name not in dict(source.columns)]
     if source.format == "columns" and missing:
-        fields.report.add(
-            keys.key_place("columns"),
-            "must fill every attribute of the events",
-            f"none for {', '.join(missing)}",
-            "Add them, or use json.",
-        )
+        must, got = "must fill every attribute of the events", f"none for {', '.join(missing)}"
+        fields.report.add(keys.key_place("columns"), must, got, "Add them, or use json.")

@@ -65,8 +65,8 @@ class KafkaSource:
         topics: at least one.
         starting_offsets: where a new checkpoint begins.
         max_offsets_per_trigger: the most records of a batch; None: all that are there.
-        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``, ``offset``,
-            ``timestamp`` or ``headers.NAME``).
+        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``,
+            ``offset``, ``timestamp`` or ``headers.NAME``).
         options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client; values may hold
             ``${env:NAME}``.
     """
@@ -141,9 +141,9 @@ class JobSpec:
     finish: bool
     operators: tuple[str, ...]  # modules whose functions `operator:` may name
     slots: int | None  # None: as many as Spark has cores
-    buckets: int | None
+    buckets: int | None  # None: likewise
     lanes: int | Literal["auto"]
-    spark: dict[str, str]  # values may hold ``${env:NAME}``
+    spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
 
     @property
     def files(self) -> FilesSource:

@@ -17,7 +17,8 @@ from spark_pace.spark.stages.operators import OperatorHost
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
-# microseconds between two batches; or all that is there now; or only the batch that was planned and not finished
+# microseconds between two batches; or all that is there now; or only the batch that was planned and not
+# finished
 Trigger = int | Literal["available_now", "unfinished"]
 
 
@@ -32,8 +33,9 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
         keys: for each slot the key of its group.
         parts: the number of tasks that operators run in.
     """
-    # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to UnsafeRow).
-    # A projection that cannot be optimised away must stand between them: here the one to the group key.
+    # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
+    # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
+    # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
     splitter = SplitterHost(plan, {key: slot for slot, key in enumerate(keys)}, parts)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")

@@ -1,8 +1,8 @@
-"""The streaming source `spark_pace_files`: names of files in order, and a marker for the end of a bounded input.
+"""The streaming source `spark_pace_files`: names of files in order, and a marker of the end of the input.
 
-Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and cannot
-say that the input has ended. This one takes names in their order from a manifest. A file is read once: write it
-under a name that starts with a dot, then rename it.
+Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and
+cannot say that the input has ended. This one takes names in their order from a manifest. A file is read once:
+write it under a name that starts with a dot, then rename it.
 
 Spark runs this in Python workers, so it imports little: neither pyarrow nor the core.
 """
@@ -56,8 +56,8 @@ class FileNamesPartition(InputPartition):
 class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Turns the manifest into batches. Its offset is ``{"entries": n}``, a number of entries of the manifest.
 
-    Options: `root`, `manifest` (paths), `tasks` (the most tasks of a batch), `finish` (``true``: mark the end of an
-    available-now run), `max_files` (the most files of a batch; absent: all).
+    Options: `root`, `manifest` (paths), `tasks` (the most tasks of a batch), `finish` (``true``: mark the end
+    of an available-now run), `max_files` (the most files of a batch; absent: all).
     """
 
     def __init__(self, options: dict[str, str]) -> None:

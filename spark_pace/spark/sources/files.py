@@ -1,4 +1,4 @@
-"""A folder of files as the input of a job: a streaming source gives their names, the tasks of the intake read them."""
+"""Files as the input of a job: a streaming source gives their names, the tasks of the intake read them."""
 
 from __future__ import annotations
 

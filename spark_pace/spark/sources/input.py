@@ -24,7 +24,8 @@ class Input(Protocol):
 
     Attributes:
         kind: its name in job files and checkpoints.
-        lasting: the fields of the source, tuples of names, that may grow over the life of a checkpoint but not shrink.
+        lasting: the fields of the source, tuples of names, that may grow over the life of a checkpoint but
+            not shrink.
         source: what the job file says, with the environment's values in.
         checkpoint: the folder of the checkpoint.
     """

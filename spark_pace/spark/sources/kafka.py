@@ -1,4 +1,4 @@
-"""Topics of Kafka as the input of a job: Spark's connector reads, the tasks of the intake parse columns of values."""
+"""Topics of Kafka as the input of a job: Spark's connector reads, the tasks of the intake parse values."""
 
 from __future__ import annotations
 

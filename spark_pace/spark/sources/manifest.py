@@ -1,7 +1,7 @@
 """The manifest of a folder of files: which files were seen, in the order in which they are read.
 
-It is a file with a line of JSON for each name, append-only, and synced to disk before an offset may refer to it.
-An offset is a number of lines, so a batch that runs again has the same files.
+It is a file with a line of JSON for each name, append-only, and synced to disk before an offset may refer to
+it. An offset is a number of lines, so a batch that runs again has the same files.
 
 A line is ``["name", "checksum"]``; the checksum covers this name and all before it. In checkpoints of format
 version 2 a line is the name alone; the checksums of later lines then cover it.
@@ -27,7 +27,7 @@ _NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 class Manifest:
-    """The files seen so far, in the order in which they are read; `FINISH` marks the end of a bounded input."""
+    """The files seen so far, in the order in which they are read; `FINISH` marks the end of the input."""
 
     def __init__(self, path: Path) -> None:
         """Read the manifest at `path`, and write nothing; a line that a crash cut short does not count.
@@ -59,7 +59,8 @@ class Manifest:
     def next_index(self, start: int, max_files: int | None) -> int:
         """The end of the batch that starts at `start`.
 
-        It has at most `max_files` files (None: all), and ends with the next `FINISH`, which does not count as a file.
+        It has at most `max_files` files (None: all), and ends with the next `FINISH`, which does not count as
+        a file.
         """
         end = len(self.entries) if max_files is None else min(len(self.entries), start + max_files)
         ahead = self.entries[start : end + 1]
@@ -114,7 +115,7 @@ class Listing:
         self._all_listed_s = -float("inf")
 
     def changed(self, root: Path) -> Iterator[str]:
-        """The names relative to `root`: all at first and every minute, else those in folders that have changed."""
+        """The names relative to `root`: at first and every minute all, else those in changed folders."""
         if time.monotonic() - self._all_listed_s >= _LISTED_ANYWAY_S:
             self._listed.clear()
             self._all_listed_s = time.monotonic()
@@ -142,7 +143,7 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
-    """The folders and files in the folder `below`, relative to `root`; leaves out names with a dot or _ in front."""
+    """The folders and files in `root`/`below`, relative to `root`; hides names with a dot or _ in front."""
     folders: list[str] = []
     names: list[str] = []
     try:
@@ -167,9 +168,9 @@ def _is_folder(entry: os.DirEntry[str], follow: bool) -> bool:
 
 
 def require_readable(path: Path, root: Path, read: int = 0) -> None:
-    """Refuse a manifest that has lost entries, or whose input has ended although there are new files. Writes nothing.
+    """Refuse a manifest that has lost entries, or has the end of the input although there are new files.
 
-    Files of lost entries would be read again, or never; files behind the end would be late.
+    Files of lost entries would be read again, or never; files behind the end would be late. Writes nothing.
 
     Args:
         path: the manifest.

@@ -76,11 +76,12 @@ class TaskIntake:
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
     def take(self, records: pa.Table, bad: pa.Table | None = None) -> Iterator[Row]:
-        """Take records in. Gives late events and bad records at once, frames as soon as there are enough events.
+        """Take records in; gives late events and bad records at once, frames when there are enough events.
 
         Args:
             records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: those that are no events, with the columns of `spark_pace.io.files.BAD_SCHEMA`; None: there are none.
+            bad: those that are no events, with the columns of `spark_pace.io.files.BAD_SCHEMA`; None: there
+                are none.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.

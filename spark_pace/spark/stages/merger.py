@@ -1,7 +1,7 @@
-"""Host of the merger: one evaluation of a batch, then one append per table (`foreachBatch`).
+"""Host of the merger (`foreachBatch`): evaluates a batch once, then appends once to each table.
 
-A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from
-`sequence/N.json` beside the checkpoint, which batch N - 1 wrote before it touched a table.
+A batch that runs again must give the same numbers. So it does not ask the tables for the next `out_seq` but
+`sequence/N.json` in the checkpoint, which batch N - 1 wrote before it touched a table.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
 
 def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
     """The columns of a job's tables."""
-    return dict(
-        zip(TABLES, (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA), strict=True)
-    )
+    schemas = (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
+    return dict(zip(TABLES, schemas, strict=True))
 
 
 @dataclass
@@ -70,9 +69,8 @@ class MergerHost:
         """The function for `foreachBatch`."""
         with self._writing:
             if self._closed:
-                raise StateError(
-                    "the job — must run while a batch is written; got its end. Start the job again: it goes on where it stopped."
-                )
+                do = "Start the job again: it goes on where it stopped."
+                raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             try:
                 self._write(rows.sparkSession, rows.toArrow(), batch_id)
             except Exception as error:
@@ -80,7 +78,7 @@ class MergerHost:
                 raise
 
     def close(self) -> None:
-        """Write nothing from now on; a batch that is being written is written to its end first."""
+        """Write nothing from now on. If a batch is being written, wait for its end first."""
         with self._writing:
             self._closed = True
 
@@ -91,37 +89,34 @@ class MergerHost:
         numbers = self._numbers_written(batch_id, begin["out_seq"]) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin["frontier_us"]  # the same in every slot
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
-        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        # matches last: a selection that fails in one try only may then be in two tables, but never in none
         tables = {
             "late": _joined(_bodies(rows, LATE), LATE_SCHEMA),
             "quarantine": quarantine,
             "matches": merged.matches,
         }
+        tables = {name: table for name, table in tables.items() if table.num_rows}
         following = {
             "out_seq": numbers,
             "frontier_us": frontier_us,
-            "tables": self._last_appended(
-                batch_id, begin.get("tables", {}), [name for name, table in tables.items() if table.num_rows]
-            ),
+            "tables": self._last_appended(batch_id, begin.get("tables", {}), tables),
             "offsets": offsets_digest(self.sequences.parent, batch_id),
         }
         write_json(self.sequences / f"{batch_id + 1}.json", following)
         tell_frontiers(session, {batch_id + 1: frontier_us})
         (self.sequences / f"{batch_id - _KEPT_SEQUENCES}.json").unlink(missing_ok=True)
-        report = self._report(
-            batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin["frontier_us"]
-        )
+        stood = frontier_us == begin["frontier_us"]
+        report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         for name, table in tables.items():
-            if table.num_rows:
-                self.tables.append(name, table, batch_id)
+            self.tables.append(name, table, batch_id)
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
-        """Add what an earlier try of the batch, which ended between the two tables, has not found."""
+        """Append what an earlier try of the batch did not find, which ended between the two tables."""
         tables = self.tables
         if tables.has_batch("quarantine", batch_id) and not tables.has_batch("matches", batch_id):
             tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
@@ -129,9 +124,14 @@ class MergerHost:
     def _last_appended(
         self, batch_id: int, before: Mapping[str, int], grown: Collection[str]
     ) -> dict[str, int]:
-        """For each table of which it is known the last batch that is appended to it, once this one is written.
+        """The last batch in each table once this one is written, for the tables of which it is known.
 
-        An earlier try of the batch may have appended to a table for which it has no rows now.
+        An earlier try of the batch may have appended to a table for which there are no rows now.
+
+        Args:
+            batch_id: the batch.
+            before: the last batch in each table before this one, as far as it is known.
+            grown: the tables for which this batch has rows.
         """
         is_redone = (self.sequences / f"{batch_id + 1}.json").exists()
         known = {} if is_redone else before
@@ -141,25 +141,24 @@ class MergerHost:
         )
 
     def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
-        """The next numbers by the matches that an earlier try of this batch has written; None if it has not.
+        """The next numbers after the matches that an earlier try of this batch wrote; None if it wrote none.
 
-        What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
+        What it wrote stays, though since then rules may have gone, and an operator may have failed or
+        recovered.
         """
         before = read_sequence(self.sequences / f"{batch_id + 1}.json") or {"out_seq": {}}
         numbers: dict[str, int] = before["out_seq"]
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
-        return (
-            numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
-        )
+        written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
+        return numbers if written else None
 
     def _begin(self, batch_id: int) -> dict[str, Any]:
-        """What batch N begins with: the numbers of the next matches (`out_seq`) and the frontier."""
+        """What the batch begins with: the numbers of the next matches (`out_seq`) and the frontier."""
         path = self.sequences / f"{batch_id}.json"
         stored = read_sequence(path) if batch_id else {"out_seq": {}, "frontier_us": NO_FRONTIER}
         if stored is None:
-            raise StateError(
-                f"{path} — must hold the numbers that batch {batch_id} goes on from; got no file. Restore the whole checkpoint."
-            )
+            must = f"must hold the numbers that batch {batch_id} goes on from"
+            raise StateError(f"{path} — {must}; got no file. Restore the whole checkpoint.")
         return stored
 
     def _report(
@@ -196,11 +195,11 @@ def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
 
 
 def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
+    """The rows for the table `quarantine`: bad records, and selections that an operator failed on."""
     parts = [QUARANTINE_SCHEMA.empty_table()]
     for kind, table in (("record", records), ("selection", selections)):
-        columns = {name: table.column(name) for name in table.column_names} | {
-            "kind": pa.array([kind] * table.num_rows)
-        }
+        columns = {name: table.column(name) for name in table.column_names}
+        columns["kind"] = pa.array([kind] * table.num_rows)
         known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
         parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
     return pa.concat_tables(parts)
