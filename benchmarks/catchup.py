@@ -33,10 +33,10 @@ from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.spark.session import build_session
-from spark_pace.spark.stages.merger import BatchReport
 from tests.long.soak.sampler import memory
 from tests.long.soak.settings import MEMORY
 

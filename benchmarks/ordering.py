@@ -26,9 +26,9 @@ from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.stages.merger import BatchReport
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

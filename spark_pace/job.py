@@ -16,9 +16,11 @@ from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta import DeltaTables
+from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.fixed import event_settings
+from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, known_layout, new_layout
@@ -28,8 +30,8 @@ from spark_pace.spark.checkpoint.whole import remove_leftovers, require_whole
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, match_rows, start
 from spark_pace.spark.session import job_session
-from spark_pace.spark.sources.source import Source, local_path, source_of
-from spark_pace.spark.stages.merger import BatchReport, MergerHost, table_schemas
+from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
+from spark_pace.spark.stages.merger import MergerHost, table_schemas
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
 
@@ -91,13 +93,13 @@ def _run(
 ) -> signal.Signals | None:
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
     checkpoint = Checkpoint(local_path(spec.checkpoint_path, "checkpoint"))
-    sources = partial(source_of, checkpoint=checkpoint, secrets=secrets)
-    source = sources(spec)
+    inputs = partial(input_of, checkpoint=checkpoint, secrets=secrets)
+    job_input = inputs(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
-        source.require_same()
+        require_same_source(job_input)
         layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
         # refuse changed rules before Spark starts
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
@@ -110,32 +112,34 @@ def _run(
                 layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
-            spec = _waiting_for(spec, source.check(spark))
+            job_input.require_readable(spark)
+            spec = _waiting_for(spec, job_input, spark)
             with stop.noted(), in_our_words(stop):
-                tables = _tables(spec, spark, change, source)
+                tables = _tables(spec, spark, change, job_input)
                 merger_of = partial(MergerHost, tables=tables, checkpoint=checkpoint, on_report=report)
-                for query, merger in _queries(spec, spark, sources, change, merger_of):
+                for query, merger in _queries(spec, spark, inputs, change, merger_of):
                     wait(query, merger, stop)
                     if stop.event.is_set():
                         break
     return stop.signal
 
 
-def _waiting_for(spec: JobSpec, sources: tuple[str, ...]) -> JobSpec:
-    """The job that waits for these sources, if it orders by sources and does not say for which to wait."""
+def _waiting_for(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
+    """The job that waits for all known sources, if it orders by sources and does not say for which to wait."""
     order = spec.events.order
     if not order.by_source or order.expected_sources or spec.events.source_column is not None:
         return spec
-    return replace(spec, events=replace(spec.events, order=replace(order, expected_sources=sources)))
+    order = replace(order, expected_sources=job_input.expected_sources(spark))
+    return replace(spec, events=replace(spec.events, order=order))
 
 
-def _tables(spec: JobSpec, spark: SparkSession, change: Change, source: Source) -> DeltaTables:
+def _tables(spec: JobSpec, spark: SparkSession, change: Change, job_input: Input) -> DeltaTables:
     """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
     tables = DeltaTables(spark, path, change.before.app_id)
     require_whole(change.checkpoint, tables.written(TABLES), TABLES)
     remove_leftovers(change.checkpoint)
-    source.tie()
+    tie(job_input)
     tables.prepare(table_schemas(_plan(spec, change.after, spark)))
     return tables
 
@@ -143,7 +147,7 @@ def _tables(spec: JobSpec, spark: SparkSession, change: Change, source: Source) 
 def _queries(
     spec: JobSpec,
     spark: SparkSession,
-    sources: Callable[[JobSpec], Source],
+    inputs: Callable[[JobSpec], Input],
     change: Change,
     merger_of: Callable[[Plan], MergerHost],
 ) -> Iterator[tuple[StreamingQuery, MergerHost]]:
@@ -154,9 +158,9 @@ def _queries(
     for layout, unfinished in change.layouts(planned_settings(spec)):
         job = as_planned(spec, layout.planned) if unfinished and layout.planned else spec
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
-        plan, source = _plan(job, layout, spark), sources(job)
-        for end in (False,) if unfinished else source.ends:
-            rows = match_rows(source.rows(spark, plan, end), plan, layout.keys, _cores(spark))
+        plan, job_input = _plan(job, layout, spark), inputs(job)
+        for end in (False,) if unfinished else job_input.ends:
+            rows = match_rows(job_input.rows(spark, plan, end), plan, layout.keys, _cores(spark))
             merger = merger_of(plan)
             yield start(rows, merger, trigger, spec.name), merger
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.cli.values import TEXT, as_cells, as_json, json_objects
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import one_line
 
-IDENTITY = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at")
+IDENTITY = tuple(name for name in FIXED_COLUMNS if name != "events")
 SHOWN_ROWS = 40
 WIDTH = 160  # where the output is no terminal
 _ROWS_AT_ONCE = 1_000

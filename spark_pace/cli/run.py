@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.errors import one_line
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.stages.merger import BatchReport
 from spark_pace.spark.summary import Summary
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

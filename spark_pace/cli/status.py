@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from rich.table import Table
 
 from spark_pace.cli.terminal import console_of
 from spark_pace.errors import one_line
+from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
 
-_SUMMED = ("seconds", "records", "events", "late", "bad_records", "heartbeats", "repeats", "quarantined")
+_SUMMED = ("seconds", *(counter.name for counter in fields(Counts)))
 _SHOWN = [
     "batch_id",
     "written_at",

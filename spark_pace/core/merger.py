@@ -1,4 +1,4 @@
-"""The merger: all operators' results of a batch into the one order a sequential operator would have produced.
+"""The merger puts the results of all operators into the one order that a sequential operator would give.
 
 Sources: semantics, section 5.
 """
@@ -14,14 +14,11 @@ import pyarrow as pa
 from spark_pace.core.columns import NOTHING_US, UTC_TIME, array, numbers, sorted_rows
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
-from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
 from spark_pace.core.plan.plan import Plan, RulePlan
 
-_FIRST_COLUMNS = [
-    ("rule", pa.string()), ("key", pa.string()), ("out_seq", pa.int64()), ("selection_id", pa.int64()),
-    ("seq", pa.int64()), ("opened_at", UTC_TIME), ("matched_at", UTC_TIME),
-]  # fmt: skip
+_FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Merged:
 
     Attributes:
         matches: columns of `matches_schema`, sorted by (rule, out_seq).
-        failed: selections a Python operator failed on: rule, key, selection_id, reason.
+        failed: the selections that a Python operator failed on, with the columns of `FAILED_SCHEMA`.
         next_out_seq: for each rule the number of its next match.
     """
 
@@ -40,16 +37,18 @@ class Merged:
 
 
 def matches_schema(plan: Plan) -> pa.Schema:
-    """The columns of the matches of all rules: every emit field and partition column, null where a rule has none."""
-    return pa.schema([*_FIRST_COLUMNS, *_own_fields(plan.rules).items(), ("events", EVENTS_TYPE)])
+    """The columns of all rules' matches: the fixed ones, every field of `emit`, every partition column."""
+    fixed = {name: kind for name, kind in FIXED_COLUMNS.items() if name != "events"}
+    return pa.schema([*fixed.items(), *_own_fields(plan.rules).items(), ("events", EVENTS_TYPE)])
 
 
 def _own_fields(rules: Iterable[RulePlan]) -> dict[str, pa.DataType]:
+    """The columns of these rules that not every match has."""
     fields: dict[str, pa.DataType] = {}
-    for plan in rules:
-        types = {field.name: field.type for field in plan.rule.schema.fields}
-        fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in plan.rule.emit}
-        fields |= {name: _final(ARROW_TYPES[types[name]]) for name in plan.rule.partition_by}
+    for planned in rules:
+        types = {field.name: field.type for field in planned.rule.schema.fields}
+        fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in planned.rule.emit}
+        fields |= {name: _final(ARROW_TYPES[types[name]]) for name in planned.rule.partition_by}
     return fields
 
 
@@ -72,37 +71,37 @@ def merge(plan: Plan, parcels: Iterable[bytes | memoryview], next_out_seq: dict[
     for parcel in parcels:
         result = decode_result(parcel)
         results.setdefault(result.header.rule_index, []).append(result)
-    numbers_ = dict(next_out_seq)
+    following = dict(next_out_seq)
     schema = matches_schema(plan)
     tables, failed = [schema.empty_table()], [FAILED_SCHEMA.empty_table()]
-    for index in sorted(results, key=lambda index: plan.rules[index].rule.name):
-        rule = plan.rules[index]
-        ordered = _ordered(rule, results[index])
-        base = numbers_.get(rule.rule.name, 0)
-        numbers_[rule.rule.name] = base + ordered.num_rows
-        tables.append(_finished(rule, ordered, base, schema))
-        failed += [result.failed for result in results[index]]
-    return Merged(pa.concat_tables(tables).combine_chunks(), _in_order(pa.concat_tables(failed)), numbers_)
+    for rule_index in sorted(results, key=lambda index: plan.rules[index].rule.name):
+        planned = plan.rules[rule_index]
+        ordered = _ordered(planned, results[rule_index])
+        base = following.get(planned.rule.name, 0)
+        following[planned.rule.name] = base + ordered.num_rows
+        tables.append(_finished(planned, ordered, base, schema))
+        failed += [result.failed for result in results[rule_index]]
+    return Merged(pa.concat_tables(tables).combine_chunks(), _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
     return failed.sort_by([("rule", "ascending"), ("key", "ascending"), ("selection_id", "ascending")])
 
 
-def _ordered(rule: RulePlan, results: list[Result]) -> pa.Table:
+def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     """One rule's matches in output order."""
     results = sorted(results, key=lambda result: (result.header.bucket, result.header.number))
-    lift = must_wait(rule.rule) and rule.key_column is None
+    lift = must_wait(planned.rule) and planned.key_column is None
     tables = _lifted(results) if lift else [result.matches for result in results]
     table = pa.concat_tables(tables, promote_options="default")
     if not table.num_rows:
         return table
-    names = _sort_columns(rule, table.column_names)
+    names = _sort_columns(planned, table.column_names)
     return table.take(pa.array(sorted_rows({name: array(table, name) for name in names})))
 
 
 def _lifted(results: list[Result]) -> list[pa.Table]:
-    """Lanes after one another: a match also waits for the selections of the lanes before its own."""
+    """The matches lane by lane; a match also waits for the selections of the lanes before its own."""
     tables = []
     base = NOTHING_US
     for result in results:
@@ -116,30 +115,32 @@ def _lifted(results: list[Result]) -> list[pa.Table]:
     return tables
 
 
-def _sort_columns(rule: RulePlan, names: list[str]) -> list[str]:
-    """What orders a rule's matches; production sets (``@p``) last, a shorter one first."""
+def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:
+    """The columns that order a rule's matches; production sets (``@p``) last, shorter ones first."""
     members = [name for name in names if name.startswith("@p") and name[2:].isdigit()]
-    if rule.key_column is None and rule.rule.merge == "selection":
+    if planned.key_column is None and planned.rule.merge == "selection":
         return ["selection_id", "seq", *members]
     ties = [name for name in names if name.startswith("@tie")]
-    key = [] if rule.key_column is None else ["key"]
-    seq = ["seq"] if rule.rule.merge == "selection" else []
+    key = [] if planned.key_column is None else ["key"]
+    seq = ["seq"] if planned.rule.merge == "selection" else []
     return ["@release_us", "@phase", *ties, *key, "selection_id", *seq, *members]
 
 
-def _finished(rule: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema) -> pa.Table:
+def _finished(planned: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema) -> pa.Table:
+    """One rule's matches in output order, as the table has them; columns that only other rules have are null.
+
+    Raises:
+        ValueError: the operators left a column of the rule out, or gave one that it does not have.
+    """
     rows = ordered.num_rows
-    given = {
-        "rule": pa.repeat(pa.scalar(rule.rule.name), rows),
-        "out_seq": pa.array(np.arange(base, base + rows)),
-    }
-    columns = []
-    for field in schema:
-        if field.name in given:
-            columns.append(given[field.name])
-        elif field.name in ordered.column_names:
-            column = ordered.column(field.name)
-            columns.append(column if column.type == field.type else column.cast(field.type))
-        else:
-            columns.append(pa.nulls(rows, field.type))
+    given = {name: ordered.column(name) for name in ordered.column_names if not name.startswith("@")}
+    if wrong := (FIXED_COLUMNS.keys() - _FILLED_HERE | _own_fields([planned]).keys()) ^ given.keys():
+        must, got = "must have each of their columns and no other", ", ".join(sorted(wrong))
+        raise ValueError(f"matches of {planned.rule.name} — {must}; got a difference in {got}")
+    given["rule"] = pa.repeat(pa.scalar(planned.rule.name), rows)
+    given["out_seq"] = pa.array(np.arange(base, base + rows))
+    columns = [
+        given[field.name].cast(field.type) if field.name in given else pa.nulls(rows, field.type)
+        for field in schema
+    ]
     return pa.table(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""The Delta tables of a job: what they look like, how a batch is appended once, and how SQL reads them."""
+"""The Delta tables of a job: making them, appending a batch exactly once, and views for SQL."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import OWNER, require_own_tables
@@ -17,11 +18,9 @@ from spark_pace.io.delta_check import OWNER, require_own_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TIME = pa.timestamp("us", "UTC")
-
 QUARANTINE_SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # record, or selection
+        ("kind", pa.string()),  # record or selection
         ("reason", pa.string()),
         ("source", pa.string()),  # of a record, or of the first event of a selection
         ("offset", pa.int64()),
@@ -31,37 +30,12 @@ QUARANTINE_SCHEMA = pa.schema(
         ("selection_id", pa.int64()),
     ]
 )
-METRICS_SCHEMA = pa.schema(
-    [
-        ("batch_id", pa.int64()),
-        ("written_at", _TIME),
-        ("seconds", pa.float64()),  # since the batch before ended, or the job began
-        ("records", pa.int64()),  # all that was read = events + late + bad_records + heartbeats + repeats
-        ("events", pa.int64()),  # on time and new, wanted by a rule or not
-        ("late", pa.int64()),
-        ("bad_records", pa.int64()),
-        ("heartbeats", pa.int64()),
-        ("repeats", pa.int64()),  # found when they are released, so perhaps some batches after they came
-        ("quarantined", pa.int64()),  # bad records and failed selections
-        ("matches", pa.int64()),
-        ("matches_by_rule", pa.map_(pa.string(), pa.int64())),
-        ("pending", pa.int64()),  # events above the frontier
-        ("carry", pa.int64()),  # events kept for open selections
-        ("open", pa.int64()),  # selections
-        ("state_bytes", pa.int64()),
-        ("frontier", _TIME),  # null before the first event and after the end of the input
-        ("max_event_time", _TIME),  # of the batch
-        ("idle_sources", pa.int64()),  # left out of the frontier
-        ("slowest_source", pa.string()),  # holds the frontier; null unless it follows the sources
-        ("finished", pa.bool_()),  # the batch was the end of the input
-    ]
-)
-# A job adds an entry to each table's log every few seconds, and old versions of a table that only grows say nothing new.
-# Delta's own retention (a month of log, a week of files that were joined) would be millions, all listed at each commit.
-# Joining the small files is left to Spark's OPTIMIZE: delta-rs (1.6) joins files that another has joined meanwhile once
-# more, and keeps their rows twice.
-# A commit reads the log from its last checkpoint on, every entry in a thread of its own: with twenty it takes half the
-# time, and a third of the threads, that it takes with delta-rs's hundred.
+# A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows
+# say nothing new. With Delta's own retention (the log for a month, joined files for a week) a commit would
+# list millions. Small files are joined by Spark's OPTIMIZE alone: if another process has joined files
+# meanwhile, delta-rs (1.6) joins them once more and keeps their rows twice. A commit reads the log from its
+# last checkpoint on, each entry in a thread of its own: with a checkpoint every 20 entries it takes half the
+# time, and a third of the threads, that it takes with delta-rs's 100.
 PROPERTIES = {
     "delta.checkpointInterval": "20",
     "delta.deletedFileRetentionDuration": "interval 1 days",
@@ -70,12 +44,13 @@ PROPERTIES = {
 
 
 class DeltaTables:
-    """The tables of one job, appended to batch by batch.
+    """Appends to the tables of one job, batch by batch.
 
-    Each append is a transaction (`app_id`, batch id) of its table: done a second time, it does nothing. Tables on a
-    mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), tables elsewhere
-    by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both keep the same record of
-    transactions, and Spark reads both alike. Nobody else may write with the same `app_id`: see `spark_pace.spark.checkpoint.lock`.
+    Each append is a transaction (`app_id`, batch id) of its table: a second time, it does nothing. Tables on
+    a mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), other
+    tables by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both record
+    transactions in the same way, and Spark reads both. Nobody else may write with the same `app_id`: see
+    `spark_pace.spark.checkpoint.lock`.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
@@ -90,26 +65,24 @@ class DeltaTables:
         return f"{self._root}/{table}"
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make the tables that are not there yet, so that SQL finds them before the first match, and add new columns to the others.
+        """Make missing tables, so that SQL finds them before the first match; add new columns to the others.
 
-        Columns that a table has besides these stay; what is appended from now on has null there.
+        Other columns of a table stay; they are null in all that is appended from now on.
 
         Raises:
             StateError: a table has a column with the same name and another type.
         """
         for table, schema in schemas.items():
-            self._prepare(self.path(table), schema) if self._local else self._prepare_elsewhere(
-                self.path(table), schema
-            )
+            prepare = self._prepare_here if self._local else self._prepare_elsewhere
+            prepare(self.path(table), schema)
 
-    def _prepare(self, path: str, schema: pa.Schema) -> None:
+    def _prepare_here(self, path: str, schema: pa.Schema) -> None:
         properties = PROPERTIES | {OWNER: self._app_id}
         there = DeltaTable.create(
             path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False
         )
-        if (
-            there.metadata().configuration.get(OWNER) != self._app_id
-        ):  # made by another release, or without a row yet
+        # made by another release, or without a row yet
+        if there.metadata().configuration.get(OWNER) != self._app_id:
             there.alter.set_table_properties({OWNER: self._app_id}, raise_if_not_exists=False)
         wanted = Schema.from_arrow(schema)
         missing = _missing(path, _types(there.schema()), _types(wanted))
@@ -124,7 +97,13 @@ class DeltaTables:
             empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
 
     def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
-        """Whether the batch's matches are written; `out_seq` is the first number that it gave to a match of this rule."""
+        """Whether the batch's matches are written.
+
+        Args:
+            batch_id: the batch.
+            rule: one of which it has matches.
+            out_seq: the number of the first of them.
+        """
         done = self.last_batch("matches")
         if done is not None:
             return done >= batch_id
@@ -141,7 +120,7 @@ class DeltaTables:
         return -1 if done is None else done
 
     def written(self, tables: Iterable[str]) -> dict[str, int] | None:
-        """For each table that is there, the last batch that was appended to it, -1 if none; None where that is not known.
+        """For each table that is there, the last batch that was appended to it, or -1; None if not known.
 
         Raises:
             StateError: a table is damaged, or is not this checkpoint's.
@@ -149,14 +128,17 @@ class DeltaTables:
         return require_own_tables(self._root, tables, self._app_id) if self._local else None
 
     def has_batch(self, table: str, batch_id: int) -> bool:
-        """Whether a batch was appended to a table; no where that is not known."""
+        """Whether a batch was appended to a table; False if that is not known."""
         done = self.last_batch(table)
         return done is not None and done >= batch_id
 
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
-        """Append those of some rows (at least one) that the table does not have yet, by these columns.
+        """Append the rows that the table does not have yet: what a batch finds when it runs again.
 
-        They are what a batch that runs again finds besides what it has written.
+        Args:
+            table: its name.
+            rows: at least one.
+            key: the columns by which rows are the same.
         """
         same = [f'(there."{name}" IS NOT DISTINCT FROM new."{name}")' for name in key]
         for name in key:  # only files that may hold these rows are read
@@ -174,13 +156,8 @@ class DeltaTables:
             self._append_here(self.path(table), rows, batch_id)
             return
         frame = self._spark.createDataFrame(rows).coalesce(1)
-        writer = (
-            frame.write.format("delta")
-            .mode("append")
-            .option("txnAppId", self._app_id)
-            .option("txnVersion", str(batch_id))
-        )
-        writer.save(self.path(table))
+        once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
+        frame.write.format("delta").mode("append").options(**once).save(self.path(table))
 
     def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
         there = DeltaTable(path)
@@ -199,20 +176,24 @@ class DeltaTables:
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The columns to add; tables do not tell names apart by letter case."""
+    """The columns to add. A table does not tell names apart by letter case.
+
+    Raises:
+        StateError: a column is there with another spelling or type.
+    """
     known = {name.lower(): name for name in there}
     for name, kind in wanted.items():
         same = known.get(name.lower())
         if same is not None and (same != name or there[same] != kind):
-            raise StateError(
-                f"{path} — must have a column {name} of type {kind.upper()}; got {same} of type {there[same].upper()}. "
-                "Give what is emitted another name, or choose another sink."
-            )
+            must = f"must have a column {name} of type {kind.upper()}"
+            got = f"{same} of type {there[same].upper()}"
+            do = "Give what is emitted another name, or choose another sink."
+            raise StateError(f"{path} — {must}; got {got}. {do}")
     return [name for name in wanted if name.lower() not in known]
 
 
 def _types(schema: Schema) -> dict[str, str]:
-    """The columns of a table and their types as Spark names them."""
+    """The columns of a table, and their types as Spark names them."""
     texts = {
         field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
         for field in schema.fields
@@ -221,24 +202,20 @@ def _types(schema: Schema) -> dict[str, str]:
 
 
 def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
-    """SQL that makes a temporary view of one rule's matches, with only the columns that this rule fills.
+    """SQL that makes a temporary view of one rule's matches, with the columns that this rule fills.
 
     Args:
         rule: the rule.
         root: the folder of the job's tables.
-        view: name of the view; by default the rule's.
+        view: the name of the view; by default the rule's.
     """
-    fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
-    columns = [
-        *(["key"] if rule.partition_by else []),
-        *fixed,
-        *rule.partition_by,
-        *(field.name for field in rule.emit),
-        "events",
-    ]
+    left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
+    fixed = [name for name in FIXED_COLUMNS if name not in left_out]
+    names = [*fixed, *rule.partition_by, *(field.name for field in rule.emit), "events"]
+    columns = ", ".join(map(quoted, names))
     name = rule.name.replace("'", "''")
     return (
-        f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {', '.join(map(quoted, dict.fromkeys(columns)))} "
+        f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {columns} "
         f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = '{name}'"
     )
 

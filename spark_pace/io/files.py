@@ -1,7 +1,7 @@
-"""Files of events as typed columns: JSON lines, CSV with a header, Parquet.
+"""Reads files of events into typed columns: JSON lines, CSV with a header, Parquet.
 
-Text is parsed by pyarrow in chunks of whole lines; a chunk that fails is cut up until the bad lines stand alone,
-so a bad record costs itself and nothing else: it becomes one row of `EventsRead.bad`.
+pyarrow parses text in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone: so
+a bad record costs no other, and becomes one row of `EventsRead.bad`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_lo
 from spark_pace.io.text import CsvParser, JsonParser, header_names
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
-END_US = 7_258_118_400_000_000  # 2200-01-01: a time from here on is absurd
+END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
 BAD_SCHEMA = pa.schema(
     [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
 )
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
-WHOLE_FILE = "the file — "  # so begin the reasons of a file that is one bad record as a whole
+WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
 _BOM = b"\xef\xbb\xbf"
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
@@ -40,9 +40,11 @@ Bad = tuple[int, str, bytes]  # offset, reason, raw
 class EventsRead:
     """What one file holds.
 
-    `events` has `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset` int64
-    (row number in the file, from 0; a header is not counted) and the schema's attributes.
-    `bad` is as `BAD_SCHEMA`. `read_rows` counts the records of both.
+    Attributes:
+        events: `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset`
+            int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
+        bad: the records that are no events, with the columns of `BAD_SCHEMA`.
+        read_rows: the number of records of both.
     """
 
     events: pa.Table
@@ -51,15 +53,15 @@ class EventsRead:
 
 
 def read_events(path: str, format: str, schema: EventSchema, source: str) -> EventsRead:
-    """Read a file of events; what cannot be an event is kept apart with the reason.
+    """Read a file of events. A record that cannot be an event is kept apart, with the reason.
 
-    An archive or a Parquet file that is damaged is one bad record: none of its events counts.
+    A damaged archive or Parquet file is one bad record: none of its events counts.
 
     Args:
         path: a file; text may be compressed (``.gz``, ``.bz2``, ``.zst``).
         format: ``json``, ``csv`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null.
-        source: the name that the events carry, by custom the path below the source's root.
+        source: the name of the file for its events, by custom the path below the source's root.
 
     Raises:
         EventError: the file is not there, or the system cannot read it.
@@ -69,23 +71,22 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
-        if (
-            error.errno is None
-        ):  # not the system's error but a decoder's: what it gave before that must not count
+        if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return _one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        raise EventError(
-            f"{path} — must be a readable {format} file; got: {error}. "
-            f"Put it back; if it is gone for good, an empty {format} file of that name in its place lets the job go on."
-        ) from error
+        empty = f"an empty {format} file of that name in its place"
+        do = f"Put it back; if it is gone for good, {empty} lets the job go on."
+        raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
     return _events_read(parts, bad, schema, source)
 
 
 def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> EventsRead:
-    """Read one file of a source; what is no file of its own below the source's root is one bad record, never opened.
+    """Read one file of a source.
+
+    A device, a pipe, or a link out of the source's folder is one bad record, and is not opened.
 
     Args:
         root: the source's folder, or its only file.
-        name: of the file below `root`.
+        name: the file, relative to `root`.
         format: as in `read_events`.
         schema: as in `read_events`.
 
@@ -105,7 +106,7 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
 
 
 def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
-    """The rows of a table as events; `@offset` is the row's number."""
+    """The rows of a table as events of the source `source`; `@offset` is the number of the row."""
     bad: list[Bad] = []
     return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
 
@@ -154,14 +155,14 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> I
 
 
 class Raws(Protocol):
-    """The bytes of records by their number."""
+    """Gives the bytes of records by their number."""
 
     def __getitem__(self, row: int) -> bytes:
-        """One record."""
+        """The bytes of record `row`."""
 
 
 class _Lines:
-    """The lines of a chunk, split only if one is asked for."""
+    """The lines of a chunk. Splits it only if a line is asked for."""
 
     def __init__(self, chunk: bytes) -> None:
         self.chunk = chunk
@@ -174,7 +175,7 @@ class _Lines:
 
 
 class _Rows:
-    """The rows of a table as JSON, for records that have no text of their own."""
+    """The rows of a table as JSON, for records that are not text."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -184,13 +185,12 @@ class _Rows:
 
 
 def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
-    """A column has one type in the whole file: if that is wrong, so is every record, and the file is one bad record."""
+    """The events of a file. A column with a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
-            names = set(file.schema_arrow.names)
-            stored = file.read(
-                columns=[field.name for field in schema.fields if field.name in names], use_threads=False
-            )
+            there = set(file.schema_arrow.names)
+            names = [field.name for field in schema.fields if field.name in there]
+            stored = file.read(columns=names, use_threads=False)
     except pa.ArrowInvalid as error:
         bad.append((0, f"{WHOLE_FILE}must be Parquet; got: {error}", b""))
         return
@@ -212,16 +212,19 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Ite
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """A stored column in the declared type, where nothing but precision of floats or below a microsecond is lost."""
+    """A stored column in the declared type. Floats may lose precision, and times all below a microsecond.
+
+    Raises:
+        pa.ArrowInvalid: more would be lost.
+    """
     is_, stored = pa.types, column.type
     if is_.is_dictionary(stored):
         return _typed(column.cast(stored.value_type), target)
+    is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)
     kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
-    kept |= (is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)) and is_.is_floating(
-        target
-    )
+    kept |= is_number and is_.is_floating(target)
     kept |= is_.is_large_string(stored) and is_.is_string(target)
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
@@ -231,15 +234,15 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 def timely(
     table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]
 ) -> pa.Table:
-    """The events of a parsed chunk; rows without a possible event time go to `bad`.
+    """The events of a parsed chunk with `@time` and `@offset`; rows without a possible time go to `bad`.
 
     Args:
         table: the schema's attributes.
-        schema: of the events.
-        rows: for each row, the number of its record in the chunk.
+        schema: the attributes.
+        rows: int64; for each row of `table` the number of its record in the chunk.
         first: the number of the chunk's first record.
         raws: the records' bytes by their number in the chunk.
-        bad: gets what is no event.
+        bad: takes (offset, reason, bytes) of each record that is no event.
     """
     unit = UNIT_US[schema.time_unit]
     column = table.column(schema.event_time)
@@ -248,9 +251,9 @@ def timely(
     good = pc.fill_null(inside, False).to_numpy()
     if not good.all():
         for row in np.flatnonzero(~good).tolist():
-            value = column[row].as_py()
-            reason = f"{schema.event_time} — must be an event time from 1900 to 2199; got {'nothing' if value is None else value}"
-            bad.append((first + int(rows[row]), reason, raws[int(rows[row])]))
+            value, record = column[row].as_py(), int(rows[row])
+            must, got = "must be an event time from 1900 to 2199", "nothing" if value is None else value
+            bad.append((first + record, f"{schema.event_time} — {must}; got {got}", raws[record]))
         table, rows, counts = table.filter(pa.array(good)), rows[good], counts.filter(pa.array(good))
     return _events(table, counts.to_numpy() * unit, first + rows)
 
@@ -260,5 +263,5 @@ def _events(table: pa.Table, times_us: npt.NDArray[np.int64], offsets: npt.NDArr
 
 
 def no_attributes(schema: EventSchema) -> pa.Table:
-    """The schema's attributes, of no event."""
+    """An empty table with the schema's attributes."""
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in schema.fields]).empty_table()

@@ -1,7 +1,8 @@
-"""Text as chunks of whole lines, parsed as columns; a part that fails is parsed in quarters until the bad lines are found.
+"""Reads text in chunks of whole lines and parses each chunk into columns.
 
-A parser call costs as much as parsing a hundred lines, so in a flood of bad lines calls are what counts: a few lines
-that fail are looked through column by column, which takes one or two calls for each bad line.
+A chunk that fails is parsed in quarters, and these again, until the bad lines are found. A call of the parser
+costs as much as a hundred lines, so a flood of bad lines must not take many calls: of a few lines that fail,
+one column after the other is looked through, which takes one or two calls for each bad line.
 
 One record is one line. Blank lines are no records, but they count in the row numbers.
 """
@@ -20,8 +21,8 @@ import pyarrow as pa
 
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
-KEPT_BYTES = 64 << 10  # of a record that is too long
-_FEW = 64  # lines that fail together are looked through column by column
+KEPT_BYTES = 64 << 10  # so much of a record that is too long is kept
+_FEW = 64  # so many lines that fail are looked through column by column
 _REASON_CHARACTERS = 300
 
 
@@ -31,14 +32,14 @@ Line = tuple[int, bytes]  # its number, and the record in it
 
 @dataclass(frozen=True)
 class Check:
-    """A part of what lines must hold: in words, and as a parser that reads no more than it needs for that."""
+    """One demand on lines: in words, and as a parser that reads no more than it needs to see it."""
 
     must: str
     parse: Parse
 
 
 class LineParser(Protocol):
-    """How one format reads lines."""
+    """Reads the lines of one format."""
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines, if a glance shows that each can only be one record; else None."""
@@ -53,7 +54,7 @@ class LineParser(Protocol):
         """What is wrong with the outer form of a line, checked before `parse` sees it."""
 
     def checks(self) -> Sequence[Check]:
-        """What `parse` asks of lines, in the order in which it is told of a line that fails several."""
+        """What `parse` demands of lines; of a line that fails several demands, the first is told."""
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
         """Why `parse` refused a line that passes all checks."""
@@ -63,7 +64,10 @@ class LineParser(Protocol):
 class ParsedLines:
     """The records of a chunk.
 
-    `rows` (int64) are the line numbers in the chunk of the rows of `table`; `refused` is (line number, reason).
+    Attributes:
+        table: the good ones as columns.
+        rows: for each row of `table` the number of its line in the chunk, from 0.
+        refused: (number of the line, reason) of each bad one.
     """
 
     table: pa.Table
@@ -73,19 +77,22 @@ class ParsedLines:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A line that is longer than a record may be: its beginning, and its length in bytes."""
+    """A line that is too long for a record: its beginning, and its length in bytes."""
 
     raw: bytes
     length: int
 
 
 def too_long(length: int) -> str:
-    """What is wrong with a record of so many bytes."""
+    """The reason why a record of so many bytes is refused."""
     return f"the record — must be at most {MOST_RECORD_BYTES >> 20} MiB; got {length} bytes, cut here"
 
 
 def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
-    """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends; memory is bounded whatever the stream holds."""
+    """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends.
+
+    Memory is bounded, whatever the stream holds: a line longer than `MOST_RECORD_BYTES` is cut.
+    """
     rest, length = [b""], 0  # a line whose end has not come yet
     while piece := stream.read(CHUNK_BYTES):
         whole, newline, tail = piece.rpartition(b"\n")
@@ -109,7 +116,7 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
 
 
 def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines in `chunk`; only if it fails is it looked through line by line."""
+    """The records of the lines in `chunk`. A chunk that cannot be parsed is looked through line by line."""
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:
@@ -122,6 +129,7 @@ def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
 
 
 def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
+    """The records of a chunk in which lines may be bad."""
     candidates: list[Line] = []
     refused: list[tuple[int, str]] = []
     for row, line in enumerate(chunk.split(b"\n")):
@@ -137,9 +145,8 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
             good.append((lines, read))
         else:
             good += _sieve(lines, parser, refused)
-    rows = np.fromiter(
-        itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good), dtype=np.int64
-    )
+    numbers = itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good)
+    rows = np.fromiter(numbers, dtype=np.int64)
     tables = [table for _, table in good]
     return ParsedLines(pa.concat_tables(tables) if tables else parser.parse(b""), rows, sorted(refused))
 
@@ -147,7 +154,7 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
 def _sieve(
     lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
 ) -> Iterator[tuple[list[Line], pa.Table]]:
-    """The good ones of a few lines, in parts with their table; the others go to `refused`."""
+    """The good ones of a few lines, in parts with a table each; the reasons of the others go to `refused`."""
     for check in parser.checks():
         passed: list[Line] = []
         for some, read in _parsed(lines, check.parse, 1, records=False):
@@ -166,9 +173,10 @@ def _sieve(
 def _parsed(
     lines: list[Line], parse: Parse, few: int, records: bool = True
 ) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
-    """The lines in parts: those that can be parsed together with their table, and parts of at most `few` that cannot with the error.
+    """The lines in parts: a part that can be parsed comes with its table, another with the error.
 
-    With `records`, each line must hold exactly one.
+    A part that cannot be parsed has at most `few` lines. With `records`, each line must hold exactly one
+    record.
     """
     if not lines:
         return
@@ -188,5 +196,5 @@ def _parsed(
 
 
 def short(reason: str) -> str:
-    """A reason of one line, without what only its chunk knows."""
+    """The reason on one line, without the row number, which counts from the start of some chunk."""
     return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]

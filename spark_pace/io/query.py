@@ -1,7 +1,7 @@
-"""A job's tables read without Spark: by SQL, in the engine (DataFusion) that delta-rs brings.
+"""Reads a job's tables without Spark: by SQL, in the engine (DataFusion) that delta-rs brings.
 
-delta-rs's other way, a dataset of pyarrow's, is not used: many a script that has read a table by it is aborted when it ends
-(`terminate called without an active exception`).
+delta-rs can also give a dataset of pyarrow, but a script that has read a table so is often aborted when it
+ends (`terminate called without an active exception`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TABLES = ("matches", "late", "quarantine", "metrics")
 
 
 class Tables:
-    """Tables of a job for SQL, each as it is now. Names in SQL are case-sensitive, as in rules.
+    """The tables of a job for SQL, as they are when it is made. Names are case-sensitive, as in rules.
 
     Attributes:
         schemas: the columns of each table.
-        rules: those whose views may be asked for, after `add_rules`.
+        rules: the rules that have matches; known after `add_rules`.
     """
 
     def __init__(self, out: str | Path, names: Sequence[str] = TABLES) -> None:
@@ -45,26 +45,22 @@ class Tables:
                 must, got = "must be the `sink: path:` of a job that has run", f"no Delta table {name} there"
                 raise ConfigError.of(str(out), must, got, "Name the folder with the tables.") from error
             except DeltaError as error:
-                got = str(error).splitlines()[0]
-                raise StateError(
-                    f"{out}/{name} — must be a Delta table with a whole log; got: {got}. Restore the table."
-                ) from error
-            except OSError as error:  # in colours, and in lines
+                must, got = "must be a Delta table with a whole log", str(error).splitlines()[0]
+                raise StateError(f"{out}/{name} — {must}; got: {got}. Restore the table.") from error
+            except OSError as error:  # its text has colours and several lines
                 got = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).rstrip(".")
-                raise StateError(
-                    f"{out}/{name} — must be where it can be read; got: {got}. Check the address and the way to it."
-                ) from error
+                must, do = "must be where it can be read", "Check the address and the way to it."
+                raise StateError(f"{out}/{name} — {must}; got: {got}. {do}") from error
             self.schemas[name] = pa.schema(table.schema().to_arrow())
             self._engine.register(name, table)
 
     def add_rules(self, sql: str) -> None:
-        """Add a view of its matches for each rule that `sql` names, with the columns that are not null in all of them.
+        """Add a view of its matches for each rule that `sql` names, without the columns that are null in all.
 
-        The tables alone say which rules there are and what they emit: a rule without matches has no view.
+        Only the tables tell which rules there are and what they emit, so a rule without matches has no view.
         """
-        self.rules = (
-            self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()["rule"].to_pylist()
-        )
+        rules = self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()
+        self.rules = rules["rule"].to_pylist()
         for rule in self.rules:
             if rule not in self.schemas and re.search(rf"\b{re.escape(rule)}\b", sql):
                 self._add_rule(rule)
@@ -72,18 +68,17 @@ class Tables:
     def _add_rule(self, rule: str) -> None:
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
-        counts = self.query(
-            f"SELECT {', '.join(f'count({quoted(name)}) AS {quoted(name)}' for name in names)} {rows}"
-        ).read_all()
+        counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)
+        counts = self.query(f"SELECT {counted} {rows}").read_all()
         columns = [*(name for name in names if counts[name][0].as_py()), "events"]
         self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
 
     def query(self, sql: str) -> pa.RecordBatchReader:
-        """The answer to one statement; texts in it may be of Arrow's type string_view.
+        """The answer to one statement. Text columns may have Arrow's type string_view.
 
         Raises:
             ConfigError: the statement is wrong.
-            StateError: when the answer is read, if a table has lost a file, or a value cannot be computed.
+            StateError: while the answer is read: a table has lost a file, or a value cannot be computed.
         """
         try:
             answer = pa.RecordBatchReader.from_stream(self._engine.execute(sql))
@@ -101,9 +96,11 @@ def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got:
-            raise StateError(
-                f"a table — must have all its files as they were written; got: {got}. Restore it together with the checkpoint."
-            ) from error
+            must, do = (
+                "must have all its files as they were written",
+                "Restore it together with the checkpoint.",
+            )
+            raise StateError(f"a table — {must}; got: {got}. {do}") from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 
 
@@ -113,7 +110,7 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
     Args:
         out: the folder of the job's tables, its `sink: path:`.
         name: `matches`, `late`, `quarantine` or `metrics`.
-        columns: those to read, in this order; by default all.
+        columns: the columns to read, in this order; by default all.
 
     Returns:
         The rows that the table has now, in no particular order. Times are timestamps in microseconds, UTC.
@@ -123,24 +120,19 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         StateError: the table is damaged.
     """
     if name not in TABLES:
-        raise ConfigError.of(
-            "read_table", "must be given the name of a table", name, f"Use one of: {', '.join(TABLES)}."
-        )
+        do = f"Use one of: {', '.join(TABLES)}."
+        raise ConfigError.of("read_table", "must be given the name of a table", name, do)
     tables = Tables(out, [name])
     schema = tables.schemas[name]
     names = schema.names if columns is None else list(columns)
     for column in names:
         if column not in schema.names:
-            raise ConfigError.of(
-                "read_table",
-                f"must be given columns of {name}",
-                column,
-                f"Use some of: {', '.join(schema.names)}.",
-            )
+            must, do = f"must be given columns of {name}", f"Use some of: {', '.join(schema.names)}."
+            raise ConfigError.of("read_table", must, column, do)
     rows = tables.query(f"SELECT {', '.join(map(quoted, names))} FROM {quoted(name)}").read_all()
     return rows.cast(pa.schema([schema.field(column) for column in names]))
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in this SQL."""
+    """A name as an identifier of this SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,7 +1,8 @@
-"""Records of a log such as Kafka as typed columns: a value that is JSON or CSV, and the record's own columns.
+"""Reads records of a log such as Kafka into typed columns: values in JSON or CSV, and the columns beside.
 
-The values of many records are joined with newlines and parsed together by the parsers of files. A newline inside a
-value does not split it: between two JSON tokens it means as much as a tab, and inside a JSON text neither may stand.
+The parsers of files parse the values of many records together, joined with newlines. So a newline inside a
+value must go first. In JSON it becomes a tab, which means the same between two tokens; inside a text neither
+may stand.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ _MS_US = 1_000
 
 @dataclass(frozen=True)
 class Records:
-    """Some records; all columns are as long.
+    """Some records; all columns have one entry for each.
 
     Attributes:
         values: binary; null where the record has none.
         sources: dictionary<int32, string>; where each comes from.
         offsets: int64; its place there.
-        columns: by attribute, the record's own column that it is taken from: binary (text), string, integers, timestamp.
+        columns: for each attribute that is not in the value, the column of the record that it is taken from:
+            binary (text), string, integers or timestamp.
     """
 
     values: pa.Array
@@ -48,24 +50,23 @@ class Records:
     columns: Mapping[str, pa.Array]
 
     def slice(self, start: int, rows: int) -> Records:
-        """Some of them."""
-        columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
-        return Records(
-            self.values.slice(start, rows),
-            self.sources.slice(start, rows),
-            self.offsets.slice(start, rows),
-            columns,
+        """The `rows` records from `start` on."""
+        values, sources, offsets = (
+            column.slice(start, rows) for column in (self.values, self.sources, self.offsets)
         )
+        columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
+        return Records(values, sources, offsets, columns)
 
 
 def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
-    """The events of records; what cannot be an event is kept apart with the reason.
+    """The events of records. A record that cannot be an event is kept apart, with the reason.
 
     Args:
         records: in any order.
-        format: of the values: ``json``, ``csv`` (the attributes in the schema's order, but those in `records.columns`)
-            or ``columns`` (nothing is read from inside a value).
-        schema: the attributes; members of a JSON object that it lacks are ignored, those that are missing are null.
+        format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those in
+            `records.columns`) or ``columns`` (nothing is read from inside a value).
+        schema: the attributes. Members of a JSON object that are none of them are ignored; missing ones are
+            null.
     """
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
@@ -90,7 +91,7 @@ def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
 
 
 class _Values:
-    """The values, taken out one by one only if they are asked for."""
+    """Gives the bytes of values by the number of the record, cut if they are too long."""
 
     def __init__(self, values: pa.Array) -> None:
         self.values = values
@@ -100,25 +101,24 @@ class _Values:
         return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
 
     def objection(self, row: int) -> str:
-        """Why nothing was read of a value."""
+        """The reason why nothing was read of a value."""
         length = pc.binary_length(self.values[row]).as_py() or 0
         if length > MOST_RECORD_BYTES:
             return too_long(length)
-        return f"the value — must be one event; got {'several lines' if self[row].strip() else 'nothing'}"
+        got = "several lines" if self[row].strip() else "nothing"
+        return f"the value — must be one event; got {got}"
 
 
 def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
-    """What the values say; the rows are numbers of records."""
+    """The attributes that stand in the values; `rows` of the result are numbers of records."""
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, [])
-    parser = (
-        JsonParser(schema) if format == "json" else CsvParser(schema, [field.name for field in schema.fields])
-    )
+    names = [field.name for field in schema.fields]
+    parser = JsonParser(schema) if format == "json" else CsvParser(schema, names)
     if values.nbytes > MOST_RECORD_BYTES:
-        values = pc.if_else(
-            pc.greater(pc.binary_length(values), MOST_RECORD_BYTES), pa.scalar(None, values.type), values
-        )
+        longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
+        values = pc.if_else(longer, pa.scalar(None, values.type), values)
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
@@ -140,7 +140,10 @@ def _joined(values: pa.Array) -> bytes:
 
 
 def _as_lines(values: pa.Array, format: str) -> pa.Array:
-    """The values without newlines inside; CSV that has one is left out (a last one that only ends the value is taken off)."""
+    """The values without newlines inside.
+
+    A newline at the end of a CSV value is taken off; a CSV value with one inside becomes null.
+    """
     if format == "json":
         return pc.replace_substring(values, "\n", "\t")
     ended = pc.replace_substring_regex(values, r"\r?\n\z", "")
@@ -150,7 +153,7 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 def _with_columns(
     parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values
 ) -> ParsedLines:
-    """All attributes in the schema's order; a record is bad if one of its own columns does not fit its attribute."""
+    """All attributes in the schema's order; a record is bad if an own column does not fit its attribute."""
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
     for field in schema.fields:
@@ -165,7 +168,10 @@ def _with_columns(
 
 
 def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
-    """A record's own column in the attribute's type, null where that fails; found by halving."""
+    """A column of the records in the attribute's type; what does not fit, found by halving, becomes null.
+
+    `wrong` takes the reason by the number of the record; `first` is the number of the column's first record.
+    """
     try:
         return _cast(column, field)
     except pa.ArrowException as error:

@@ -23,9 +23,9 @@ _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
 
 class JsonParser:
-    """One JSON object a line. Unknown members are ignored, missing ones are null.
+    """Parses JSON, one object a line. Unknown members are ignored, missing ones are null.
 
-    A DOUBLE may be written as an integer; a BIGINT may not be written as a fraction, nor any type as another.
+    A DOUBLE may be written as an integer. Beyond that, each type must be written as itself.
     """
 
     def __init__(self, schema: EventSchema) -> None:
@@ -33,7 +33,7 @@ class JsonParser:
         self.fields = schema.fields
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """Lines that all read ``{…}``: a record cannot go over such a line's end."""
+        """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
         lines = chunk.rstrip(b"\n")
         if not lines.startswith(b"{") or not lines.endswith(b"}"):
             return None
@@ -47,20 +47,20 @@ class JsonParser:
         return self._parse(chunk, self.fields)
 
     def record(self, line: bytes) -> bytes:
-        """Space around an object means nothing."""
+        """The line without the space around the object."""
         return line.strip()
 
     def objection(self, line: bytes) -> str | None:
-        """Not an object: pyarrow's reader crashes the process on a bare ``null``, so it must not see one."""
+        """Refuse what is no object. pyarrow's reader must not see a bare ``null``: it crashes the process."""
         return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
 
     def checks(self) -> list[Check]:
-        """JSON at all, then each attribute."""
+        """A line must be JSON, then each attribute must have its type."""
         attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check("the record — must be JSON", partial(self._parse, fields=())), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """Not one record, or attributes that cannot be read together."""
+        """The line is not one record, or its attributes cannot be read together."""
         return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
@@ -85,7 +85,11 @@ class JsonParser:
 
 
 def header_names(line: bytes) -> list[str]:
-    """The columns that the first line of a CSV file names; a line that is no header names nothing that is looked for, so every record is refused."""
+    """The columns that the first line of a CSV file names.
+
+    A line that is no header is taken as the name of one column: nobody looks for it, so every record is
+    refused.
+    """
     header = line.strip().decode("utf-8", "replace")
     try:
         names = next(csv.reader([header]), [])
@@ -95,7 +99,7 @@ def header_names(line: bytes) -> list[str]:
 
 
 class CsvParser:
-    """Comma-separated values; an empty unquoted value is null."""
+    """Parses comma-separated values; an empty value without quotes is null."""
 
     def __init__(self, schema: EventSchema, names: Sequence[str]) -> None:
         """Read the attributes of `schema` from columns of these names."""
@@ -103,17 +107,16 @@ class CsvParser:
         self.names = names
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """Lines with no blank one among them (of a single column, one of spaces is blank too) and quotation marks in pairs."""
+        """The number of lines if no line is blank and all quotation marks are in pairs.
+
+        None for a single column, where a line of spaces is blank too.
+        """
         lines = chunk.rstrip(b"\r\n")
+        # pyarrow would close an open quotation at the end, and end a line at a bare carriage return
         if lines.count(b'"') % 2 or lines.count(b"\r") != lines.count(b"\r\n"):
-            return None  # pyarrow would close an open quotation at the end, and end a line at a bare carriage return
-        if (
-            len(self.names) < 2
-            or not lines
-            or lines.startswith((b"\n", b"\r"))
-            or b"\n\n" in lines
-            or b"\n\r" in lines
-        ):
+            return None
+        blank = lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines
+        if len(self.names) < 2 or not lines or blank:
             return None
         return lines.count(b"\n") + 1
 
@@ -122,24 +125,21 @@ class CsvParser:
         return self._parse(chunk, self.fields)
 
     def record(self, line: bytes) -> bytes:
-        """Space belongs to the values."""
+        """The line with all its spaces, which belong to the values; nothing if there is nothing else."""
         return line.removesuffix(b"\r") if line.strip() else b""
 
     def objection(self, line: bytes) -> str | None:
-        """A quotation goes on to the next line, which is a record of its own."""
-        return (
-            "the record — must close its quotation marks in its line; got an open one"
-            if _leaves_open(line)
-            else None
-        )
+        """Refuse a quotation that goes on to the next line, which is a record of its own."""
+        wrong = "the record — must close its quotation marks in its line; got an open one"
+        return wrong if _leaves_open(line) else None
 
     def checks(self) -> list[Check]:
-        """The number of values, then each attribute."""
+        """A line must have as many values as there are columns, then each attribute must have its type."""
         attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """Not one record."""
+        """The line is not one record."""
         return short(f"{self._must_have()}; got: {error}")
 
     def _must_have(self) -> str:
@@ -173,10 +173,12 @@ def _must_be(field: Field) -> str:
 
 
 def _leaves_open(line: bytes) -> bool:
-    """Whether a value begins with a quotation mark that nothing closes; a mark inside a value that does not begin with one means itself."""
-    line = b"," + line.replace(
-        b'""', b""
-    )  # two of them never close: of a run, the first or the last is left if their number is odd
+    """Whether a value begins with a quotation mark that nothing closes.
+
+    In a value that does not begin with a quotation mark, such marks are letters like others.
+    """
+    # two in a row never close; of a longer row one is left if their number is odd
+    line = b"," + line.replace(b'""', b"")
     at = 0
     while (opened := line.find(b',"', at)) >= 0:
         at = line.find(b'"', opened + 2)
@@ -192,18 +194,15 @@ def _json_type(field: Field, unit: str) -> pa.DataType:
 
 
 def _csv_type(field: Field) -> pa.DataType:
-    # a column of CSV may not mix times with and without a zone: read as text, told apart by timestamps
+    # pyarrow refuses a column that mixes times with and without a zone: read it as text for `timestamps`
     return pa.string() if field.type == "TIMESTAMP" else ARROW_TYPES[field.type]
 
 
 def _cast(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
-    """Exactly the declared columns, in order, in the types of the core."""
+    """Exactly the declared columns, in order, in the types of the core; without any, the table as it is."""
     columns = [_column(table.column(field.name), field) for field in fields]
-    return (
-        pa.table(columns, schema=pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields]))
-        if fields
-        else table
-    )
+    schema = pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
+    return pa.table(columns, schema=schema) if fields else table
 
 
 def _column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
@@ -222,16 +221,13 @@ def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
     if not pc.any(zoned).as_py():
         return plain.cast(pa.timestamp("us"), safe=False)
-    offset = (
-        pc.if_else(pc.fill_null(zoned, False), texts, None)
-        .cast(pa.timestamp("ns", "UTC"))
-        .cast(pa.timestamp("ns"))
-    )
-    return pc.coalesce(offset, plain).cast(pa.timestamp("us"), safe=False)
+    with_zone = pc.if_else(pc.fill_null(zoned, False), texts, None)
+    with_zone = with_zone.cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
+    return pc.coalesce(with_zone, plain).cast(pa.timestamp("us"), safe=False)
 
 
 def _check_utf8(chunk: bytes) -> None:
-    """What pyarrow's CSV reader does and its JSON reader leaves out."""
+    """Refuse bytes that are not UTF-8, as pyarrow's CSV reader does; its JSON reader does not."""
     if not chunk.isascii():
         try:
             chunk.decode()

@@ -1,4 +1,4 @@
-"""The section `events` of a job file: what an event looks like, how the stream is put in order, what becomes of bad input."""
+"""Reads the section `events` of a job file: attributes, order of the stream, what becomes of bad input."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _KEYS = (
 
 
 def open_events(fields: Fields) -> Fields | None:
-    """The keys of the section; None where there is none."""
+    """The keys of the section; None if there is no section."""
     mapping = fields.mapping("events", "{delay: 10 min}")
     return None if mapping is None else Fields(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
 
 
 def declared_schema(keys: Fields | None) -> EventSchema | None:
-    """The schema, if the job declares it."""
+    """The schema; None if the job does not declare one."""
     return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
 
 
@@ -47,8 +47,12 @@ def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_know
 
     Args:
         keys: the section.
-        schema: of the rules and the job; None where it is reported as wrong: then names cannot be looked up.
-        sources_known: each event's position names its source, as a Kafka partition does; the path of a file does not.
+        schema: of the rules and the job; None if it is reported as wrong: then names cannot be looked up.
+        sources_known: whether an event's place tells which source it comes from; a Kafka partition does, a
+            path does not.
+
+    Returns:
+        None if the schema is None.
     """
     if keys is None:
         return None if schema is None else Events(schema)
@@ -83,9 +87,9 @@ def _on_bad(keys: Fields, key: str) -> OnBad:
 def _heartbeat(keys: Fields, schema: EventSchema | None) -> Expr | None:
     node = keys.node("heartbeat")
     text = None if node is None else as_expression(node, keys.report)
-    return (
-        None if text is None or schema is None else compile_condition(text, EventScope(schema), keys.report)
-    )
+    if text is None or schema is None:
+        return None
+    return compile_condition(text, EventScope(schema), keys.report)
 
 
 def _duration(keys: Fields, key: str, default: int | None) -> int | None:
@@ -96,9 +100,8 @@ def _duration(keys: Fields, key: str, default: int | None) -> int | None:
 def _timeout(keys: Fields) -> int:
     timeout_us = _duration(keys, "operator_timeout", OPERATOR_TIMEOUT_US)
     if timeout_us == 0:
-        keys.report.add(
-            keys.key_place("operator_timeout"), "must be more than 0", "0", "Give a duration such as 30 s."
-        )
+        place, do = keys.key_place("operator_timeout"), "Give a duration such as 30 s."
+        keys.report.add(place, "must be more than 0", "0", do)
     return timeout_us or OPERATOR_TIMEOUT_US
 
 
@@ -127,7 +130,6 @@ def _is_attribute(keys: Fields, item: Scalar, schema: EventSchema | None) -> boo
         return True
     names = [field.name for field in schema.fields]
     if item.text not in names:
-        keys.report.add(
-            item.place, "must name an attribute of the events", quote(item.text), nearest(item.text, names)
-        )
+        must, do = "must name an attribute of the events", nearest(item.text, names)
+        keys.report.add(item.place, must, quote(item.text), do)
     return item.text in names

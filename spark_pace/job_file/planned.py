@@ -1,7 +1,7 @@
-"""The settings that a batch is planned with: what its result rests on besides the rules and what a checkpoint fixes.
+"""The settings that a batch is planned with: all that its result rests on besides rules and checkpoint.
 
-They may change between two batches. A batch that was planned and not finished is done again with those of its plan, for
-its state and some of its tables may be written already.
+They may change between two batches. A batch that was planned and not finished runs again with the settings of
+its plan, for its state and some of its tables may be written already.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from spark_pace.core.expr.stored import from_stored, to_stored
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.job_file.spec import JobSpec, KafkaSource
+from spark_pace.job_file.spec import JobSpec
 
 
 def planned_settings(spec: JobSpec) -> dict[str, Any]:
-    """Those of a job, as JSON has them."""
-    events, source = spec.events, spec.source
+    """The settings of a job, as JSON has them."""
+    events = spec.events
     return {
         "schema": [[field.name, field.type] for field in events.schema.fields],
         "tie_break": list(events.schema.tie_break),
@@ -24,8 +24,7 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
         "idle_after_us": events.order.idle_after_us,
         "expected_sources": list(events.order.expected_sources),
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
-        "format": source.format,
-        "columns": [list(column) for column in source.columns] if isinstance(source, KafkaSource) else [],
+        **spec.source.planned(),
     }
 
 
@@ -33,7 +32,7 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
     """The job with these settings in place of its own.
 
     Raises:
-        KeyError, TypeError: they are no such settings.
+        KeyError, TypeError: `settings` are not of `planned_settings`.
     """
     fields = tuple(Field(name, kind) for name, kind in settings["schema"])
     schema: EventSchema = replace(spec.events.schema, fields=fields, tie_break=tuple(settings["tie_break"]))
@@ -44,12 +43,6 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
         expected_sources=tuple(settings["expected_sources"]),
     )
     heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
-    source = replace(spec.source, format=settings["format"])
-    if isinstance(source, KafkaSource):
-        source = replace(
-            source, columns=tuple((attribute, column) for attribute, column in settings["columns"])
-        )
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
-    return replace(
-        spec, events=events, source=source, rules=tuple(replace(rule, schema=schema) for rule in spec.rules)
-    )
+    rules = tuple(replace(rule, schema=schema) for rule in spec.rules)
+    return replace(spec, events=events, source=spec.source.as_planned(settings), rules=rules)

@@ -1,4 +1,4 @@
-"""The reader of job files: a job, or every problem of its file and its rule files."""
+"""Reads job files: gives the job, or every problem of its file and its rule files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Literal, TypeGuard
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts, resolve
-from spark_pace.job_file.spec import JobSpec, KafkaSource
+from spark_pace.job_file.paths import resolve
+from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts
+from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Fields, as_mapping
@@ -29,7 +30,7 @@ _REQUIRED = {
 _JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 _MOST = 10_000
-# delta-rs (1.6) decodes %20 and the like in the path of a table, however it is written, takes \\ for /, and ends the process at the rest
+# in a table's path delta-rs (1.6) decodes %20 and the like, takes \\ for /, and ends the process at the rest
 _MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
 
 
@@ -107,7 +108,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     slots, buckets, lanes = _read_parallelism(fields)
     settings = _read_settings(fields)
     schema = rules[0].schema if rules else declared
-    events = read_events(section, schema, sources_known=isinstance(source, KafkaSource))
+    events = read_events(section, schema, sources_known=source is not None and source.names_sources)
     if schema is not None:
         check_source_columns(fields, source, schema)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
@@ -134,12 +135,8 @@ def _rule_paths(fields: Fields, path: Path) -> list[str]:
     for item in fields.texts("rules", _REQUIRED["rules"]):
         resolved = str(path.parent / item.text)
         if Path(resolved).resolve() == path.resolve():
-            fields.report.add(
-                item.place,
-                "must name a rule file",
-                "the job file itself",
-                "Put the rules into a file of their own.",
-            )
+            do = "Put the rules into a file of their own."
+            fields.report.add(item.place, "must name a rule file", "the job file itself", do)
         elif resolved in found:
             fields.report.add(item.place, "must name a file once", quote(item.text), "Remove one.")
         else:
@@ -148,19 +145,15 @@ def _rule_paths(fields: Fields, path: Path) -> list[str]:
 
 
 def _read_operators(fields: Fields, rules: Iterable[Rule]) -> tuple[str, ...]:
-    """The modules that rules may name; a module stands for what is inside it too."""
+    """The modules that rules may name; a package also stands for the modules in it."""
     modules = tuple(item.text for item in fields.texts("operators", "operators: [my_rules]"))
     for rule in rules:
         module = (rule.operator or "").partition(":")[0]
         if module and not any(module == allowed or module.startswith(f"{allowed}.") for allowed in modules):
             place = fields.key_place("operators") if fields.has("operators") else fields.place
+            must = f"must name the modules of all operators, for the rule {quote(rule.name)} too"
             do = f"Add {module} to operators, if you trust its code."
-            fields.report.add(
-                place,
-                f"must name the modules of all operators, for the rule {quote(rule.name)} too",
-                quote(module),
-                do,
-            )
+            fields.report.add(place, must, quote(module), do)
     return modules
 
 
@@ -178,22 +171,18 @@ def _read_sink(fields: Fields, folder: Path) -> str | None:
     resolved = resolve(path.text, folder)
     mistaken = None if "://" in resolved else _MISTAKEN.search(resolved)
     if mistaken:
-        must = 'must lead to a folder without "%20" and the like, \\, [, ], |, ^ and control characters, which the writer of tables mistakes'
-        fields.report.add(
-            path.place, must, f"{quote(mistaken[0])} in {quote(resolved)}", "Choose another name."
-        )
+        which = '"%20" and the like, \\, [, ], |, ^ and control characters'
+        must = f"must lead to a folder without {which}, which the writer of tables mistakes"
+        got = f"{quote(mistaken[0])} in {quote(resolved)}"
+        fields.report.add(path.place, must, got, "Choose another name.")
     return resolved
 
 
 def _read_checkpoint(fields: Fields, folder: Path) -> str | None:
     path = fields.text("checkpoint", _REQUIRED["checkpoint"])
     if path is not None and "://" in path.text.removeprefix("file://"):
-        fields.report.add(
-            path.place,
-            "must be on a file system that is mounted",
-            quote(path.text),
-            "Mount it, or choose another place.",
-        )
+        must, do = "must be on a file system that is mounted", "Mount it, or choose another place."
+        fields.report.add(path.place, must, quote(path.text), do)
     return resolve(path.text, folder) if path else None
 
 
@@ -207,13 +196,9 @@ def _read_trigger(fields: Fields) -> int | Literal["available_now"]:
 def _read_finish(fields: Fields, trigger: int | Literal["available_now"]) -> bool:
     finish = fields.flag("finish", False)
     if finish and trigger != "available_now":
+        must, got = "must be false while the input goes on for ever", "true with a periodic trigger"
         do = "Set trigger: available_now, or finish: false."
-        fields.report.add(
-            fields.key_place("finish"),
-            "must be false while the input goes on for ever",
-            "true with a periodic trigger",
-            do,
-        )
+        fields.report.add(fields.key_place("finish"), must, got, do)
     return finish
 
 
@@ -224,18 +209,14 @@ def _read_parallelism(fields: Fields) -> tuple[int | None, int | None, int | Lit
     keys = Fields(mapping, fields.report, ("slots", "buckets", "lanes"))
     lanes = keys.node("lanes")
     automatic = lanes is None or (isinstance(lanes, Scalar) and lanes.text == "auto")
-    return (
-        keys.whole("slots", 1, _MOST),
-        keys.whole("buckets", 1, _MOST),
-        "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1,
-    )
+    slots, buckets = keys.whole("slots", 1, _MOST), keys.whole("buckets", 1, _MOST)
+    return slots, buckets, "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1
 
 
 def _read_settings(fields: Fields) -> dict[str, str]:
     mapping = fields.mapping("spark", "{spark.driver.memory: 4g}")
     for key, (place, _) in (mapping.entries if mapping else {}).items():
         if not key.startswith("spark."):
-            fields.report.add(
-                place, 'must be a setting that begins with "spark."', quote(key), "Correct the name."
-            )
+            must = 'must be a setting that begins with "spark."'
+            fields.report.add(place, must, quote(key), "Correct the name.")
     return read_texts(mapping, fields)

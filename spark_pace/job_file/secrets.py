@@ -1,4 +1,7 @@
-"""Values such as ``${env:KAFKA_PASSWORD}`` in a job file: read from the environment when the job starts, and kept out of what it says."""
+"""Puts the environment's values in for texts such as ``${env:KAFKA_PASSWORD}`` in a job file, and hides them.
+
+They are read when the job starts, and kept out of everything that it says.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 
 @dataclass
 class Secrets:
-    """The values that were read so far."""
+    """Reads values of the environment, and remembers which to hide."""
 
     _values: set[str] = field(default_factory=set, repr=False)
 
@@ -24,8 +27,8 @@ class Secrets:
         """`text` with the environment's values in place of references.
 
         Args:
-            text: of the job file.
-            where: its key there, for the error.
+            text: a value of the job file.
+            where: the key of the value, for the error.
 
         Raises:
             SetupError: a variable is not set.
@@ -34,17 +37,16 @@ class Secrets:
         def value(reference: re.Match[str]) -> str:
             found = os.environ.get(reference[1])
             if found is None:
-                got = f"{reference[0]}, which is not set"
-                raise SetupError(
-                    f"{where} — must name a variable of the environment; got {got}. Set {reference[1]} and start the job again."
-                )
+                must, got = "must name a variable of the environment", f"{reference[0]}, which is not set"
+                do = f"Set {reference[1]} and start the job again."
+                raise SetupError(f"{where} — {must}; got {got}. {do}")
             self._values.add(found)
             return found
 
         return _REFERENCE.sub(value, text)
 
     def resolve_all(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """The same for every value of a mapping under the key `where`."""
+        """The mapping under the key `where`, with each of its values resolved."""
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:
@@ -55,15 +57,15 @@ class Secrets:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Mask the errors that leave this block; where there are secrets, they leave without their causes, which may name them."""
+        """Mask the errors that leave this block.
+
+        If there are secrets, an error leaves without its causes, for these may name them.
+        """
         try:
             yield
         except Exception as error:
             if not self._values:
                 raise
-            kind = (
-                type(error)
-                if isinstance(error, SparkPaceError) and not hasattr(error, "problems")
-                else SparkPaceError
-            )
+            is_ours = isinstance(error, SparkPaceError) and not hasattr(error, "problems")
+            kind = type(error) if is_ours else SparkPaceError
             raise kind(self.mask(str(error))) from None

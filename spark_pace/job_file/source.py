@@ -1,13 +1,15 @@
-"""The section `source` of a job file."""
+"""Reads the section `source` of a job file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, cast
 
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource
+from spark_pace.job_file.paths import resolve
+from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource, Source
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Fields
@@ -28,7 +30,7 @@ _KAFKA_KEYS = (
     "options",
 )
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-# keys of the job file, and what would break exactly once
+# options that have a key of their own in the job file, or would break exactly once; and what to do instead
 _OWN_OPTIONS = {
     "kafka.bootstrap.servers": "Use servers.",
     "subscribe": "Use topics.",
@@ -49,47 +51,41 @@ _OWN_OPTIONS = {
 }
 
 
-def read_source(fields: Fields, folder: Path) -> FilesSource | KafkaSource | None:
-    """The source; None where it is reported as wrong. A path is relative to `folder`."""
+def read_source(fields: Fields, folder: Path) -> Source | None:
+    """The source; None if it is reported as wrong. A path is relative to `folder`."""
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
-    kind = mapping.entries["kind"][1] if "kind" in mapping.entries else None
-    if kind.text == "kafka" if isinstance(kind, Scalar) else "topics" in mapping.entries:
-        return _read_kafka(Fields(mapping, fields.report, _KAFKA_KEYS))
-    return _read_files(Fields(mapping, fields.report, _FILES_KEYS), folder)
+    node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    guess = "kafka" if "topics" in mapping.entries else "files"
+    kind = node.text if isinstance(node, Scalar) else guess
+    keys, read = _KINDS.get(kind, _KINDS["files"])
+    return read(Fields(mapping, fields.report, keys), folder)
 
 
 def _read_files(source: Fields, folder: Path) -> FilesSource | None:
     for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
         source.require(key, example)
-    source.choice("kind", ("files", "kafka"), "files")
+    source.choice("kind", tuple(_KINDS), "files")
     form = source.choice("format", ("json", "csv", "parquet"), "json")
     path = source.text("path", "path: events")
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     return FilesSource(cast(Format, form), resolve(path.text, folder), most) if path else None
 
 
-def _read_kafka(source: Fields) -> KafkaSource | None:
-    for key, example in (
-        ("servers", "servers: localhost:9092"),
-        ("topics", "topics: [events]"),
-        ("format", "format: json"),
-    ):
+def _read_kafka(source: Fields, folder: Path) -> KafkaSource | None:
+    examples = {"servers": "servers: localhost:9092", "topics": "topics: [events]", "format": "format: json"}
+    for key, example in examples.items():
         source.require(key, example)
     form = source.choice("format", ("json", "csv", "columns"), "json")
-    servers = source.text("servers", "servers: localhost:9092")
+    servers = source.text("servers", examples["servers"])
     offsets = source.choice("starting_offsets", ("earliest", "latest"), "earliest")
     most = source.whole("max_offsets_per_trigger", 1, 1_000_000_000)
     topics = _read_topics(source)
     columns = _read_columns(source)
     if form == "columns" and not source.has("columns"):
-        source.report.add(
-            source.place,
-            'must have the key "columns", for the attributes are columns of the record',
-            "none",
-            "Add columns: {name: value}.",
-        )
+        must = 'must have the key "columns", for the attributes are columns of the record'
+        source.report.add(source.place, must, "none", "Add columns: {name: value}.")
     options = _read_options(source)
     if servers is None or not topics:
         return None
@@ -97,16 +93,19 @@ def _read_kafka(source: Fields) -> KafkaSource | None:
     return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
 
 
+# the keys of each kind of source, and what reads them
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Fields, Path], Source | None]]] = {
+    "files": (_FILES_KEYS, _read_files),
+    "kafka": (_KAFKA_KEYS, _read_kafka),
+}
+
+
 def _read_topics(source: Fields) -> tuple[str, ...]:
     topics: list[str] = []
     for item in source.texts("topics", "topics: [events]"):
         if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
-            source.report.add(
-                item.place,
-                "must be the name of a topic (letters, digits, dot, _ and -)",
-                quote(item.text),
-                "Correct the name.",
-            )
+            must = "must be the name of a topic (letters, digits, dot, _ and -)"
+            source.report.add(item.place, must, quote(item.text), "Correct the name.")
         elif item.text in topics:
             source.report.add(item.place, "must name a topic once", quote(item.text), "Remove one.")
         else:
@@ -122,12 +121,8 @@ def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
         if text in RECORD_COLUMNS[:-1] or (text.startswith("headers.") and text != "headers."):
             found.append((attribute, text))
         else:
-            source.report.add(
-                node.place,
-                "must be a column of the Kafka record",
-                describe(node),
-                f"Use one of: {', '.join(RECORD_COLUMNS)}.",
-            )
+            do = f"Use one of: {', '.join(RECORD_COLUMNS)}."
+            source.report.add(node.place, "must be a column of the Kafka record", describe(node), do)
     return tuple(found)
 
 
@@ -137,29 +132,28 @@ def _read_options(source: Fields) -> dict[str, str]:
     for key in options:
         if key.lower() in _OWN_OPTIONS:
             assert mapping is not None
-            source.report.add(
-                mapping.entries[key][0], "must be left out", quote(key), _OWN_OPTIONS[key.lower()]
-            )
+            place, do = mapping.entries[key][0], _OWN_OPTIONS[key.lower()]
+            source.report.add(place, "must be left out", quote(key), do)
     return options
 
 
 def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
-    """Single values as texts; others are reported."""
+    """The values of a mapping as texts. A value that is no single value is reported."""
     found: dict[str, str] = {}
     for key, (_, node) in (mapping.entries if mapping else {}).items():
         if isinstance(node, Scalar) and node.value is not None:
             found[key] = node.text
         else:
-            fields.report.add(
-                node.place, "must be a single value", describe(node), "Write text, a number, true or false."
-            )
+            do = "Write text, a number, true or false."
+            fields.report.add(node.place, "must be a single value", describe(node), do)
     return found
 
 
-def check_source_columns(
-    fields: Fields, source: FilesSource | KafkaSource | None, schema: EventSchema
-) -> None:
-    """Report attributes under `columns` that the schema lacks, and with ``format: columns`` those that nothing fills."""
+def check_source_columns(fields: Fields, source: Source | None, schema: EventSchema) -> None:
+    """Report attributes under `columns` that the schema lacks.
+
+    With ``format: columns``, report attributes that no column fills.
+    """
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     if not isinstance(source, KafkaSource) or mapping is None:
         return
@@ -170,30 +164,16 @@ def check_source_columns(
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
         if attribute not in names:
-            fields.report.add(
-                columns.entries[attribute][0],
-                "must be an attribute of the events",
-                quote(attribute),
-                nearest(attribute, names),
-            )
+            place, do = columns.entries[attribute][0], nearest(attribute, names)
+            fields.report.add(place, "must be an attribute of the events", quote(attribute), do)
     if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
-        place, do = columns.entries[schema.event_time][0], "Declare it a TIMESTAMP, or set time_unit: ms."
-        fields.report.add(
-            place,
+        must, got = (
             "must count milliseconds, as the timestamp of a record does",
             f"time_unit: {schema.time_unit}",
-            do,
         )
+        do = "Declare it a TIMESTAMP, or set time_unit: ms."
+        fields.report.add(columns.entries[schema.event_time][0], must, got, do)
     missing = [name for name in names if name not in dict(source.columns)]
     if source.format == "columns" and missing:
-        fields.report.add(
-            keys.key_place("columns"),
-            "must fill every attribute of the events",
-            f"none for {', '.join(missing)}",
-            "Add them, or use json.",
-        )
-
-
-def resolve(text: str, folder: Path) -> str:
-    """A path relative to the job file as an absolute one; addresses such as ``s3://…`` are left alone."""
-    return text if "://" in text else str((folder / text).resolve())
+        must, got = "must fill every attribute of the events", f"none for {', '.join(missing)}"
+        fields.report.add(keys.key_place("columns"), must, got, "Add them, or use json.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.errors import SetupError
+from spark_pace.job_file.paths import local_path
+from spark_pace.job_file.secrets import Secrets
 
 Format = Literal["json", "csv", "parquet"]
 KafkaFormat = Literal["json", "csv", "columns"]
@@ -16,11 +19,39 @@ KafkaFormat = Literal["json", "csv", "columns"]
 
 @dataclass(frozen=True)
 class FilesSource:
-    """Files in a directory, read in the order of their names."""
+    """Files in a folder, read in the order of their names; or one file.
+
+    Attributes:
+        format: of the files.
+        path: of the folder or the file.
+        max_files_per_trigger: the most files of a batch; None: all that are there.
+    """
 
     format: Format
     path: str
     max_files_per_trigger: int | None
+
+    names_sources: ClassVar[bool] = False  # whether an event's place tells which source it comes from
+
+    def resolved(self, secrets: Secrets) -> FilesSource:
+        """The same with the path as this machine has it.
+
+        Raises:
+            SetupError: there is nothing.
+        """
+        path = local_path(self.path, "source.path")
+        if not path.exists():
+            must, got = "must be a file or a directory of events", "nothing there"
+            raise SetupError(f"{path} — {must}; got {got}. Put the events there, or correct source.path.")
+        return replace(self, path=str(path))
+
+    def planned(self) -> dict[str, Any]:
+        """The settings that the result of a batch rests on, as JSON has them."""
+        return {"format": self.format, "columns": []}
+
+    def as_planned(self, settings: dict[str, Any]) -> FilesSource:
+        """The same with these settings, which `planned` gave."""
+        return replace(self, format=settings["format"])
 
 
 @dataclass(frozen=True)
@@ -28,15 +59,16 @@ class KafkaSource:
     """Topics of Kafka.
 
     Attributes:
-        format: of a record's value: ``json``, ``csv`` (the attributes in the schema's order, but those in `columns`), or
-            ``columns``: no attribute comes from inside the value.
+        format: of a record's value: ``json``, ``csv`` (the attributes in the schema's order, without those in
+            `columns`), or ``columns`` (no attribute comes from inside the value).
         servers: ``host:port``, several with commas; may hold ``${env:NAME}``.
         topics: at least one.
         starting_offsets: where a new checkpoint begins.
-        max_offsets_per_trigger: most records of a batch.
-        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``, ``offset``, ``timestamp``
-            or ``headers.NAME``).
-        options: Spark's and, with ``kafka.`` before them, Kafka's own; values may hold ``${env:NAME}``.
+        max_offsets_per_trigger: the most records of a batch; None: all that are there.
+        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``,
+            ``offset``, ``timestamp`` or ``headers.NAME``).
+        options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client; values may hold
+            ``${env:NAME}``.
     """
 
     format: KafkaFormat
@@ -47,16 +79,40 @@ class KafkaSource:
     columns: tuple[tuple[str, str], ...]
     options: dict[str, str]
 
+    names_sources: ClassVar[bool] = True
+
+    def resolved(self, secrets: Secrets) -> KafkaSource:
+        """The same with the environment's values in place of ``${env:NAME}``.
+
+        Raises:
+            SetupError: a variable of the environment is missing.
+        """
+        servers = secrets.resolve(self.servers, "source.servers")
+        return replace(self, servers=servers, options=secrets.resolve_all(self.options, "source.options"))
+
+    def planned(self) -> dict[str, Any]:
+        """The settings that the result of a batch rests on, as JSON has them."""
+        return {"format": self.format, "columns": [list(column) for column in self.columns]}
+
+    def as_planned(self, settings: dict[str, Any]) -> KafkaSource:
+        """The same with these settings, which `planned` gave."""
+        columns = tuple((attribute, column) for attribute, column in settings["columns"])
+        return replace(self, format=settings["format"], columns=columns)
+
+
+Source = FilesSource | KafkaSource
+
 
 @dataclass(frozen=True)
 class Events:
-    """What events look like (as the rules see them too) and how the job treats them.
+    """What events look like, and how the job treats them.
 
     Attributes:
         schema: the attributes.
         order: how the stream is put in order.
-        source_column: the attribute that names an event's source for `ordering: sources`; None: its Kafka partition.
-        heartbeat: what holds for records that tell the time of their source and are no events.
+        source_column: the attribute that names an event's source for ``ordering: sources``; None: its Kafka
+            partition.
+        heartbeat: the condition for records that only tell the time of their source and are no events.
         on_bad_record: what becomes of a record that is no event.
         on_operator_error: what becomes of a selection that a Python operator fails on.
         operator_timeout_us: how long a Python operator may work on one selection.
@@ -76,7 +132,7 @@ class JobSpec:
     """A checked job file. Its paths are absolute."""
 
     name: str
-    source: FilesSource | KafkaSource
+    source: Source
     events: Events
     rules: tuple[Rule, ...]
     sink_path: str
@@ -85,9 +141,9 @@ class JobSpec:
     finish: bool
     operators: tuple[str, ...]  # modules whose functions `operator:` may name
     slots: int | None  # None: as many as Spark has cores
-    buckets: int | None
+    buckets: int | None  # None: likewise
     lanes: int | Literal["auto"]
-    spark: dict[str, str]  # values may hold ``${env:NAME}``
+    spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
 
     @property
     def files(self) -> FilesSource:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from spark_pace.core.match.contexts import context_of
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
@@ -15,7 +16,6 @@ from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
 from spark_pace.rules.pattern import as_expression
 from spark_pace.rules.schema import TYPE_NAMES, type_name
 
-FIXED_COLUMNS = ("rule", "key", "out_seq", "selection_id", "seq", "opened_at", "matched_at", "events")
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from spark_pace.core.expr import Expr
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EventSchema, Pattern, Rule
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
 from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
 from spark_pace.rules.document.section import Fields, as_mapping
-from spark_pace.rules.emit import FIXED_COLUMNS, check_columns, read_emit
+from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.pattern import (

@@ -30,7 +30,7 @@ from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
-COUNTS = ("events", "late", "carry", "open")
+COUNTS = ("events", "late", "carry", "open")  # those of `StepOutput.stats` that Spark is told
 
 
 def detect(
@@ -43,21 +43,25 @@ def detect(
 ) -> DataFrame:
     """The matches of `rules` in a streaming DataFrame, each as soon as it is decided.
 
-    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort what you
-    need by (`rule`, `selection_id`, `seq`). The frontier moves with the event times of the rows that some rule wants;
-    these must have an event time from 1900 to 2199. Where a condition only compares attributes and constants, other
-    rows do not even cross into Python. Late ones are left out and counted, with `events`, `carry` and `open`, in the
-    query's ``lastProgress["observedMetrics"]["spark_pace"]``. Spark runs a task per shuffle partition and batch: set
-    ``spark.sql.shuffle.partitions`` to about the number of cores.
+    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort
+    what you need by (`rule`, `selection_id`, `seq`).
+
+    The frontier moves with the event times of the rows that some rule wants; these times must be from 1900 to
+    2199. Where a condition only compares attributes and constants, other rows do not even cross into Python.
+    Late rows are left out. They are counted, with `events`, `carry` and `open`, in the query's
+    ``lastProgress["observedMetrics"]["spark_pace"]``.
+
+    Spark runs a task per shuffle partition and batch: set ``spark.sql.shuffle.partitions`` to about the
+    number of cores.
 
     Args:
-        df: has the attributes of the rules' schema; others are ignored.
+        df: has the attributes of the rules' schema; other columns are ignored.
         rules: over one schema.
-        delay_us: allowed lateness in microseconds.
-        tie_break: attributes that order events of one event time, before those the schema names; if there are none
-            at all, all attributes do.
-        slots: groups of the stateful stage, by default the shuffle partitions, eight at the most. Keep it, and the
-            rules, for the life of a checkpoint.
+        delay_us: by how much an event may be late, in microseconds.
+        tie_break: the attributes that order events of one event time, before those that the schema names. If
+            there are none at all, all attributes order them.
+        slots: the number of groups of the stateful stage; by default the shuffle partitions, at most eight.
+            Keep it, and the rules, for the life of a checkpoint.
 
     Returns:
         `rule, key, selection_id, seq, opened_at, matched_at`, every field of every rule, and `events`.
@@ -67,16 +71,13 @@ def detect(
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
     fields = plan.schema.fields
-    wanted = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields)).where(
-        wanted_sql(plan)
-    )
-    rows = wanted.select(*map(_crossing, fields)).mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+    typed = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields))
+    crossed = typed.where(wanted_sql(plan)).select(*map(_crossing, fields))
+    rows = crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
     results = match_rows(rows, plan, slot_keys(spark, plan.slots, partitions), cores)
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
-    observed = results.observe(
-        "spark_pace",
-        *(F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS),
-    )
+    sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
+    observed = results.observe("spark_pace", *sums)
     crossing = _without_zone(matches_schema(plan))
     merged = observed.mapInArrow(ResultsMerger(plan).stage(), from_arrow_schema(crossing))
     return merged.select(*(_final(field) for field in matches_schema(plan) if field.name != "out_seq"))
@@ -97,29 +98,26 @@ def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots:
 
 
 def wanted_sql(plan: Plan) -> str:
-    """What the JVM lets through: at least the events that belong to some rule's stream; the intake finds which do."""
-    return " OR ".join(_stream_sql(plan, rule) for rule in plan.rules)
+    """A condition for the JVM: true for all events of rules' streams, and perhaps others."""
+    return " OR ".join(_stream_sql(plan, planned) for planned in plan.rules)
 
 
-def _stream_sql(plan: Plan, rule: RulePlan) -> str:
-    member = (
-        "true"
-        if rule.takes_all
-        else " OR ".join(to_spark_filter(plan.predicates[predicate]) for _, predicate in rule.bits)
-    )
-    passes = "true" if rule.filter_bit is None else to_spark_filter(plan.predicates[rule.filter_bit])
+def _stream_sql(plan: Plan, planned: RulePlan) -> str:
+    tests = [to_spark_filter(plan.predicates[predicate]) for _, predicate in planned.bits]
+    member = "true" if planned.takes_all else " OR ".join(tests)
+    passes = "true" if planned.filter_bit is None else to_spark_filter(plan.predicates[planned.filter_bit])
     return f"(({member}) AND {passes})"
 
 
 def _crossing(field: Field) -> Column:
-    """Times cross as numbers: as timestamps they would bear the name of the session's zone."""
+    """A column as it crosses into Python: times as numbers, for timestamps would have the session's zone."""
     column = F.col(quoted(field.name))
     return F.unix_micros(column).alias(field.name) if field.type == "TIMESTAMP" else column
 
 
 @dataclass(frozen=True)
 class ColumnsIntake:
-    """Host of the intake for columns: rows of the schema in, frames for the slots out."""
+    """Host of the intake for a DataFrame: rows of the schema in, frames for the slots out."""
 
     plan: Plan
 
@@ -128,26 +126,23 @@ class ColumnsIntake:
         return lambda batches: to_batches(self._rows(batches), "slot")
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
-        intake = TaskIntake(
-            self.plan, NO_FRONTIER, "fail"
-        )  # no driver tells the frontier here: the splitters decide what is late
+        # no driver tells the frontier here, so only the splitters decide what is late
+        intake = TaskIntake(self.plan, NO_FRONTIER, "fail")
         for batch in batches:
             yield from intake.take(self._events(pa.Table.from_batches([batch])))
         yield from intake.rows_at_end()
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema
-        typed = pa.table(
-            {field.name: table.column(field.name).cast(ARROW_TYPES[field.type]) for field in schema.fields}
-        )
+        types = {field.name: ARROW_TYPES[field.type] for field in schema.fields}
+        typed = pa.table({name: table.column(name).cast(kind) for name, kind in types.items()})
         events = chosen(typed, wanted(self.plan, typed))
         counts = array(events, schema.event_time).cast(pa.int64())
         unit = UNIT_US[schema.time_unit]
         possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
         if not pc.all(pc.fill_null(possible, False)).as_py():
-            raise EventError(
-                f"{schema.event_time} — must be an event time from 1900 to 2199; got null or another. Filter such rows out before detect."
-            )
+            must, do = "must be an event time from 1900 to 2199", "Filter such rows out before detect."
+            raise EventError(f"{schema.event_time} — {must}; got null or another. {do}")
         rows = events.num_rows
         nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
         ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
@@ -156,7 +151,7 @@ class ColumnsIntake:
 
 @dataclass(frozen=True)
 class ResultsMerger:
-    """Host of the merger where nothing is numbered: results in, matches out."""
+    """Host of the merger for a DataFrame: results in, matches out, with no numbers."""
 
     plan: Plan
 
@@ -176,31 +171,26 @@ class ResultsMerger:
 
 
 def _without_zone(schema: pa.Schema) -> pa.Schema:
-    """The matches with times as numbers, for the same reason as in `_crossing`."""
-    event = pa.struct(
-        [
-            (field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type)
-            for field in EVENTS_TYPE.value_type
-        ]
-    )
-    types = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in schema]
-    return pa.schema(
-        [
-            (field.name, pa.list_(event) if field.name == "events" else kind)
-            for field, kind in zip(schema, types, strict=True)
-        ]
-    )
+    """The columns of matches with times as numbers, as they cross out of Python."""
+
+    def crossing(kind: pa.DataType) -> pa.DataType:
+        return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+    event = pa.struct([(part.name, crossing(part.type)) for part in EVENTS_TYPE.value_type])
+    types = {field.name: crossing(field.type) for field in schema} | {"events": pa.list_(event)}
+    return pa.schema(list(types.items()))
 
 
 def _final(field: pa.Field) -> Column:
+    """A column of matches, made of what has crossed."""
     column = F.col(quoted(field.name))
-    if field.name == "events":
-        names = [part.name for part in EVENTS_TYPE.value_type]
-        return F.transform(
-            column, lambda e: F.struct(*(_time(e[name], name == "event_time").alias(name) for name in names))
-        ).alias("events")
-    return _time(column, pa.types.is_timestamp(field.type)).alias(field.name)
+    if field.name != "events":
+        return _time(column, field)
+    parts = list(EVENTS_TYPE.value_type)
+    events = F.transform(column, lambda event: F.struct(*(_time(event[part.name], part) for part in parts)))
+    return events.alias("events")
 
 
-def _time(column: Column, is_time: bool) -> Column:
-    return F.timestamp_micros(column) if is_time else column
+def _time(column: Column, field: pa.Field) -> Column:
+    is_time = pa.types.is_timestamp(field.type)
+    return (F.timestamp_micros(column) if is_time else column).alias(field.name)

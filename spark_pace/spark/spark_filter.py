@@ -1,4 +1,4 @@
-"""Conditions that the JVM can test before events reach the core, as Spark SQL."""
+"""Writes conditions as Spark SQL, which the JVM can test before events reach the core."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TESTS = {
 
 
 def to_spark_filter(condition: Expr) -> str:
-    """A condition in Spark SQL that is true wherever `condition` is, and perhaps elsewhere.
+    """A condition in Spark SQL that is true wherever `condition` is true, and perhaps elsewhere.
 
-    Only tests of attributes and constants are Spark's. What is computed is not: the optimizer puts the constants of
-    ``i * 5000000000 * 5000000000`` together before it knows `i`, and parts of a time are those of the session's zone.
+    Spark tests only attributes and constants. It must not compute: its optimizer multiplies the constants of
+    ``i * 5000000000 * 5000000000`` before it knows `i`, and takes the parts of a time in the session's zone.
 
     Raises:
         ValueError: the condition names components or aggregates, which one event does not have.
@@ -46,7 +46,7 @@ def _is_plain(expr: Expr) -> bool:
 
 
 def plain_sql(expr: Expr) -> str:
-    """Attributes, constants, and tests of them as Spark SQL text over columns that bear the attributes' names."""
+    """An attribute, a constant, or a test of them in Spark SQL; each attribute is a column of its name."""
     if isinstance(expr, Literal):
         return _literal(expr)
     if isinstance(expr, Aggregate):
@@ -60,7 +60,10 @@ def plain_sql(expr: Expr) -> str:
 
 
 def in_sql(call: Call, arguments: list[str]) -> str:
-    """``x in (1, 2)``: Spark looks long lists of DOUBLEs up by their bits, so that -0.0 is not 0.0; equalities do not."""
+    """``x in (1, 2)`` in Spark SQL; with DOUBLEs as equalities.
+
+    Spark looks DOUBLEs up in a long list by their bits, so that -0.0 would not be 0.0.
+    """
     if call.arguments[0].type == "DOUBLE":
         return "(" + " OR ".join(f"({arguments[0]} = {item})" for item in arguments[1:]) + ")"
     return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"

@@ -19,10 +19,10 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.files import table_events
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.sources import kafka_check
-from spark_pace.spark.stages.merger import BatchReport
 from tests.integration.conftest import PASSWORD, USER
 from tests.spark.jobs import RULES, Event, make_job, matches, only, random_events, stop_at, table
 

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta import DeltaTables, create_views
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.stages.merger import BatchReport
 from tests.spark.jobs import (
     failing,
     in_core,

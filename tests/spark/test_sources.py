@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.stages.merger import BatchReport
 from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

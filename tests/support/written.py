@@ -12,7 +12,8 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.replaying import replay_files
 
 

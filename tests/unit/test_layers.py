@@ -28,9 +28,17 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
     },
-    "spark_pace.spark.sources.source": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.job_file", "spark_pace.spark"),
-        "pyspark",
+    "spark_pace.spark.sources": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
+        *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.stages": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.spark.checkpoint"),
+        *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.pipeline": {
+        *("spark_pace.core", "spark_pace.spark.checkpoint", "spark_pace.spark.stages", "pyspark"),
     },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.replaying": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow"},

@@ -10,14 +10,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.spark.sources.files import (
-    FINISH,
-    FilesPartition,
-    FilesReader,
-    Listing,
-    Manifest,
-    require_readable,
-)
+from spark_pace.spark.sources.file_names import FileNamesPartition, FileNamesReader
+from spark_pace.spark.sources.manifest import FINISH, Listing, Manifest, require_readable
 
 
 @pytest.fixture
@@ -30,8 +24,8 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def reader(root: Path, **options: str) -> FilesReader:
-    return FilesReader(
+def reader(root: Path, **options: str) -> FileNamesReader:
+    return FileNamesReader(
         {"root": str(root), "manifest": str(root.parent / "manifest"), "tasks": "2", **options}
     )
 
@@ -180,11 +174,11 @@ def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
     source = reader(root, finish="true")
     source.prepareForTriggerAvailableNow()
     assert source.partitions({"entries": 0}, {"entries": 3}) == [
-        FilesPartition(["a", "sub/c"]),
-        FilesPartition(["b"]),
+        FileNamesPartition(["a", "sub/c"]),
+        FileNamesPartition(["b"]),
     ]
-    assert source.partitions({"entries": 3}, {"entries": 4}) == [FilesPartition([FINISH])]
-    assert list(source.read(FilesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
+    assert source.partitions({"entries": 3}, {"entries": 4}) == [FileNamesPartition([FINISH])]
+    assert list(source.read(FileNamesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
 
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:

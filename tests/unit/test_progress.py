@@ -13,9 +13,8 @@ from deltalake import write_deltalake
 from rich.console import Console
 
 from spark_pace.cli.run import Board, closing_line, line
-from spark_pace.io.delta import METRICS_SCHEMA
+from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
 from spark_pace.job_file import read_job
-from spark_pace.spark.stages.merger import BatchReport
 from spark_pace.spark.summary import Summary
 
 ROOT = Path(__file__).parents[2]

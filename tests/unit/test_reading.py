@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from spark_pace import read_table
 from spark_pace.cli.sql import sql_command
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.io.delta import METRICS_SCHEMA
+from spark_pace.io.metrics import METRICS_SCHEMA
 from tests.support.written import write_tables
 
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"

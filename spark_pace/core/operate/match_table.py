@@ -27,6 +27,18 @@ EVENTS_TYPE = pa.list_(
         ("offset", pa.int64()),
     ])
 )  # fmt: skip
+# The columns that every match has. The functions below fill all but `rule` and `out_seq`, which the merger fills.
+# The partition columns and the fields of `emit` stand in front of `events`, and may not have these names.
+FIXED_COLUMNS: dict[str, pa.DataType] = {
+    "rule": pa.string(),
+    "key": pa.string(),  # null without partition_by
+    "out_seq": pa.int64(),
+    "selection_id": pa.int64(),
+    "seq": pa.int64(),
+    "opened_at": UTC_TIME,
+    "matched_at": UTC_TIME,
+    "events": EVENTS_TYPE,
+}
 
 
 @dataclass(frozen=True)

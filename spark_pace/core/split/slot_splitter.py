@@ -25,10 +25,10 @@ class StepOutput:
 
     Attributes:
         lanes: work for the operators, each as bytes.
-        late: the late events, as a table of `LATE_SCHEMA`; None where there are none.
-        stats: counts of events, late and pending events that no other slot counts, of carried rows (carry)
-            and of open selections (open); frontier_us; and the counts repeats and idle_sources, equal in all
-            slots.
+        late: events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None if
+            there are none.
+        stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot
+            before it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
     """
 

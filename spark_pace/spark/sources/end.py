@@ -1,6 +1,7 @@
-"""A streaming source of one row, the end of a bounded input, for sources that cannot tell it themselves.
+"""The streaming source `spark_pace_end`: one row, the end of the input, for sources that cannot tell it.
 
-It stands in a query from its first day, because Spark refuses a checkpoint whose query has lost or won a source.
+It stands in a query from its first day, because Spark refuses a checkpoint whose query has lost or won a
+source.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ END_SOURCE = "spark_pace_end"
 
 
 class EndSource(DataSource):
-    """The source `spark_pace_end`; with the option ``end`` = ``true`` it gives its row, unless an earlier run had it."""
+    """With the option ``end`` = ``true`` it gives its row, unless an earlier run had it."""
 
     @classmethod
     def name(cls) -> str:
@@ -24,7 +25,7 @@ class EndSource(DataSource):
         return END_SOURCE
 
     def schema(self) -> str:
-        """One row, which says nothing more."""
+        """The column of the row, which says nothing more."""
         return "ended boolean"
 
     def streamReader(self, schema: StructType) -> EndReader:
@@ -33,7 +34,7 @@ class EndSource(DataSource):
 
 
 class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Its offset is the number of rows given, 0 or 1, so that the checkpoint remembers the end."""
+    """Gives the row. Its offset is the number of rows given, 0 or 1: so the checkpoint remembers the end."""
 
     def __init__(self, end: bool) -> None:
         """Say whether the input ends in this run."""
@@ -43,7 +44,7 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing comes later."""
 
     def initialOffset(self) -> dict[str, int]:
-        """Not ended."""
+        """The input has not ended."""
         return {"rows": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -1,97 +1,88 @@
-"""Topics of Kafka as the source of a query: Spark's connector reads, the intake parses whole columns of values."""
+"""Topics of Kafka as the input of a job: Spark's connector reads, the tasks of the intake parse values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_pace.core.plan.plan import OnBad, Plan
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.end import END_SOURCE, EndSource
-from spark_pace.spark.stages.frontier import frontier_of_batch
-from spark_pace.spark.stages.intake import TaskIntake
-from spark_pace.spark.stages.rows import SLOT_ROWS, Row, to_batches
+from spark_pace.spark.sources.kafka_check import partitions_of
+from spark_pace.spark.stages.intake import intake_rows
+
+if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
+    from spark_pace.job_file import KafkaSource
 
 _HEADERS = "headers."
-_PLACE = (
-    "value",
-    "topic",
-    "partition",
-    "offset",
-)  # columns that every record has; those after them are attributes
+_PLACE = ("value", "topic", "partition", "offset")  # every record has them; the columns behind are attributes
 _PARTITIONS = 1 << 32  # more than a topic can have
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Topics:
-    """What a job reads of Kafka.
+class KafkaInput:
+    """Reads what is there in batches of the wanted size; then a second query reads the rest, with the end."""
 
-    Attributes:
-        servers: ``host:port``, several with commas.
-        topics: their names.
-        format: of the values.
-        columns: (attribute, the record's own column that it is taken from).
-        starting_offsets: where a new checkpoint begins.
-        max_offsets: most records of a batch.
-        options: of Spark's connector and, with ``kafka.`` before them, of Kafka's client.
-        on_bad_record: whether a bad record is kept apart or stops the job.
-    """
-
-    servers: str
-    topics: tuple[str, ...]
-    format: Literal["json", "csv", "columns"]
-    columns: tuple[tuple[str, str], ...]
-    starting_offsets: Literal["earliest", "latest"]
-    max_offsets: int | None
-    options: dict[str, str]
+    source: KafkaSource
+    checkpoint: Checkpoint
+    finish: bool
     on_bad_record: OnBad
 
+    kind: ClassVar[str] = "kafka"
+    lasting: ClassVar[tuple[str, ...]] = ("topics",)
+
     @property
-    def client_options(self) -> dict[str, str]:
-        """What Kafka's client is told."""
-        own = {key[6:]: value for key, value in self.options.items() if key.startswith("kafka.")}
-        return {**own, "bootstrap.servers": self.servers}
+    def ends(self) -> tuple[bool, ...]:
+        """A second query for the end, if there is one."""
+        return (False, True) if self.finish else (False,)
 
+    def require_readable(self, spark: SparkSession) -> None:
+        """Refuse brokers that do not answer, and topics that are not there."""
+        partitions_of(spark, self.source)
 
-def read_kafka(spark: SparkSession, plan: Plan, source: Topics, *, end: bool) -> DataFrame:
-    """The rows of the intake (`SLOT_ROWS`), streaming.
+    def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
+        """Every partition of the topics."""
+        return partitions_of(spark, self.source)
 
-    Args:
-        spark: the session.
-        plan: the plan.
-        source: what to read.
-        end: the input ends with what is there now; then a batch takes all of that.
-    """
-    spark.dataSource.register(EndSource)
-    options = {
-        **source.options,
-        "kafka.bootstrap.servers": source.servers,
-        "subscribe": ",".join(source.topics),
-        "startingOffsets": source.starting_offsets,
-        "failOnDataLoss": "true",
-        "includeHeaders": str(any(column.startswith(_HEADERS) for _, column in source.columns)).lower(),
-    }
-    if source.max_offsets is not None and not end:
-        options["maxOffsetsPerTrigger"] = str(source.max_offsets)
-    records = spark.readStream.format("kafka").options(**options).load()
-    records = records.select(
-        *_PLACE, *(_own_column(column).alias(f"@{attribute}") for attribute, column in source.columns)
-    )
-    ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower()).load()
-    ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
-    intake = KafkaIntake(plan, source.format, source.on_bad_record)
-    return records.union(ends).mapInArrow(intake.stage(), SLOT_ROWS)
+    def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
+        """See `Input`; the query of the end reads all that is there in one batch."""
+        spark.dataSource.register(EndSource)
+        records = spark.readStream.format("kafka").options(**self._options(end)).load()
+        columns = self.source.columns
+        own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
+        records = records.select(*_PLACE, *own)
+        ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower()).load()
+        ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
+        read = partial(_read, self.source.format, plan.schema)
+        return intake_rows(records.union(ends), plan, self.on_bad_record, read)
+
+    def _options(self, end: bool) -> dict[str, str]:
+        """What Spark's connector is told."""
+        source = self.source
+        options = {
+            **source.options,
+            "kafka.bootstrap.servers": source.servers,
+            "subscribe": ",".join(source.topics),
+            "startingOffsets": source.starting_offsets,
+            "failOnDataLoss": "true",
+            "includeHeaders": str(any(column.startswith(_HEADERS) for _, column in source.columns)).lower(),
+        }
+        if source.max_offsets_per_trigger is not None and not end:
+            options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
+        return options
 
 
 def _own_column(name: str) -> Column:
-    """A column of the record; of headers with one name, the last counts, as in Kafka's own API."""
+    """A column of the record. Of several headers with one name the last counts, as in Kafka's own API."""
     if not name.startswith(_HEADERS):
         return F.col(name)
     key = name.removeprefix(_HEADERS)
@@ -99,29 +90,12 @@ def _own_column(name: str) -> Column:
     return F.try_element_at(F.transform(named, lambda header: header["value"]), F.lit(-1))
 
 
-@dataclass(frozen=True)
-class KafkaIntake:
-    """Makes frames of the records of one task."""
-
-    plan: Plan
-    format: Literal["json", "csv", "columns"]
-    on_bad_record: OnBad
-
-    def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`: records to rows of `SLOT_ROWS`."""
-        return lambda batches: to_batches(self.rows(batches), "slot")
-
-    def rows(self, batches: Batches) -> Iterator[Row]:
-        """The rows of `TaskIntake`; a row without a topic is the end of the input."""
-        intake = TaskIntake(self.plan, frontier_of_batch(), self.on_bad_record)
-        finish = False
-        for batch in batches:
-            if batch.column("topic").null_count:
-                finish = True
-                continue
-            read = read_records(_records(batch), self.format, self.plan.schema)
-            yield from intake.take(read.events, read.bad)
-        yield from intake.rows_at_end(finish)
+def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[EventsRead | None]:
+    """In a task: the events of a batch of records; None for the end of the input, a row without a topic."""
+    if batch.column("topic").null_count:
+        yield None
+    else:
+        yield read_records(_records(batch), format, schema)
 
 
 def _records(batch: pa.RecordBatch) -> Records:

@@ -18,23 +18,24 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
-_HEADER = struct.Struct("<QI")  # before each message: how long it is, and its CRC
+_HEADER = struct.Struct("<QI")  # before each message: its length in bytes, and its CRC
 _STEP = struct.Struct("qqq")
 _SENT = struct.Struct("Q")
-_LOOK_SECONDS = 1.0  # how long an end can stay unnoticed that does not end the socket: a process of the operator's own may hold it
-_MESSAGE_SECONDS = 5.0  # the longest pause within a message: the operator is not at work then
+# so long the child's end may stay unnoticed if a process that the operator has started still holds the socket
+_LOOK_SECONDS = 1.0
+_MESSAGE_SECONDS = 5.0  # the longest pause within a message; the operator is not at work then
 _BROKEN = 113  # exit code of a child that has lost its connection
 _PR_SET_PDEATHSIG = 1
 
 
 class Ended(Exception):
-    """The child is no more; the text says why."""
+    """The child has ended; the text says why."""
 
 
 class Step:
-    """What the child is doing, since when and for how long, and how much it has sent.
+    """What the child is doing: the step, when it began, how long it may take; and how much was sent so far.
 
-    It is memory that both processes see, so noting it costs next to nothing, and no descriptor leads to it.
+    It is memory that both processes see: writing it costs next to nothing, and no descriptor leads to it.
     """
 
     def __init__(self) -> None:
@@ -61,21 +62,21 @@ class Step:
 
     @property
     def seconds_allowed(self) -> float:
-        """How long it may take."""
+        """How long the step may take."""
         return int(_STEP.unpack_from(self._memory)[1]) / 1e6
 
     @property
     def seconds_left(self) -> float:
-        """How long it may still take."""
+        """How long the step may still take."""
         begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
         return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
 
 
 class Link:
-    """The child's end of the socket. What runs in the child may close, replace or copy it, and is found out."""
+    """The child's end of the socket. It notices if an operator has closed, replaced or copied it."""
 
     def __init__(self, end: socket.socket, step: Step) -> None:
-        """As it is before an operator has run."""
+        """Remember the socket as it is before an operator has run."""
         self.step = step
         self._socket = end
         self._stream = end.makefile("rb")
@@ -83,7 +84,7 @@ class Link:
         self._file = os.fstat(self._number)
 
     def check(self) -> None:
-        """End this process if it is a copy that an operator has forked, or if nobody would hear it any more."""
+        """End this process if an operator has forked it, or if it no longer has its socket."""
         if os.getpid() != self._pid:
             os._exit(0)
         try:
@@ -113,7 +114,7 @@ class Link:
 
 
 class Child:
-    """A process that runs `serve` with its end of a socket until that ends."""
+    """A process that runs `serve` with its end of a socket until `serve` returns."""
 
     def __init__(self, serve: Callable[[Link], None]) -> None:
         """Fork."""
@@ -128,9 +129,8 @@ class Child:
         sys.stderr.flush()
         parent = os.getpid()
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # Python 3.12 warns of threads; those here are Arrow's, which starts its own anew
+            # Python 3.12 warns of threads; those here are Arrow's, and Arrow starts new ones in the child
+            warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         self._status: int | None = None
         if self._pid == 0:
@@ -155,8 +155,8 @@ class Child:
         """The child's next message, however many steps it takes.
 
         Raises:
-            Ended: the child is gone, has exceeded the time of a step, or something else than its messages came, and all
-                messages before that are received.
+            Ended: the child is gone, has exceeded the time of a step, or something else than its messages
+                came. All messages before that were received.
         """
         while (message := self._message()) is None:
             self._await()
@@ -186,7 +186,7 @@ class Child:
         return message
 
     def _await(self) -> None:
-        """Wait for more. In the middle of a message the step is over, however late this process comes to read it."""
+        """Wait for more. In the middle of a message its step is over, however late this process reads it."""
         since = time.monotonic()
         while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self._patience(since)))):
             if self._patience(since) <= 0:
@@ -195,14 +195,12 @@ class Child:
                 raise self._end()
 
     def _patience(self, since: float) -> float:
-        return (
-            since + _MESSAGE_SECONDS - time.monotonic()
-            if self._taken < self.step.sent
-            else self.step.seconds_left
-        )
+        """How many seconds to wait still, after waiting since `since`."""
+        in_message = self._taken < self.step.sent
+        return since + _MESSAGE_SECONDS - time.monotonic() if in_message else self.step.seconds_left
 
     def _gone(self, within: float = 0.0) -> bool:
-        """Whether the child has ended, or does so within some seconds."""
+        """Whether the child has ended, or ends within so many seconds."""
         until = time.monotonic() + within
         while self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -227,12 +225,15 @@ class Child:
 
     def _broken(self) -> Ended:
         self.stop()
-        return Ended(
-            "the operator wrote into, closed or replaced a descriptor that is not its own: its process has lost its connection"
-        )
+        why = "the operator wrote into, closed or replaced a descriptor that is not its own"
+        return Ended(f"{why}: its process has lost its connection")
 
     def stop(self) -> int:
-        """End the child, if it has not ended by itself, and what it has started; its exit code, or minus the number of the signal."""
+        """End the child, if it has not ended by itself, and all that it has started.
+
+        Returns:
+            The exit code of the child, or minus the number of the signal that has ended it.
+        """
         self._socket.close()
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)  # for one that is about to end by itself, it changes nothing
@@ -255,14 +256,14 @@ def _signal_text(number: int) -> str:
 
 
 def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None:
-    """All that the child does. It never returns: what waits on the stack is the parent's."""
+    """Run the child. It never returns, for the callers on the stack are the parent's."""
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
         os.setpgid(0, 0)  # what it starts can be ended with it, and what it does to its group stays here
         _end_with(parent)
         _let_go_of_files(theirs.fileno())
-        faulthandler.enable(2)  # a crash says where; the file that was enabled before is let go of
+        faulthandler.enable(2)  # a crash tells where; the file that the parent has enabled is closed here
         _end_first()
         serve()
         code = 0
@@ -276,7 +277,11 @@ def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None
 
 
 def _end_with(parent: int) -> None:
-    """Not to outlive the parent. Where the system cannot see to it, the end of the socket does, once the operator has returned."""
+    """See to it that the child ends with the parent.
+
+    Where the system cannot do that, the child ends when it finds the socket closed, once the operator has
+    returned.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -284,10 +289,10 @@ def _end_with(parent: int) -> None:
 
 
 def _let_go_of_files(kept: int) -> None:
-    """Put nothing in the place of each open file but of `kept`, stdout and stderr.
+    """Put the null device in the place of each open file, but for `kept`, stdout and stderr.
 
-    Spark would wait on for a socket that is open here. Closing alone would not do: the number would be given to another
-    file, and whatever still owns it here would close that one.
+    Spark would go on waiting for a socket that is open here. Closing is not enough: the number would go to
+    another file, and the object that still owns the number would close that file.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/dev/fd"):
@@ -300,6 +305,6 @@ def _let_go_of_files(kept: int) -> None:
 
 
 def _end_first() -> None:
-    """Where memory runs out, let Linux end this process rather than Spark's."""
+    """Let Linux end this process rather than Spark's when memory runs out."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")

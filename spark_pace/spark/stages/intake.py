@@ -1,12 +1,12 @@
-"""Host of the intake: names of files in, frames for the slots out (`mapInArrow`)."""
+"""Host of the intake: records of a source in, frames for the slots out (`mapInArrow`)."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,52 +16,53 @@ from spark_pace.core.intake.sift import sift
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
-from spark_pace.io.files import WHOLE_FILE, read_source_file
-from spark_pace.spark.sources.files import FINISH
+from spark_pace.io.files import WHOLE_FILE, EventsRead
 from spark_pace.spark.stages.frontier import frontier_of_batch
-from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, Row, to_batches
+from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest
 FRAME_BYTES = 256 << 20  # a column of text cannot hold more than 2 GiB
 
 Batches = Iterator[pa.RecordBatch]
+Read = Callable[[pa.RecordBatch], Iterator[EventsRead | None]]
 
 
-@dataclass(frozen=True)
-class FilesIntake:
-    """Reads the files of one task together, so that small files do not make small frames."""
+def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read) -> DataFrame:
+    """The streaming rows of the intake (`SLOT_ROWS`).
 
-    plan: Plan
-    root: str
-    format: Literal["json", "csv", "parquet"]
-    on_bad_record: OnBad
+    Args:
+        records: what the source gives, streaming.
+        plan: the plan.
+        on_bad_record: whether bad records become rows or an error.
+        read: in a task: the events in some of `records`; None where the input ends. Spark pickles it.
+    """
 
-    def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`: column `name` to rows of `SLOT_ROWS`."""
-        return lambda batches: to_batches(
-            self.rows(json.loads(name) for batch in batches for name in batch.column(0).to_pylist()), "slot"
-        )
-
-    def rows(self, names: Iterable[str]) -> Iterator[Row]:
-        """The rows of `TaskIntake`."""
-        intake = TaskIntake(self.plan, frontier_of_batch(), self.on_bad_record)
+    def rows(batches: Batches) -> Iterator[Row]:
+        intake = TaskIntake(plan, frontier_of_batch(), on_bad_record)
         finish = False
-        for name in names:
-            if name == FINISH:
-                finish = True
-                continue
-            read = read_source_file(self.root, name, self.format, self.plan.schema)
-            yield from intake.take(read.events, read.bad)
+        for batch in batches:
+            for found in read(batch):
+                if found is None:
+                    finish = True
+                else:
+                    yield from intake.take(found.events, found.bad)
         yield from intake.rows_at_end(finish)
+
+    return records.mapInArrow(lambda batches: to_batches(rows(batches), "slot"), SLOT_ROWS)
 
 
 @dataclass
 class TaskIntake:
-    """What one task makes of its records, whatever source they come from.
+    """Makes rows of the records of one task, whatever source they come from.
+
+    Records of many small files are joined, so that small files do not make small frames.
 
     Attributes:
         plan: the plan.
-        frontier_us: that held when the batch began: events below it are late.
+        frontier_us: the frontier when the batch began: events below it are late.
         on_bad_record: whether bad records become rows or an error.
     """
 
@@ -72,16 +73,15 @@ class TaskIntake:
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
     _progress: Progress = field(default_factory=Progress)
-    _counts: Counter[str] = field(
-        default_factory=lambda: Counter(records=0, events=0, late=0, heartbeats=0, bad_records=0)
-    )
+    _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
     def take(self, records: pa.Table, bad: pa.Table | None = None) -> Iterator[Row]:
-        """Take records in; gives frames as soon as there are enough events, late events, and bad records.
+        """Take records in; gives late events and bad records at once, frames when there are enough events.
 
         Args:
-            records: valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: those that are no events, as `spark_pace.io.files.BAD_SCHEMA`; None: there are none.
+            records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
+            bad: those that are no events, with the columns of `spark_pace.io.files.BAD_SCHEMA`; None: there
+                are none.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
@@ -104,7 +104,9 @@ class TaskIntake:
             yield from self._frames()
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
-        """What is left, and the same progress row for every slot: so each is called in every batch, and all have one frontier.
+        """The events that are left, and the same progress row for every slot.
+
+        So every slot is called in every batch, and all have the same frontier.
 
         Args:
             finish: the input is bounded and ends here.
@@ -115,7 +117,7 @@ class TaskIntake:
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
     def _frames(self) -> Iterator[Row]:
-        """The events that wait, as the frames of the slots that need them."""
+        """The events that wait, as frames for the slots that need them."""
         if not self._waiting:
             return
         events = pa.concat_tables(self._waiting).unify_dictionaries()
@@ -128,12 +130,11 @@ class TaskIntake:
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
             first = bad.slice(0, 1).to_pylist()[0]
-            if first["reason"].startswith(WHOLE_FILE):
-                wrong = first["reason"].removeprefix(WHOLE_FILE).rstrip(".")
-                raise EventError(
-                    f"{first['source']} — {wrong}. Put a good file of that name in its place, or set on_bad_record to quarantine."
-                )
-            raise EventError(
-                f"{first['source']} row {first['offset']}: {first['reason']}. Correct the record, or set on_bad_record to quarantine."
-            )
+            source, reason = first["source"], first["reason"]
+            if reason.startswith(WHOLE_FILE):
+                wrong = reason.removeprefix(WHOLE_FILE).rstrip(".")
+                do = "Put a good file of that name in its place, or set on_bad_record to quarantine."
+                raise EventError(f"{source} — {wrong}. {do}")
+            do = "Correct the record, or set on_bad_record to quarantine."
+            raise EventError(f"{source} row {first['offset']}: {reason}. {do}")
         return 0, BAD, encode(bad)

@@ -1,7 +1,7 @@
-"""Host of the merger: one evaluation of a batch, then one append per table (`foreachBatch`).
+"""Host of the merger (`foreachBatch`): evaluates a batch once, then appends once to each table.
 
-A batch that runs again must give the same numbers. So the base of `out_seq` does not come from the tables but from the
-checkpoint, where batch N - 1 wrote it before it touched a table (`spark_pace.spark.checkpoint.sequences`).
+A batch that runs again must give the same numbers. So it does not ask the tables for the next `out_seq` but
+the checkpoint, where batch N - 1 wrote it before it touched a table (`spark_pace.spark.checkpoint.sequences`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,17 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta import METRICS_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
+from spark_pace.io.metrics import (
+    ALIKE,
+    METRICS_SCHEMA,
+    SLOTS,
+    TASKS,
+    BatchReport,
+    counters_of,
+    metrics_row,
+)
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
@@ -34,64 +43,12 @@ from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
-_READ = ("records", "events", "late", "bad_records", "heartbeats")
-
-
-@dataclass(frozen=True)
-class BatchReport:
-    """What a batch did.
-
-    Attributes:
-        batch_id: Spark's number of the batch.
-        seconds: since the batch before was written, or the job began.
-        records: all that was read: events, late events, bad records, heartbeats and repeats.
-        events: those on time and new, wanted by a rule or not.
-        late: events below the frontier.
-        bad_records: records that are no events.
-        heartbeats: records that only tell how far their source is.
-        repeats: events equal to one before them. They are found when they are released: `events` is less those of earlier
-            batches too, so the sum holds in every batch.
-        quarantined: bad records and selections that an operator failed on.
-        matches: new matches of each rule that has any.
-        pending: events above the frontier.
-        carry: events kept for selections that are still open.
-        open: selections that are still open.
-        state_bytes: compressed state of all slots.
-        frontier_us: microseconds since 1970; None before the first event and after the end of the input.
-        max_time_us: greatest event time of the batch; None without events.
-        idle_sources: how many sources are left out of the frontier, as they lag too far behind.
-        slowest_source: the source that holds the frontier; None unless it follows the sources.
-        waiting_for: if events wait and the frontier stood still, the sources that hold it, the slowest first.
-        finished: the batch was the end of the input.
-    """
-
-    batch_id: int
-    seconds: float
-    records: int
-    events: int
-    late: int
-    bad_records: int
-    heartbeats: int
-    repeats: int
-    quarantined: int
-    matches: dict[str, int]
-    pending: int
-    carry: int
-    open: int
-    state_bytes: int
-    frontier_us: int | None
-    max_time_us: int | None
-    idle_sources: int
-    slowest_source: str | None
-    waiting_for: tuple[str, ...]
-    finished: bool
 
 
 def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
     """The columns of a job's tables."""
-    return dict(
-        zip(TABLES, (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA), strict=True)
-    )
+    schemas = (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
+    return dict(zip(TABLES, schemas, strict=True))
 
 
 @dataclass
@@ -111,9 +68,8 @@ class MergerHost:
         """The function for `foreachBatch`."""
         with self._writing:
             if self._closed:
-                raise StateError(
-                    "the job — must run while a batch is written; got its end. Start the job again: it goes on where it stopped."
-                )
+                do = "Start the job again: it goes on where it stopped."
+                raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             try:
                 self._write(rows.sparkSession, rows.toArrow(), batch_id)
             except Exception as error:
@@ -121,7 +77,7 @@ class MergerHost:
                 raise
 
     def close(self) -> None:
-        """Write nothing from now on; a batch that is being written is written to its end first."""
+        """Write nothing from now on. If a batch is being written, wait for its end first."""
         with self._writing:
             self._closed = True
 
@@ -132,32 +88,30 @@ class MergerHost:
         numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
-        # matches last: a selection that fails in one try and not in the next may then stand in two tables, but never in none
+        # matches last: a selection that fails in one try only may then be in two tables, but never in none
         tables = {
             "late": _joined(_bodies(rows, LATE), LATE_SCHEMA),
             "quarantine": quarantine,
             "matches": merged.matches,
         }
-        grown = [name for name, table in tables.items() if table.num_rows]
-        last_appended = self._last_appended(batch_id, begin.tables, grown)
+        tables = {name: table for name, table in tables.items() if table.num_rows}
+        last_appended = self._last_appended(batch_id, begin.tables, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
         write_sequence(self.checkpoint, batch_id + 1, Begin(numbers, frontier_us, last_appended, digest))
         tell_frontiers(session, {batch_id + 1: frontier_us})
         self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES).unlink(missing_ok=True)
-        report = self._report(
-            batch_id, stats, merged.matches, quarantine.num_rows, frontier_us == begin.frontier_us
-        )
+        stood = frontier_us == begin.frontier_us
+        report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         for name, table in tables.items():
-            if table.num_rows:
-                self.tables.append(name, table, batch_id)
-        self.tables.append("metrics", _metrics(report), batch_id)
+            self.tables.append(name, table, batch_id)
+        self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
-        """Add what an earlier try of the batch, which ended between the two tables, has not found."""
+        """Append what an earlier try of the batch did not find, which ended between the two tables."""
         tables = self.tables
         if tables.has_batch("quarantine", batch_id) and not tables.has_batch("matches", batch_id):
             tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
@@ -165,9 +119,14 @@ class MergerHost:
     def _last_appended(
         self, batch_id: int, before: Mapping[str, int], grown: Collection[str]
     ) -> dict[str, int]:
-        """For each table of which it is known the last batch that is appended to it, once this one is written.
+        """The last batch in each table once this one is written, for the tables of which it is known.
 
-        An earlier try of the batch may have appended to a table for which it has no rows now.
+        An earlier try of the batch may have appended to a table for which there are no rows now.
+
+        Args:
+            batch_id: the batch.
+            before: the last batch in each table before this one, as far as it is known.
+            grown: the tables for which this batch has rows.
         """
         is_redone = self.checkpoint.sequence(batch_id + 1).exists()
         known = {} if is_redone else before
@@ -177,16 +136,16 @@ class MergerHost:
         )
 
     def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
-        """The next numbers by the matches that an earlier try of this batch has written; None if it has not.
+        """The next numbers after the matches that an earlier try of this batch wrote; None if it wrote none.
 
-        What it wrote stays, though by now rules may have gone, and an operator may have failed, or failed no more.
+        What it wrote stays, though since then rules may have gone, and an operator may have failed or
+        recovered.
         """
         kept = read_sequence(self.checkpoint, batch_id + 1)
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
-        return (
-            numbers if grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0)) else None
-        )
+        written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
+        return numbers if written else None
 
     def _begin(self, batch_id: int) -> Begin:
         begin = read_sequence(self.checkpoint, batch_id) if batch_id else FIRST
@@ -199,32 +158,24 @@ class MergerHost:
     def _report(
         self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool
     ) -> BatchReport:
-        total = {
-            name: sum(slot[name] for slot in stats) for name in ("pending", "carry", "open", "state_bytes")
-        }
         first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
-        read = dict.fromkeys(_READ, 0) | first.get("counts", {})
-        repeats = first.get("repeats", 0)
-        read["events"] -= repeats
+        counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
+        counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
+        counts |= {name: sum(slot[name] for slot in stats) for name in counters_of(SLOTS)}
+        counts["events"] -= counts["repeats"]
         slowest = first.get("slowest", [])
         frontier_us = first.get("frontier_us", NO_FRONTIER)
-        counted = pc.value_counts(matches.column("rule")).to_pylist()
+        by_rule = pc.value_counts(matches.column("rule")).to_pylist()
         return BatchReport(
+            **counts,
             batch_id=batch_id,
             seconds=time.monotonic() - self._since,
-            **read,
-            repeats=repeats,
             quarantined=quarantined,
-            matches={str(count["values"]): int(count["counts"]) for count in counted},
-            pending=total["pending"],
-            carry=total["carry"],
-            open=total["open"],
-            state_bytes=total["state_bytes"],
+            matches={str(count["values"]): int(count["counts"]) for count in by_rule},
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),
-            idle_sources=first.get("idle_sources", 0),
             slowest_source=slowest[0] if slowest else None,
-            waiting_for=tuple(slowest) if stood and total["pending"] else (),
+            waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
         )
 
@@ -238,24 +189,11 @@ def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
 
 
 def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
+    """The rows for the table `quarantine`: bad records, and selections that an operator failed on."""
     parts = [QUARANTINE_SCHEMA.empty_table()]
     for kind, table in (("record", records), ("selection", selections)):
-        columns = {name: table.column(name) for name in table.column_names} | {
-            "kind": pa.array([kind] * table.num_rows)
-        }
+        columns = {name: table.column(name) for name in table.column_names}
+        columns["kind"] = pa.array([kind] * table.num_rows)
         known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
         parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
     return pa.concat_tables(parts)
-
-
-def _metrics(report: BatchReport) -> pa.Table:
-    values = {
-        **vars(report),
-        "written_at": datetime.now(timezone.utc),
-        "matches": sum(report.matches.values()),
-        "matches_by_rule": list(report.matches.items()),
-        "frontier": report.frontier_us,
-        "max_event_time": report.max_time_us,
-    }
-    columns = [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA]
-    return pa.table(columns, schema=METRICS_SCHEMA)

@@ -1,13 +1,15 @@
-"""The process in which a worker runs Python operators: one that hangs or crashes costs its selection, and nothing else.
+"""Runs Python operators in a process of their own: one that hangs or crashes costs its selection only.
 
-There is one for each of Spark's Python workers, forked when the first lane comes and used until it ends, so that an
-operator can keep what it has loaded. A lane crosses whole; answers come back in pieces while later selections are
-worked on. When the process ends, what it has not yet given back is asked for again of a new one.
+Each of Spark's Python workers has one such process. It is forked when the first lane comes and used until it
+ends, so that an operator can keep what it has loaded. A lane is sent as a whole; the answers come back in
+pieces, while the operator works on later selections. When the process ends, a new one is asked for the
+answers that are missing.
 
-Which selection is to blame may be in doubt then: one may leave threads, limits or handlers behind that hit another,
-or spoil the connection unseen. So what could have done it is asked for one by one; and only a failure in a process
-that has worked on nothing else is a selection's own. Where very many of a lane fail, that would start a process for
-each: then a new one also decides on a few behind the first, and one of them may cost those few their rows.
+It may then be in doubt which selection is to blame: an operator may leave threads, limits or handlers behind
+that hit a later selection, or spoil the connection without a sign. So the selections that could be to blame
+are asked for one by one, and a failure counts only in a process that has worked on nothing else. If very many
+selections of a lane fail, that would start a process for each of them: then a new process also decides on a
+few selections behind the first, and one of these may cost the others their rows.
 """
 
 from __future__ import annotations
@@ -35,25 +37,26 @@ from spark_pace.core.operate.python_operator import (
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.child import Child, Ended, Link
 
-_LOADING = -1  # the step before the first selection: large libraries may come with a small operator
+_LOADING = -1  # the step before the first selection: even a small operator may load large libraries
 _LOADING_US = 600_000_000
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
-_SHARE = 20  # a new process decides on as many selections as this share of those of the lane that have failed: more than one from 40 on
+_SHARE = 20  # a new process decides on a 20th as many selections as have failed in the lane, on one at least
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What to do with the spans that were sent before: work on those from `first` to before `last`.
+    """Asks for the answers to some of the spans of the lane that was sent before.
 
     Attributes:
         path: where Python finds modules.
-        first: a place.
-        last: a place.
-        ended: how often a process has ended at the first.
+        first: the place of the first span.
+        last: the place behind the last span.
+        ended: how often a process has ended at the first span.
         fresh: whether the process has worked on nothing before.
-        decided: of how many, from the first on, a failure in a fresh process counts; of others, it is left to another process.
-        timeout_us: how long the operator may work on one.
+        decided: for so many spans from the first on a failure in a fresh process counts; another process
+            decides on the others.
+        timeout_us: how long the operator may work on a span.
     """
 
     path: list[str]
@@ -65,7 +68,7 @@ class _Request:
     timeout_us: int
 
     def attempts(self, place: int) -> int:
-        """How often this process tries a selection, where its failure counts; else 0."""
+        """How often this process tries the selection if a failure counts here; else 0."""
         if not self.fresh or place >= self.first + self.decided:
             return 0
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
@@ -79,7 +82,7 @@ class OperatorProcess:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Fork now, if that is not done: the less this process holds, the less the child does."""
+        """Fork now, unless that was done: what this process does not hold yet, the child will not hold."""
         if self._child is None:
             self._child = Child(_serve)
 
@@ -92,8 +95,8 @@ class OperatorProcess:
     def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
         """The answers to all spans, in order.
 
-        An operator that raises, takes longer than `timeout_us`, or ends the process, has failed once; after `ATTEMPTS`
-        its selection is failed with the last of these as the reason.
+        An operator that raises, takes longer than `timeout_us`, or ends the process, has failed once. After
+        `ATTEMPTS` failures the selection has failed, and the last of them is the reason.
 
         Raises:
             OperatorError: the operator cannot be imported.
@@ -101,7 +104,7 @@ class OperatorProcess:
         lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
         ends: Counter[int] = Counter()
         done, failed, reason = 0, 0, ""
-        told: Child | None = None  # who has the lane
+        told: Child | None = None  # the process that has the lane
         try:
             while done < len(spans):
                 if ends[done] >= ATTEMPTS:
@@ -120,7 +123,7 @@ class OperatorProcess:
                     told = child
                 except Ended as ended:
                     self._child = None
-                    # a process that is not fresh may have been spoilt by what was done before
+                    # a process that is not fresh may have been spoilt by an earlier selection
                     if child.step.number != _LOADING or fresh:
                         ends[child.step.number] += 1
                         reason = str(ended)
@@ -131,7 +134,7 @@ class OperatorProcess:
                 self.stop()
 
     def _child_for(self, ends: int) -> Child:
-        """A process for a selection at which processes have ended so often: then one of its own."""
+        """The process for a selection at which `ends` processes have ended; a new one unless `ends` is 0."""
         if ends:
             self.stop()
         self.start()
@@ -140,7 +143,11 @@ class OperatorProcess:
 
 
 def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answers]:
-    """The answers to a request. Only in a new process can there be nobody else who takes it off the socket, so only there it may take long."""
+    """The answers to a request.
+
+    Loading may take long only in a new process: in another one something may have taken the request off the
+    socket.
+    """
     child.step.begin(_LOADING, _LOADING_US if request.fresh else request.timeout_us)
     if lane is not None:
         child.send(lane)
@@ -160,13 +167,12 @@ def _opened(message: bytes) -> Any:
 
 
 def _not_loaded(spans: Spans, reason: str) -> OperatorError:
-    return OperatorError(
-        f"operator {spans.rule.operator} — must be importable where the operators run; got: {reason}. Mend what its module does on import."
-    )
+    must, do = "must be importable where the operators run", "Mend what its module does on import."
+    return OperatorError(f"operator {spans.rule.operator} — {must}; got: {reason}. {do}")
 
 
 def _serve(link: Link) -> None:
-    """What the child does: answer requests about lanes until there are no more."""
+    """Answer requests about lanes until there are no more. Runs in the child."""
     spans: Spans | None = None
     while (message := link.receive()) is not None:
         asked: Spans | _Request = pickle.loads(message)
@@ -175,7 +181,7 @@ def _serve(link: Link) -> None:
             continue
         assert spans is not None and spans.rule.operator is not None
         link.step.begin(_LOADING, _LOADING_US)
-        sys.path[:] = asked.path  # files for Python may have come since the fork
+        sys.path[:] = asked.path  # Spark may have brought Python files since the fork
         try:
             load_operator(spans.rule.operator)
         except OperatorError as error:

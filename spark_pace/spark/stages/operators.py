@@ -1,4 +1,4 @@
-"""Host of the operators: lanes in, results out, every other row passed on (`mapInArrow`)."""
+"""Host of the operators (`mapInArrow`): lanes in, results out; every other row is passed on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_pace.spark.stages.rows import LANE, RESULT, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
 
-_process = OperatorProcess()  # of this worker
+_process = OperatorProcess()  # of this Python worker of Spark
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class OperatorHost:
     plan: Plan
 
     def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; the part of a result is the number of its rule."""
+        """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; a result's part is its rule's index."""
         return lambda batches: to_batches(self._rows(batches), "part")
 
     def _rows(self, batches: Batches) -> Iterator[Row]:

@@ -1,6 +1,8 @@
-"""The rows that cross between the stages of the query: a kind and an opaque body, a few of megabytes each at the most.
+"""The rows that cross between the stages of the query: a number, a kind, and a body of a few MB at most.
 
-intake -> splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;  splitter -> operators: `LANE`, `LATE`, `BAD`, `STATS`;  operators -> merger: `RESULT` and the rest.
+- intake to splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;
+- splitter to operators: `LANE`, `LATE`, `BAD`, `STATS`;
+- operators to merger: `RESULT` in place of `LANE`, and the others.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ STATS = "stats"  # JSON: counts of one slot
 
 SLOT_ROWS = "slot int, kind string, body binary"
 PART_ROWS = "part int, kind string, body binary"
-BATCH_BYTES = 32 << 20  # of bodies in one Arrow batch
+BATCH_BYTES = 32 << 20  # so many bytes of bodies go into one Arrow batch
 
 Row = tuple[int, str, bytes]
 
 
 def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
-    """Rows (`number`, kind, body) as Arrow batches that stay well below the limits of both sides."""
+    """Rows as Arrow batches well below the limits of both sides; `number` is the name of the first column."""
     taken: list[Row] = []
     size = 0
     for row in rows:
@@ -41,6 +43,5 @@ def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
 def _batch(rows: list[Row], number: str) -> pa.RecordBatch:
     numbers, kinds, bodies = zip(*rows, strict=True)
     schema = pa.schema([(number, pa.int32()), ("kind", pa.string()), ("body", pa.binary())])
-    return pa.record_batch(
-        [pa.array(numbers, pa.int32()), pa.array(kinds), pa.array(bodies, pa.binary())], schema=schema
-    )
+    columns = [pa.array(numbers, pa.int32()), pa.array(kinds), pa.array(bodies, pa.binary())]
+    return pa.record_batch(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""Host of the splitter: one call per slot and batch, its state one binary value (`applyInPandasWithState`)."""
+"""Host of the splitter (`applyInPandasWithState`): one call a slot and batch, with one value of state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ Frames = Iterator[pd.DataFrame]
 class SplitterHost:
     """Runs the splitters of a slot over a batch's frames.
 
-    `slot_of_key` maps the group key to the slot; `parts` is the number of partitions that lanes are dealt out to.
+    Attributes:
+        plan: the plan.
+        slot_of_key: the slot of each group key.
+        parts: the number of partitions that lanes are dealt out to.
     """
 
     plan: Plan
@@ -58,7 +61,7 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
         }
-        if slot == 0:  # every slot hears of all tasks: one of them speaks for all
+        if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
             stats |= {"counts": counts, "slowest": output.slowest}
         rows: list[Row] = [

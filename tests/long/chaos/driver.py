@@ -9,9 +9,9 @@ import json
 import sys
 
 from spark_pace.errors import SparkPaceError
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.stages.merger import BatchReport
 from tests.long.chaos.moments import arm
 
 

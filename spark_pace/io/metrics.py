@@ -1,0 +1,109 @@
+"""The counters of a batch, and the table `metrics`, which has a row of them for each batch.
+
+A new counter is a new field here, and the line that counts it. The mark of a field says where that is:
+
+- `TASKS`: in each task of the intake (`spark_pace.spark.stages.intake`); the batch has the sum;
+- `SLOTS`: in each slot (`spark_pace.core.split.slot_splitter`); the batch has the sum;
+- `ALIKE`: in each slot, with the same number in all;
+- none: in the merger (`spark_pace.spark.stages.merger`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Annotated, get_args, get_type_hints
+
+import pyarrow as pa
+
+from spark_pace.core.columns import UTC_TIME
+
+TASKS = "tasks"
+SLOTS = "slots"
+ALIKE = "alike"
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """The counters that are sums, of a batch or of a whole run."""
+
+    records: Annotated[int, TASKS] = 0  # all that was read: the sum of the next four and `repeats`
+    events: Annotated[int, TASKS] = 0  # on time and new, wanted by a rule or not
+    late: Annotated[int, TASKS] = 0  # events below the frontier
+    bad_records: Annotated[int, TASKS] = 0  # records that are no events
+    heartbeats: Annotated[int, TASKS] = 0  # records that only tell how far their source is
+    # Events equal to an earlier one; found when they are released, perhaps some batches after they came.
+    # `events` is less the repeats that are found in the batch, so the sum holds in every batch.
+    repeats: Annotated[int, ALIKE] = 0
+    quarantined: int = 0  # bad records, and selections that an operator failed on
+
+    def add_counts(self, others: Counts) -> None:
+        """Add the counters of a batch."""
+        for counter in fields(Counts):
+            setattr(self, counter.name, getattr(self, counter.name) + getattr(others, counter.name))
+
+
+@dataclass(kw_only=True)
+class BatchReport(Counts):
+    """What a batch did."""
+
+    batch_id: int  # Spark's number of the batch
+    seconds: float  # since the batch before was written, or the job began
+    matches: dict[str, int]  # new matches of each rule that has any
+    pending: Annotated[int, SLOTS]  # events above the frontier
+    carry: Annotated[int, SLOTS]  # events kept for selections that are still open
+    open: Annotated[int, SLOTS]  # selections that are still open
+    state_bytes: Annotated[int, SLOTS]  # compressed state
+    frontier_us: int | None  # since 1970; None before the first event and after the end of the input
+    max_time_us: int | None  # greatest event time of the batch; None without events
+    idle_sources: Annotated[int, ALIKE]  # how many sources lag too far behind to hold the frontier
+    slowest_source: str | None  # the source that holds the frontier; None unless it follows the sources
+    waiting_for: tuple[
+        str, ...
+    ]  # the sources that hold a frontier that stands while events wait, slowest first
+    finished: bool  # the batch was the end of the input
+
+
+_TYPES = get_type_hints(BatchReport)
+_MARKED = get_type_hints(BatchReport, include_extras=True)
+_ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
+# the fields that are not one column with their name, and the columns in their place
+_OTHERS = {
+    "batch_id": {"batch_id": pa.int64(), "written_at": UTC_TIME},
+    "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},
+    "frontier_us": {"frontier": UTC_TIME},
+    "max_time_us": {"max_event_time": UTC_TIME},
+    "waiting_for": {},
+}
+_FIRST = ["batch_id", "seconds"]
+
+
+def counters_of(mark: str) -> list[str]:
+    """The names of the counters with this mark."""
+    return [field.name for field in fields(BatchReport) if mark in get_args(_MARKED[field.name])]
+
+
+def _schema() -> pa.Schema:
+    names = [field.name for field in fields(BatchReport) if field.name not in _FIRST]
+    columns: dict[str, pa.DataType] = {}
+    for name in _FIRST + names:
+        columns |= _OTHERS[name] if name in _OTHERS else {name: _ARROW[_TYPES[name]]}
+    return pa.schema(list(columns.items()))
+
+
+METRICS_SCHEMA = _schema()
+
+
+def metrics_row(report: BatchReport, written_at: datetime) -> pa.Table:
+    """The row of a batch in the table `metrics`, with the columns of `METRICS_SCHEMA`."""
+    values = {
+        **vars(report),
+        "written_at": written_at,
+        "matches": sum(report.matches.values()),
+        "matches_by_rule": list(report.matches.items()),
+        "frontier": report.frontier_us,
+        "max_event_time": report.max_time_us,
+    }
+    return pa.table(
+        [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA], schema=METRICS_SCHEMA
+    )

@@ -1,0 +1,111 @@
+"""What a job reads: one class for each kind of source, checked, and tied to the job's checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_pace.core.plan.plan import OnBad, Plan
+from spark_pace.errors import StateError
+from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
+from spark_pace.job_file.secrets import Secrets
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.durable import RESTORE, damaged, read_json, write_json
+from spark_pace.spark.sources.files import FilesInput
+from spark_pace.spark.sources.kafka import KafkaInput
+
+
+class Input(Protocol):
+    """The running source of a job.
+
+    Attributes:
+        kind: its name in job files and checkpoints.
+        lasting: the fields of the source, tuples of names, that may grow over the life of a checkpoint but
+            not shrink.
+        source: what the job file says, with the environment's values in.
+        checkpoint: the job's checkpoint.
+    """
+
+    kind: ClassVar[str]
+    lasting: ClassVar[tuple[str, ...]]
+
+    def __init__(self, source: Any, checkpoint: Checkpoint, finish: bool, on_bad_record: OnBad) -> None:
+        """Take what the job file says; `finish`: the input ends."""
+
+    @property
+    def source(self) -> Any:
+        """See above."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """See above."""
+
+    @property
+    def ends(self) -> tuple[bool, ...]:
+        """One entry for each query that a run starts, in order: whether the input ends with that query."""
+
+    def require_readable(self, spark: SparkSession) -> None:
+        """Refuse what cannot be read, before a query starts. Writes nothing.
+
+        Raises:
+            SetupError: the source is not there, or refuses us.
+            StateError: the checkpoint does not fit it.
+        """
+
+    def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
+        """The names of all sources that events may come from; empty where that is not known."""
+
+    def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
+        """The streaming rows of the intake (`SLOT_ROWS`); `end`: the input ends with what is there now."""
+
+
+_INPUTS: dict[type, type[Input]] = {FilesSource: FilesInput, KafkaSource: KafkaInput}
+_LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
+
+
+def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
+    """What the job reads.
+
+    Raises:
+        SetupError: there are no files, or a variable of the environment is missing.
+    """
+    source = spec.source.resolved(secrets)
+    return _INPUTS[type(source)](source, checkpoint, spec.finish, spec.events.on_bad_record)
+
+
+def tie(job_input: Input) -> None:
+    """Tie the checkpoint to this source: no job that reads another one may continue it."""
+    names = {field: list(getattr(job_input.source, field)) for field in job_input.lasting}
+    write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **names})
+
+
+def require_same_source(job_input: Input) -> None:
+    """Refuse a checkpoint of another kind of source, or one of topics that the job no longer names.
+
+    Raises:
+        StateError: the checkpoint belongs to another source, or its file about that is damaged or missing.
+    """
+    checkpoint = job_input.checkpoint
+    path = checkpoint.source_file
+    stored = read_json(path)
+    if stored is None and checkpoint.manifest_file.exists():
+        stored = {"kind": "files"}
+    if stored is None and checkpoint.last_begun() >= 0:
+        raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
+    if stored is None:
+        return
+    kind = stored.get("kind")
+    if kind not in list(_LASTING) or not all(isinstance(stored.get(field), list) for field in _LASTING[kind]):
+        raise damaged(path, f"another kind of source, {str(stored)[:100]}")
+    if kind != job_input.kind:
+        must = f"must belong to a job that reads {job_input.kind}"
+        got = f"the checkpoint of one that reads {kind}"
+        do = "Use a new checkpoint with a sink of its own."
+        raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
+    for field in job_input.lasting:
+        gone = [name for name in stored[field] if name not in getattr(job_input.source, field)]
+        if gone:
+            must, got = f"must go on with its {field}", f"a job without {', '.join(gone)}"
+            do = "Name them again, or use a new checkpoint with a sink of its own."
+            raise StateError(f"{checkpoint} — {must}; got {got}. {do}")

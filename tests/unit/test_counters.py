@@ -1,0 +1,100 @@
+"""The counters of a batch: one dataclass names them, all that counts or shows them follows it. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.files import table_events
+from spark_pace.io.metrics import (
+    ALIKE,
+    METRICS_SCHEMA,
+    SLOTS,
+    TASKS,
+    BatchReport,
+    Counts,
+    counters_of,
+    metrics_row,
+)
+from spark_pace.job import Summary
+from spark_pace.rules import load_rules
+from spark_pace.spark.detect import COUNTS
+from spark_pace.spark.stages.intake import TaskIntake
+
+RULES = """
+events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+rules:
+  - {name: r, pattern: {sequence: [{a: x > 0}, {b: x > 1}]}, within: 10 s}
+"""
+TIME = "timestamp[us, tz=UTC]"
+WRITTEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
+IN_SLOTS = {"state_bytes"}  # the host of the splitter counts it: only there the state is bytes
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
+
+
+def report(number: int) -> BatchReport:
+    """A report in which every counter is another number."""
+    counts = {counter.name: number + place for place, counter in enumerate(fields(Counts))}
+    return BatchReport(
+        **counts, batch_id=1, seconds=2.0, matches={"r": 3, "s": 4}, pending=5, carry=6, open=7,
+        state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s", waiting_for=("s",), finished=True,
+    )  # fmt: skip
+
+
+def test_the_table_has_the_columns_that_it_has_always_had() -> None:
+    assert [(column.name, str(column.type)) for column in METRICS_SCHEMA] == [
+        ("batch_id", "int64"),
+        ("written_at", TIME),
+        ("seconds", "double"),
+        *((name, "int64") for name in ("records", "events", "late", "bad_records")),
+        *((name, "int64") for name in ("heartbeats", "repeats", "quarantined")),
+        ("matches", "int64"),
+        ("matches_by_rule", "map<string, int64>"),
+        *((name, "int64") for name in ("pending", "carry", "open", "state_bytes")),
+        ("frontier", TIME),
+        ("max_event_time", TIME),
+        ("idle_sources", "int64"),
+        ("slowest_source", "string"),
+        ("finished", "bool"),
+    ]
+
+
+def test_a_row_of_the_table_says_all_that_the_report_says() -> None:
+    (row,) = metrics_row(report(100), WRITTEN).to_pylist()
+    shown = ("records", "quarantined", "pending", "state_bytes", "idle_sources")
+    assert [row[name] for name in shown] == [100, 106, 5, 8, 11]
+    assert (row["matches"], row["matches_by_rule"], row["written_at"]) == (7, [("r", 3), ("s", 4)], WRITTEN)
+    assert not [name for name, value in row.items() if value is None]
+
+
+def test_a_run_adds_up_every_sum_of_its_batches() -> None:
+    summary = Summary({"r": 0, "s": 1})
+    for number in (100, 1_000):
+        summary.add(report(number))
+    assert [getattr(summary, counter.name) for counter in fields(Counts)] == [
+        1_100 + 2 * place for place in range(len(fields(Counts)))
+    ]
+    assert (summary.matches, summary.batches, summary.still_open) == ({"r": 6, "s": 9}, 2, 7)
+
+
+def test_every_counter_is_counted_where_its_mark_says(plan: Plan) -> None:
+    intake = TaskIntake(plan, NO_FRONTIER, "fail")
+    table = pa.table({"time": [datetime(2024, 1, 1)], "x": [1]})
+    list(intake.take(table_events(table, plan.schema, "s").events))
+    assert set(intake._counts) == set(counters_of(TASKS))
+    stats = SlotSplitter(plan, 0).step([], Progress()).stats
+    assert {*counters_of(SLOTS), *counters_of(ALIKE)} - stats.keys() == IN_SLOTS
+    assert stats.keys() >= set(COUNTS)

@@ -1,0 +1,46 @@
+"""The kinds of source: each is known everywhere, is looked at without a trace, and is light for Spark's workers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from spark_pace.job_file import FilesSource
+from spark_pace.job_file import source as reader
+from spark_pace.spark.sources import input as inputs
+from spark_pace.spark.sources.files import FilesInput
+
+
+def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
+    assert {kind.kind for kind in inputs._INPUTS.values()} == set(reader._KINDS)
+
+
+def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.jsonl"
+    manifest.write_text('"a"\n"b')  # as a crash leaves it
+    source = FilesInput(FilesSource("json", str(tmp_path), None), tmp_path, False, "quarantine")
+    inputs.require_same_source(source)
+    source.require_readable(cast(Any, None))
+    assert source.expected_sources(cast(Any, None)) == ()
+    assert list(tmp_path.iterdir()) == [manifest]
+    assert manifest.read_text() == '"a"\n"b'
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("file_names", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
+        ("end", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
+        ("files", ("yaml", "sqlglot", "deltalake")),
+        ("kafka", ("yaml", "sqlglot", "deltalake")),
+    ],
+)
+def test_a_worker_loads_little_for_a_source(module: str, absent: tuple[str, ...]) -> None:
+    loaded = f"[name for name in {absent!r} if name in sys.modules]"
+    code = f"import spark_pace.spark.sources.{module}, sys; print({loaded})"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
