@@ -20,7 +20,7 @@ import pytest
 
 from spark_pace.core.operate.python_operator import Span
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from tests.unit.test_operator_process import answer, first, spans
+from tests.support.operator_process import answer, first, spans
 
 HERE = "tests.unit.test_hostile_operators"
 TIMEOUT_US = 1_500_000
@@ -29,13 +29,6 @@ BROKEN = "the operator wrote into, closed or replaced a descriptor that is not i
 SILENT = "the operator did not return within 1.5 s"
 ENDED = "the operator's process ended with "
 PERHAPS = ""  # what it leaves behind may hit itself first, or nobody
-
-
-@pytest.fixture
-def process() -> Iterator[OperatorProcess]:
-    process = OperatorProcess()
-    yield process
-    process.stop()
 
 
 def each_descriptor(act: Callable[[int], Any], first: int = 3) -> None:
@@ -184,7 +177,7 @@ def test_a_hostile_operator_costs_its_own_selection_at_the_most(
     """With neighbours whose answers wait unsent, and others behind it; in the time limit of its two calls, and some for theirs."""
     values = [1000, 1001, NAMES.index(name), 1002, 1003]
     begun = time.monotonic()
-    rows, failed = answer(process, spans(tmp_path, f"{HERE}:hostile", values), TIMEOUT_US)
+    rows, failed = answer(process, spans(tmp_path, hostile, values), TIMEOUT_US)
     seconds = time.monotonic() - begun
     reason = WAYS[name][1]
     if reason != PERHAPS:
@@ -209,9 +202,7 @@ def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
     tmp_path: Path, process: OperatorProcess
 ) -> None:
     innocent = list(range(10, 20))
-    rows, failed = answer(
-        process, spans(tmp_path, f"{HERE}:after_many", [0] * 20 + [1, *innocent, 0, 1, *innocent])
-    )
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 20 + [1, *innocent, 0, 1, *innocent]))
     assert list(failed) == [*range(21), 31, 32]
     assert [row["n"] for row in rows] == innocent * 2
 
@@ -220,7 +211,7 @@ def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
     tmp_path: Path, process: OperatorProcess
 ) -> None:
     innocent = list(range(10, 310))
-    rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 999 + [1, *innocent]))
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 999 + [1, *innocent]))
     assert len(set(failed.values())) < 130  # processes
     assert list(failed) == list(range(len(failed)))
     assert 1000 <= len(failed) < 1000 + 1000 // 20
