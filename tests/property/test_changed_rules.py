@@ -1,4 +1,4 @@
-"""Rules that are added or taken away between two batches: those that stay give what they give in an unbroken run."""
+"""Rules added or taken away between two batches: those that stay give what they give in an unbroken run."""
 
 from __future__ import annotations
 

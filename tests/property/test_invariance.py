@@ -1,4 +1,4 @@
-"""The result does not depend on batch cuts, arrival order within the delay, slots, buckets, lanes, or on state being saved and restored."""
+"""No result depends on batch cuts, arrival order within the delay, slots, buckets, lanes or restarts."""
 
 from __future__ import annotations
 

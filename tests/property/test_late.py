@@ -1,4 +1,4 @@
-"""Late events, those below the frontier that held when their batch began, are set aside and change nothing else."""
+"""Late events, those below the frontier when their batch began, are set aside and change nothing else."""
 
 from __future__ import annotations
 

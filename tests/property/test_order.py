@@ -1,4 +1,4 @@
-"""The order over many sources: frontier, late events, heartbeats, repeats and matches are those of reading one record after another."""
+"""Many sources: frontier, late events, heartbeats, repeats and matches are as if read one by one."""
 
 from __future__ import annotations
 

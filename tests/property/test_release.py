@@ -1,4 +1,4 @@
-"""A match comes out in the batch whose frontier passes the place where it is releasable: not earlier, not later, once."""
+"""A match comes out once: in the batch whose frontier passes the place where it is releasable."""
 
 from __future__ import annotations
 

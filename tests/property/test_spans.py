@@ -1,4 +1,4 @@
-"""The core gives the oracle's matches in explicit spans of every kind, with a pattern in every context or a Python operator inside."""
+"""The core gives the oracle's matches in explicit spans, with a pattern or a Python operator inside."""
 
 from __future__ import annotations
 

@@ -153,7 +153,10 @@ def patterns(
     in_span: bool = False,
     close_window: bool = False,
 ) -> Pattern:
-    """A sequence of one to four steps in `context`; `where` demands conditions over several components, or forbids them."""
+    """A sequence of one to four steps in `context`.
+
+    `where` demands conditions over several components, or forbids them. None: by chance.
+    """
     many = draw(st.booleans()) if where is None else where
     steps = draw(
         st.sampled_from([2, 2, 2, 2, 2, 2, 3, 3, 3, 4] if many else [2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 1])

@@ -17,7 +17,7 @@ SECOND = 1_000_000
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[Event]:
-    """Events in their time's order: few types and values, equal times, two sources, times before and after 1970."""
+    """Events in the order of their times, which may be equal and before 1970, with few types and values."""
     time = draw(st.sampled_from([0, -7 * SECOND, 1_357_000_000 * SECOND]))
     kinds = st.tuples(
         st.sampled_from([1, 1, 1, 1, 1, 0, 0, 0, 2, 6]),
@@ -53,7 +53,7 @@ class Arrival:
         return [table_of(rule, batch) for batch in self.batches]
 
     def on_time(self) -> tuple[list[Event], list[tuple[Event, int]], list[int | None]]:
-        """The events that are not late, those that are (with their lateness), and the frontier behind each batch."""
+        """The events on time, the late ones with their lateness in microseconds, each batch's frontier."""
         on_time: list[Event] = []
         late: list[tuple[Event, int]] = []
         frontiers: list[int | None] = []
@@ -72,7 +72,10 @@ class Arrival:
 
 @st.composite
 def arrivals(draw: st.DrawFn, *, late: bool = False) -> Arrival:
-    """A stream in any order that the delay allows (or, if `late`, in any order at all), cut anywhere, empty batches included."""
+    """A stream in any order that the delay allows, cut into batches anywhere; some may be empty.
+
+    `late`: in any order at all.
+    """
     events = draw(streams())
     delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
     if late:
