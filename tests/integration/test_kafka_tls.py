@@ -1,4 +1,4 @@
-"""A broker that encrypts: a job shows its certificate or a password, and says in one line what is wrong with them."""
+"""A broker that encrypts: a job shows its certificate or a password, or says in one line what is wrong."""
 
 from __future__ import annotations
 

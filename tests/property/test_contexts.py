@@ -1,4 +1,4 @@
-"""The core gives the oracle's matches in every context, with or without conditions over several components."""
+"""The core gives the oracle's matches in every context, with and without conditions over components."""
 
 from __future__ import annotations
 

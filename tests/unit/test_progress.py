@@ -26,9 +26,11 @@ JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
 
 def progress(**changes: object) -> Progress:
     values = {
-        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0, "heartbeats": 0,
+        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0,
+        "heartbeats": 0,
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
-        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
+        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
+        "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "waiting_for": (), "finished": False,
     }  # fmt: skip
     return Progress(**(values | changes))  # type: ignore[arg-type]
@@ -36,7 +38,8 @@ def progress(**changes: object) -> Progress:
 
 def test_a_batch_is_one_line_in_a_log():
     assert line(progress()) == (
-        "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; matches: knock_on 4"
+        "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; "
+        "matches: knock_on 4"
     )
 
 
