@@ -1,9 +1,9 @@
-"""Catching up (`make catchup`): a topic with five million events in it, read by the job in bounded batches, beside Spark's own Kafka reader.
+"""Catching up (`make catchup`): the job reads a topic of five million events, beside Spark's own reader.
 
-The reader parses the same records with `from_json` and throws them away, in the same session and with batches of the same size; they
-take turns, and the ratio is the median of the turns' ratios. Before any figure is printed the matches are compared with the core's.
-Memory must be bounded by the batches, not by the backlog: over the first run it may rise by at most half above what it was after
-the first batches.
+The reader parses the same records with `from_json` and throws them away, in the same session and with batches
+of the same size. The two take turns; the ratio is the median of the turns' ratios. Before any figure is
+printed, the matches are compared with the core's. Memory must be bounded by the batches, not by the backlog:
+over the first run it may rise by at most half above what it was after the first batches.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ def measure(broker: Broker) -> dict[str, Any]:
         spark.stop()
     ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
     return {
-        "what": f"{EVENTS:,} events waiting in Kafka, {BATCH_RECORDS:,} a batch: spark_pace to Delta over Spark's Kafka reader with from_json to nothing",
+        "what": (
+            f"{EVENTS:,} events waiting in Kafka, {BATCH_RECORDS:,} a batch: "
+            "spark_pace to Delta over Spark's Kafka reader with from_json to nothing"
+        ),
         "matches": found,
         "events_per_second": round(EVENTS / ours),
         "floor_events_per_second": round(EVENTS / theirs),
@@ -104,7 +107,7 @@ def _job(servers: str) -> JobSpec:
 
 
 def deal(directory: Path) -> list[Path]:
-    """The events' lines dealt out in turn to a file for each partition, so that each partition is in order of time."""
+    """Deal the events' lines out in turn, a file for each partition; so each is in the order of time."""
     ledgers = [OUT / "ledger" / f"{number}.jsonl" for number in range(PARTITIONS)]
     ledgers[0].parent.mkdir(parents=True)
     for path in sorted(directory.glob("*.json")):
@@ -169,7 +172,8 @@ def require_equal(spec: JobSpec, ledgers: list[Path]) -> int:
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if events.num_rows != EVENTS or not found.combine_chunks().equals(expected.combine_chunks()):
         raise SystemExit(
-            f"the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,} over {events.num_rows:,} events"
+            f"the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,} over "
+            f"{events.num_rows:,} events"
         )
     return int(found.num_rows)
 

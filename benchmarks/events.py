@@ -17,8 +17,8 @@ EVENTS_PER_SECOND = 10_000
 def write_events(directory: Path, events: int, files: int, time: Literal["text", "number"] = "text") -> Path:
     """JSON lines ``{"ts", "id", "etype", "value"}``, in time order, unless they are there already.
 
-    There are 10,000 events to the second; `ts` is ISO 8601 text, or a number of milliseconds. `id` is one of 10,000,
-    `etype` one of ten, all equally likely. The same arguments give the same events.
+    There are 10,000 events to the second; `ts` is ISO 8601 text, or a number of milliseconds. `id` is one of
+    10,000, `etype` one of ten, all equally likely. The same arguments give the same events.
     """
     done = directory / f"_{events}-{files}-{time}"
     if done.exists():

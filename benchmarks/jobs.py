@@ -44,7 +44,8 @@ def job(name: str, events: Path) -> JobSpec:
 def run_anew(spec: JobSpec) -> tuple[JobSpec, Summary]:
     """Run the job from the start, in the session that is there; returns it with the sink it has written to.
 
-    Each run has a folder of its own: a session still writes to a checkpoint for a while after its query has ended.
+    Each run has a folder of its own: a session still writes to a checkpoint for a while after its query has
+    ended.
     """
     out = Path(spec.sink_path) / uuid.uuid4().hex
     own = replace(spec, sink_path=str(out), checkpoint_path=str(out / "_checkpoint"))
@@ -62,6 +63,7 @@ def require_equal(spec: JobSpec) -> int:
     found = matches(spec).select(expected.column_names).cast(expected.schema)
     if not found.combine_chunks().equals(expected.combine_chunks()):
         raise SystemExit(
-            f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,}; nothing was measured"
+            f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's "
+            f"{expected.num_rows:,}; nothing was measured"
         )
     return int(found.num_rows)

@@ -13,7 +13,7 @@ PRICE_SECONDS = 0.001
 
 
 def one_millisecond(span: Span) -> Iterator[dict[str, object]]:
-    """Keep a core busy for a millisecond (busy, not asleep: two copies need two cores), then yield the first event's id."""
+    """Keep a core busy for a millisecond, so two copies need two cores; then yield the first event's id."""
     end = time.perf_counter() + PRICE_SECONDS
     while time.perf_counter() < end:
         pass

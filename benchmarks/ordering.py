@@ -1,9 +1,10 @@
 """One fast and one slow producer, ordered by watermark and by sources, side by side (`make ordering`).
 
-The slow one is three minutes behind; both are out of order by up to the delay of five seconds. Told of each ordering: how
-many events of each producer were late, and how long the matches took: from the event time of a match's last event to the
-greatest event time there was when it came out. Checked first: by sources the matches are those of all events, by watermark
-those of the events that were not late. With `--job`, the real job runs too and must agree.
+The slow one is three minutes behind; both are out of order by up to the delay of five seconds. For each
+ordering it tells how many events of each producer were late and how long the matches took: from the event
+time of a match's last event to the greatest event time when it came out. It first checks that the matches are
+those of all events by sources, and of the events that were not late by watermark. With `--job`, the real job
+runs too and must agree.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def in_job(spec: JobSpec) -> tuple[pa.Table, int]:
 
 
 def latencies(outcome: Outcome, rule: str) -> dict[str, float]:
-    """Percentiles over a rule's matches, in seconds; a rule's matches come out in the order of their numbers."""
+    """Percentiles over a rule's matches, in seconds. The matches come out in the order of their numbers."""
     own = outcome.matches.filter(pc.equal(outcome.matches["rule"], rule))
     when = np.repeat([seen for seen, _ in outcome.batches], [counts[rule] for _, counts in outcome.batches])
     waited = (when - own["matched_at"].cast(pa.int64()).to_numpy()) / SECOND
@@ -212,14 +213,16 @@ def main() -> None:
     results = measure(with_job=with_job)
     job_too = "; the real job gives the same" if with_job else ""
     print(
-        f"events: {results['events']}; the slow producer is {results['lag_s']} s behind, delay {results['delay_s']} s{job_too}"
+        f"events: {results['events']}; "
+        f"the slow producer is {results['lag_s']} s behind, delay {results['delay_s']} s{job_too}"
     )
     for name in ORDERINGS:
         figures = results[name]
         print(f"ordering: {name}: late {figures['late']}")
         for rule, count in figures["matches"].items():
             print(
-                f"  {rule}: {count:,} matches, seconds of event time until they are out: {figures['latency_s'][rule] or 'none'}"
+                f"  {rule}: {count:,} matches, seconds of event time until they are out: "
+                f"{figures['latency_s'][rule] or 'none'}"
             )
     path = ROOT / "out" / "bench" / "ordering.json"
     path.parent.mkdir(parents=True, exist_ok=True)

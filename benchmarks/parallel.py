@@ -1,7 +1,8 @@
 """A Python operator of one millisecond (busy, not asleep) over 20,000 selections: two task slots beside one.
 
-Each number of slots has a process of its own, since a session's master cannot change. Timed: the job's own time from the start of its
-query to the end, in a warm session. Both runs must give the core's rows in the core's order.
+Each number of slots has a process of its own, since a session's master cannot change. Timed: the job's own
+time from the start of its query to the end, in a warm session. Both runs must give the core's rows in the
+core's order.
 """
 
 from __future__ import annotations

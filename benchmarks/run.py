@@ -1,4 +1,4 @@
-"""Every measurement (`make bench`): checked first, printed as ratios, kept as JSON in out/bench/results.json."""
+"""Every measurement (`make bench`): checked, printed as ratios, kept as JSON in out/bench/results.json."""
 
 from __future__ import annotations
 

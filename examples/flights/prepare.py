@@ -1,4 +1,7 @@
-"""What the producer needs before it starts: the events of the year in a folder, and a job's topic. What is there already stays as it is."""
+"""What the producer needs before it starts: the events of the year in a folder, and a job's topic.
+
+What is there already stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ BROKER_STARTS_MS = 120_000
 
 
 def main() -> int:
-    """``FOLDER JOB``: the events into the folder, the first topic of the job on its broker, which may still be starting."""
+    """``FOLDER JOB``: write the events into the folder and make the job's first topic.
+
+    The broker may still be starting.
+    """
     parser = argparse.ArgumentParser(description="Make the events and the topic of the demo.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("job", type=Path)

@@ -1,6 +1,7 @@
 """Flights as they happened, sent to a topic: event time goes by faster than the clock by a factor.
 
-The events of `examples.flights.events` in the order of their times; all of one airline go to one partition, so that every partition is in order.
+The events of `examples.flights.events` in the order of their times; all of one airline go to one partition,
+so that every partition is in order.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
                 told = elapsed
                 at = datetime.fromtimestamp(int(what.times_us[sent - 1]) / 1e6, timezone.utc)
                 print(
-                    f"producer: {at:%Y-%m-%d %H:%M}, {sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s",
+                    f"producer: {at:%Y-%m-%d %H:%M}, "
+                    f"{sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s",
                     flush=True,
                 )
             if not behind:

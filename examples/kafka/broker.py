@@ -1,7 +1,9 @@
-"""A Kafka broker on this machine, for the demo, the tests and a first try: one node (KRaft) that only this machine can reach.
+"""A Kafka broker on this machine, for the demo, the tests and a first try.
 
-``make kafka`` starts it in the background, ``make kafka-stop`` ends it; `Broker` is the same for programs. Its jars are
-fetched once into ``jars/kafka`` and need no installation.
+It is one node (KRaft) that only this machine can reach.
+
+``make kafka`` starts it in the background, ``make kafka-stop`` ends it; `Broker` is the same for programs.
+Its jars are fetched once into ``jars/kafka`` and need no installation.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ broker.session.timeout.ms=3000
 """
 _USERS = """\
 sasl.enabled.mechanisms=PLAIN
-listener.name.{protocol}.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.{protocol}.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required {users};
 """
 _LOGGING = """\
 rootLogger.level=warn
@@ -73,8 +76,8 @@ class Broker:
 
     Attributes:
         servers: where clients reach it (``host:port``).
-        secure_servers: the same by protocol: SASL_PLAINTEXT for the users given, with the mechanism PLAIN; SSL for clients
-            with a certificate; SASL_SSL for users again.
+        secure_servers: the same by protocol: SASL_PLAINTEXT for the users given, with the mechanism PLAIN;
+            SSL for clients with a certificate; SASL_SSL for users again.
     """
 
     def __init__(
@@ -90,7 +93,8 @@ class Broker:
             folder: of this broker; its data stay there.
             port: where to listen; by default a free one.
             users: names and passwords for an authenticated listener, beside the open one.
-            tls: Kafka's settings that begin with ``ssl.``, for listeners with encryption; clients need a certificate, users do not.
+            tls: Kafka's settings that begin with ``ssl.``, for listeners with encryption; clients need a
+                certificate, users do not.
         """
         self.folder = folder.absolute()
         self.users = dict(users or {})
@@ -124,11 +128,13 @@ class Broker:
         require_java()
         if not local_jars(BROKER_JARS):
             raise SetupError(
-                f"{BROKER_JARS} — must hold the broker's jars; got none. Run `make kafka`, which fetches them."
+                f"{BROKER_JARS} — must hold the broker's jars; got none. "
+                "Run `make kafka`, which fetches them."
             )
         if self.pid:
             raise SetupError(
-                f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. Stop that one first."
+                f"{self.folder} — must be one broker's; got a second while process {self.pid} runs. "
+                "Stop that one first."
             )
         _require_free(self._port)
         self._configure()
@@ -222,7 +228,8 @@ class Broker:
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode:
                 raise SetupError(
-                    f"{self.folder} — must take a broker's data; got: {_last_line(answer.stdout + answer.stderr)}. Give another folder."
+                    f"{self.folder} — must take a broker's data; "
+                    f"got: {_last_line(answer.stdout + answer.stderr)}. Give another folder."
                 )
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
@@ -284,7 +291,8 @@ def _require_free(port: int) -> None:
             taken.bind((HOST, port))
         except OSError:
             raise SetupError(
-                f"port {port} — must be free for the broker; got one in use. Stop what listens there, or give another port."
+                f"port {port} — must be free for the broker; got one in use. "
+                "Stop what listens there, or give another port."
             ) from None
 
 
@@ -310,11 +318,13 @@ def main() -> int:
                 broker.start()
             elif (other := _address(broker)) != broker.servers:
                 raise SetupError(
-                    f"port {arguments.port} — must be that of the broker that runs; got one at {other} (process {running}). "
+                    f"port {arguments.port} — must be that of the broker that runs; "
+                    f"got one at {other} (process {running}). "
                     "Use that one, or stop it first: make kafka-stop"
                 )
             print(
-                f"Kafka answers at {broker.servers} (process {broker.pid}, log {FOLDER / 'broker.log'}). Stop it: make kafka-stop"
+                f"Kafka answers at {broker.servers} (process {broker.pid}, "
+                f"log {FOLDER / 'broker.log'}). Stop it: make kafka-stop"
             )
     except SetupError as error:
         print(error, file=sys.stderr)

@@ -24,7 +24,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Broker]:
-    """On free ports of this machine; open, for `USER` with his password, and for the client with the certificate."""
+    """A broker on free ports: open, for `USER` with the password, and for the client with the certificate."""
     started = Broker(
         tmp_path_factory.mktemp("kafka"), users={USER: PASSWORD}, tls=certificates.of_the_broker()
     )

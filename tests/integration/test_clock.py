@@ -1,4 +1,4 @@
-"""A clock that is set back by an hour, under a running job and before it is started again: no match, number or count changes."""
+"""A clock set back by an hour, under a running job and between two starts: no match or count changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_clock_set_back_changes_nothing(tmp_path: Path) -> None:
 
 
 class MovedClock:
-    """A time of day for the processes that are started here, JVM and workers included; it can be set while they run."""
+    """A clock for the processes started here, JVM and workers included; it can be set while they run."""
 
     def __init__(self, folder: Path) -> None:
         """Nothing is moved yet."""
@@ -52,7 +52,8 @@ class MovedClock:
         self._library = folder / "clock.so"
         self._moved_by.write_bytes(struct.pack("q", 0))
         assert shutil.which("cc"), (
-            "a C compiler — must be on the PATH as cc; got none. Install one: it makes the clock of this test."
+            "a C compiler — must be on the PATH as cc; got none. "
+            "Install one: it makes the clock of this test."
         )
         subprocess.run(
             [

@@ -1,4 +1,4 @@
-"""Spark's own cluster manager with two workers: the command that the documents name, and what `docker compose up` runs."""
+"""Spark's own cluster manager with two workers: the documented command, and what `docker compose up` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A rule that weighs more combinations of events than there is memory for ends its job where its workers are bounded, and nothing else."""
+"""A rule that weighs more combinations of events than fit into memory ends its job, and nothing else.
+
+The job bounds the memory of its workers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is full for the checkpoint or for the tables: one line, and after room was made the job goes on as if nothing had been."""
+"""A full disk for the checkpoint or the tables ends the job in one line; with room again, it goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 ROOM = {"checkpoint": 300, "out": 100}  # KiB: enough for some batches, not for all
 
-# A small file system can be mounted by anybody in a name space of his own, which lives as long as this script.
+# Anybody can mount a small file system in a name space of his own, which lives as long as this script.
 SCRIPT = """
 mount -t tmpfs -o size=16m tmpfs "$1" || exit 97
 head -c $((16384 - $2))K /dev/zero > "$1/.ballast" || exit 98
@@ -56,7 +56,8 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     said = answer.stderr.split("ended with 1\n")
     assert len(said) == 2, answer.stderr
     assert [line for line in said[0].splitlines() if " — " in line] == [
-        "the disk — must have room for the tables, the checkpoint and Spark's own files; got a full one. Make room and start the job again."
+        "the disk — must have room for the tables, the checkpoint and Spark's own files; "
+        "got a full one. Make room and start the job again."
     ]
     assert "Traceback" not in answer.stderr
     assert "\tat " not in answer.stderr

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, stopped or killed in the middle: started again, they end as if nothing had happened."""
+"""Jobs stopped or killed midway: started again, they end as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def running(job: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def signalled_in_the_middle(job: Path, number: signal.Signals, send: Callable[[int, int], None]) -> int:
-    """Run a job and send a signal to its process, or to its process group, after its second batch; returns its exit code."""
+    """Run a job, signal its process or its group after the second batch, and return its exit code."""
     with running(job) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -2,100 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from examples.kafka.broker import Broker
-from spark_pace.core import local
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
-from spark_pace.io.files import table_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
-from spark_pace.job_file import JobSpec, read_job
+from spark_pace.job_file import read_job
 from spark_pace.spark.sources import kafka_check
-from tests.integration.conftest import PASSWORD, USER
-from tests.spark.jobs import RULES, Event, make_job, matches, only, random_events, stop_at, table
+from tests.integration.conftest import PASSWORD
+from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
+from tests.support.kafka_jobs import COLUMNS, SASL, as_columns, as_csv, as_json, dealt, in_core, kafka_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
-
-SASL = {
-    "kafka.security.protocol": "SASL_PLAINTEXT",
-    "kafka.sasl.mechanism": "PLAIN",
-    "kafka.sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="${{env:KAFKA_PASSWORD}}";',
-}
-
-
-def kafka_job(
-    folder: Path,
-    servers: str,
-    *topics: str,
-    finish: bool = True,
-    trigger: str = "available_now",
-    order: Any = None,
-    **source: Any,
-) -> JobSpec:
-    section = {"kind": "kafka", "format": "json", "servers": servers, "topics": list(topics), **source}
-    job = {
-        "name": "test",
-        "source": section,
-        "events": {"delay": "2 s", **(order or {})},
-        "rules": ["rules.yaml"],
-        "sink": {"kind": "delta", "path": "out"},
-        "checkpoint": "checkpoint",
-        "trigger": trigger,
-        "finish": finish,
-        "operators": ["tests.spark.jobs"],
-        "parallelism": {"slots": 1, "buckets": 1},
-    }
-    (folder / "rules.yaml").write_text(RULES)
-    (folder / "job.yaml").write_text(json.dumps(job))  # JSON is YAML
-    return read_job(folder / "job.yaml")
-
-
-def as_json(event: Event) -> dict[str, Any]:
-    return {"value": json.dumps(event).encode()}
-
-
-def as_csv(event: Event) -> dict[str, Any]:
-    return {"value": f"{event['t']},{event['k']},{event['kind']},{event['x']}\r\n".encode()}
-
-
-def as_columns(event: Event) -> dict[str, Any]:
-    """The key in the record's key, the time in its time stamp, the rest in headers."""
-    time = round(datetime.fromisoformat(event["t"] + "+00:00").timestamp() * 1000)
-    headers = [("kind", b"an older one"), ("kind", event["kind"].encode()), ("x", str(event["x"]).encode())]
-    return {"key": event["k"].encode(), "timestamp_ms": time, "headers": headers}
-
-
-COLUMNS = {"t": "timestamp", "k": "key", "kind": "headers.kind", "x": "headers.x"}
-
-
-def dealt(events: list[Event], record: Callable[[Event], dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """The records of events, by turns on both partitions."""
-    return [(number % 2, record(event)) for number, event in enumerate(events)]
-
-
-def in_core(spec: JobSpec, topic: str, events: list[Event]) -> list[dict[str, Any]]:
-    """What the core finds in events that were dealt to a topic."""
-    parts = [(f"{topic}/{partition}", events[partition::2]) for partition in (0, 1)]
-    tables = [table_events(columns_of(part), spec.events.schema, source).events for source, part in parts]
-    events_read = pa.concat_tables(tables).unify_dictionaries()
-    return local.run(build_plan(spec.rules, order=OrderSpec()), [events_read]).matches.to_pylist()  # type: ignore[no-any-return]
-
-
-def columns_of(events: list[Event]) -> pa.Table:
-    table = pa.Table.from_pylist(events)
-    return table.set_column(0, "t", table["t"].cast(pa.timestamp("us")))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +131,8 @@ def test_a_topic_that_lost_records_stops_the_job_in_one_line(
     with pytest.raises(StateError) as raised:
         run_job(spec)
     assert str(raised.value) == (
-        f"source.topics — must hold all records that the checkpoint has not read; got: Partition {topic}-1 offset was changed from 2 to 0. "
+        "source.topics — must hold all records that the checkpoint has not read; "
+        f"got: Partition {topic}-1 offset was changed from 2 to 0. "
         "Restore the topic, or start a new checkpoint with a sink of its own."
     )
 
@@ -220,9 +145,8 @@ def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
     order = {"ordering": "sources", "delay": "2 s"}
     first = run_job(kafka_job(tmp_path, broker.servers, topic, finish=False, order=order))
     assert (first.events, sum(first.matches.values())) == (100, 0)
-    send(
-        topic, *((1, as_json(event)) for event in events[1::2])
-    )  # a watermark over both would call nearly all of them late
+    # a watermark over both would call nearly all of these late
+    send(topic, *((1, as_json(event)) for event in events[1::2]))
     spec = kafka_job(tmp_path, broker.servers, topic, order=order)
     second = run_job(spec)
     assert (second.events, second.late) == (100, 0)
@@ -246,17 +170,12 @@ def test_rules_change_after_a_batch_that_was_not_finished(
     monkeypatch.undo()
     send(topic, *rest)
     run_job(only(spec, "keyed", "sums"))
-    shown = [
-        (row["rule"], row["out_seq"], row["first"], row["second"], row["total"]) for row in matches(spec)
-    ]
-    whole = [
-        (row["rule"], row["out_seq"], row["first"], row["second"], row["total"])
-        for row in in_core(spec, topic, events)
-    ]
+    names = ("rule", "out_seq", "first", "second", "total")
+    shown = [tuple(row[name] for name in names) for row in matches(spec)]
+    whole = [tuple(row[name] for name in names) for row in in_core(spec, topic, events)]
     assert [row for row in shown if row[0] == "keyed"] == [row for row in whole if row[0] == "keyed"]
-    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * sum(
-        event["x"] for event in events[90:]
-    ) * bool(rest)
+    new = sum(event["x"] for event in events[90:]) * bool(rest)
+    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * new
     metrics = table(spec, "metrics")
     counted = [sum(metrics[name].to_pylist()) for name in ("records", "events", "repeats", "late")]
     assert counted == [203, 200, 3, 0]
@@ -272,9 +191,8 @@ def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
     send(topic, (0, as_json(random_events(1)[0])))
-    assert (
-        run_job(kafka_job(tmp_path, broker.secure_servers["SASL_PLAINTEXT"], topic, options=SASL)).events == 1
-    )
+    spec = kafka_job(tmp_path, broker.secure_servers["SASL_PLAINTEXT"], topic, options=SASL)
+    assert run_job(spec).events == 1
     output, errors = capfd.readouterr()
     assert PASSWORD not in output + errors
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -297,19 +215,17 @@ def test_a_wrong_password_is_refused_in_one_line_without_it(
 
 def test_a_missing_variable_is_named_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
-    with pytest.raises(
-        SetupError,
-        match=r"^source\.options\.kafka\.sasl\.jaas\.config — must name a variable .* \$\{env:KAFKA_PASSWORD\}, which is not set",
-    ):
+    key = r"source\.options\.kafka\.sasl\.jaas\.config"
+    got = r"\$\{env:KAFKA_PASSWORD\}, which is not set"
+    with pytest.raises(SetupError, match=f"^{key} — must name a variable .* {got}"):
         run_job(kafka_job(tmp_path, "127.0.0.1:1", "any", options=SASL))
 
 
 def test_a_missing_topic_is_named(broker: Broker, topic: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, "nowhere"))
-    assert str(raised.value).startswith(
-        f"source.topics — must be topics of {broker.servers}; got {topic}, nowhere: "
-    )
+    message = f"source.topics — must be topics of {broker.servers}; got {topic}, nowhere: "
+    assert str(raised.value).startswith(message)
 
 
 def test_a_broker_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +241,8 @@ def test_an_unknown_option_of_the_client_is_named(broker: Broker, topic: str, tm
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, options={"kafka.security.protocol": "NONE"}))
     assert str(raised.value).startswith(
-        "source.options — must be options of Kafka's client; got: Invalid value NONE for configuration security.protocol"
+        "source.options — must be options of Kafka's client; "
+        "got: Invalid value NONE for configuration security.protocol"
     )
 
 
@@ -341,13 +258,9 @@ def test_a_checkpoint_keeps_its_kind_of_source_and_its_topics(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     run_job(kafka_job(tmp_path, broker.servers, topic, finish=False))
-    with pytest.raises(
-        StateError,
-        match=r"checkpoint — must belong to a job that reads files; got the checkpoint of one that reads kafka\.",
-    ):
+    got = r"got the checkpoint of one that reads kafka\."
+    with pytest.raises(StateError, match=f"checkpoint — must belong to a job that reads files; {got}"):
         run_job(read_job(make_job(tmp_path)))
-    with pytest.raises(
-        StateError,
-        match=rf"checkpoint — must go on with its topics; got a job without {topic}\. Name them again",
-    ):
+    got = rf"got a job without {topic}\. Name them again"
+    with pytest.raises(StateError, match=f"checkpoint — must go on with its topics; {got}"):
         run_job(kafka_job(tmp_path, broker.servers, "another"))

@@ -1,4 +1,4 @@
-"""A broker that encrypts: a job shows its certificate or a password, and says in one line what is wrong with them."""
+"""A broker that encrypts: a job shows its certificate or a password, or says in one line what is wrong."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from spark_pace.errors import SetupError
 from spark_pace.job import run_job
 from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD
-from tests.integration.test_kafka import SASL, as_json, dealt, in_core, kafka_job
 from tests.long.chaos.series import one_line, without_greeting
 from tests.spark.jobs import ROOT, matches, random_events
 from tests.support.certificates import BROKER, CLIENT, KEY_PASSWORD, TRUST_PASSWORD, Certificates
+from tests.support.kafka_jobs import SASL, as_json, dealt, in_core, kafka_job
 
 pytestmark = pytest.mark.integration
 

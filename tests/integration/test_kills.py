@@ -1,4 +1,4 @@
-"""A job on a real broker, killed at every chosen moment, and its workers and its broker with it: nothing of that is left to see."""
+"""A job on a real broker, killed at every chosen moment, its workers and its broker too: nothing shows."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.integration
 SCRIPT = """
 import psutil
 from spark_pace.spark.session import build_session
-spark = build_session("test", {"spark.master": "local[1]", "spark.log.callerContext": "open"}, secret={"spark.hadoop.the.key": "correct-horse"})
+settings = {"spark.master": "local[1]", "spark.log.callerContext": "open"}
+spark = build_session("test", settings, secret={"spark.hadoop.the.key": "correct-horse"})
 line = " ".join(psutil.Process(spark.sparkContext._gateway.proc.pid).cmdline())
 print("spark.log.callerContext=open" in line, "correct-horse" in line)
 print(spark.sparkContext._jsc.hadoopConfiguration().get("the.key"), spark.sparkContext.master)

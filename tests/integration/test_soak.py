@@ -1,4 +1,4 @@
-"""A short soak: the code of `make soak` at a small rate. It looks for losses and for memory that grows, and at no time."""
+"""A short soak: the code of `make soak` at a small rate, which looks for losses and for memory that grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the nine parameter contexts pick from a stream: every candidate by brute force, then the definitions read literally."""
+"""What the nine parameter contexts pick from a stream.
+
+All candidates are found by brute force; then each context's definition is read literally.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +259,10 @@ def next_selected(pattern: Pattern, stream: Stream) -> Selections:
 def one_open(
     pattern: Pattern, stream: Stream, pick: Callable[[Stream, list[tuple[Placed, ...]]], list[Production]]
 ) -> Selections:
-    """At most one selection is open, and the first completion inside it uses its span up: `each`, `latest` and `all`, `selected`."""
+    """The contexts `each`, `latest` and `all` with `selected` consumption.
+
+    At most one selection is open, and the first completion inside it uses up its span.
+    """
     opened: list[Opened] = []
     picked: list[Picked] = []
     everything = candidates(pattern, stream)

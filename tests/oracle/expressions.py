@@ -1,7 +1,7 @@
-"""The value of an expression for one event, or one candidate, at a time: plain Python, SQL's three-valued logic.
+"""The value of an expression for one event or one candidate: plain Python, SQL's three-valued logic.
 
-Written from the documentation of the expression language, apart from `spark_pace.core.expr.evaluate`; of that package only the nodes are used.
-A timestamp is a whole number of microseconds since 1970.
+It was written from the documentation of the expression language, not from `spark_pace.core.expr.evaluate`; it
+uses only the nodes of that package. A timestamp is a whole number of microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def cast(value: Any, target: str) -> Any:
 
 
 def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
-    """Nulls do not take part, except that `first` and `last` give the value as it is, and ``count(x)`` counts events."""
+    """Leave nulls out, except that `first` and `last` give the value as it is; ``count(x)`` counts events."""
     if expr.attribute is None:
         return len(rows)
     values = [row[expr.attribute] for row in rows]

@@ -1,25 +1,30 @@
-"""What a rule means, computed the slow way: the definitions of `docs/semantics.md`, read literally, one event at a time.
+"""What a rule means, computed the slow way: `docs/semantics.md` read literally, one event at a time.
 
-The stream is bounded and complete: every event given is on time, and at the end all windows end. All candidates are enumerated,
-each context picks from them as its definition says. Nothing here is shared with the core but the nodes of rules and expressions.
+The stream is bounded and complete: every event given is on time, and at the end all windows end. All
+candidates are enumerated, and each context picks from them as its definition says. Nothing here is shared
+with the core but the nodes of rules and expressions.
 
 Where the definitions leave something open, this is how they are read:
 
-- A position is (time, phase, place): an event's is (its time, 0, its place in the order of the whole stream); the end of a window that opened
-  at T is (T + within, 1, 0), after all events of that time; a grid window's is (end - 1 us, 1, 0); a count window ends
-  at the event that fills it, and at the end of the input if it never fills.
+- A position is (time, phase, place). An event's is (its time, 0, its place in the order of the whole stream).
+  The end of a window that opened at T is (T + within, 1, 0), after all events of that time; a grid window's
+  is (end - 1 us, 1, 0); a count window ends at the event that fills it, or with the input if it never fills.
   Matches of different keys with one releasable position are in the order of their keys' text.
-- `earliest, selected`: a match resolves the selection of its initiator. `each, zero` and `next, zero`: the first completion does.
-  `latest, zero`, `earliest, zero` and `close: window`: the window's end does, nothing else.
-- `next, selected`: a match is releasable only when all earlier selections of its key are resolved, with both merge orders:
-  nobody knows before that the earlier initiator has no match.
+- What resolves a selection: in `earliest, selected` a match of its initiator; in `each, zero` and `next,
+  zero` the first completion; in `latest, zero`, `earliest, zero` and with `close: window` only the window's
+  end.
+- `next, selected`: with both merge orders a match is releasable only when all earlier selections of its key
+  are resolved, for nobody knows before that their initiators have no match.
 - A plain sequence without `within`: a match is releasable where it is decided.
-- Grid spans: selection ids count the windows that hold an event, in their order. Count spans that never fill give nothing, whatever runs in them.
-- The match of a Python operator: `seq` is that of the span's last event, `matched_at` the closing event's time, or the window's end where that decided
-  (k * every + size for a grid window). Several rows of one span keep the operator's order.
-- A pattern inside a span is evaluated over the span's events as over a whole stream, and its match is decided at its last event; with two exceptions
-  where nobody can know then. In a count span it is decided where the span is full. And for `next, selected` inside a span, it is decided
-  where the span's earlier initiators are known to have no match: at the end of their windows, or where the span ends.
+- Grid spans: selection ids count the windows that hold an event, in their order. A count span that never
+  fills gives nothing, whatever runs in it.
+- The match of a Python operator: `seq` is that of the span's last event; `matched_at` is the closing event's
+  time, or the window's end where that decided (k * every + size for a grid window). Several rows of one span
+  keep the operator's order.
+- A pattern inside a span is evaluated over the span's events as over a whole stream, and its match is decided
+  at its last event. There are two exceptions where nobody can know then. In a count span it is decided where
+  the span is full. With `next, selected` it is decided where the span's earlier initiators are known to have
+  no match: at the end of their windows, or where the span ends.
 """
 
 from __future__ import annotations
@@ -198,7 +203,7 @@ def match_of(
 
 @dataclass(frozen=True)
 class Delivered:
-    """A span: its events, where it is resolved, and the event that closed it (None where the window's end did)."""
+    """A span: its events, where it is resolved, and the event that closed it (None: the window's end did)."""
 
     selection_id: int
     events: list[Placed]

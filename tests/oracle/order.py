@@ -1,4 +1,4 @@
-"""What becomes of every record, read one by one: the definition of order, lateness and repeats that the core is held to."""
+"""What becomes of every record, read one by one: what order, lateness and repeats mean for the core."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.oracle.matches import in_stream_order
 class Reading:
     """All that is to be known of an input.
 
-    `frontiers`, `idle` and `slowest` have one entry for each batch: the frontier behind it, the sources left out of it, and those
-    that hold it, the slowest first.
+    `frontiers`, `idle` and `slowest` have one entry for each batch: the frontier behind it, the sources that
+    it leaves out, and the sources that hold it back, the slowest first.
     """
 
     kept: list[Event] = field(default_factory=list)
@@ -69,7 +69,7 @@ def read(
 def frontier_after(
     before: int | None, heard: list[Event], awake: dict[str, int], spec: OrderSpec
 ) -> int | None:
-    """The frontier behind the slowest source that is awake, or behind the greatest time; it never goes back."""
+    """The frontier: behind the slowest source that is awake, or the greatest time. It never goes back."""
     times = awake.values() if spec.by_source else [event.time for event in heard]
     reached = (min if spec.by_source else max)(times, default=None)
     known = [

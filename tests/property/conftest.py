@@ -1,4 +1,7 @@
-"""Profiles of Hypothesis: `ci` (the default) always takes the same examples; `HYPOTHESIS_PROFILE=long` searches on at random."""
+"""Profiles of Hypothesis.
+
+`ci`, the default, always takes the same examples. ``HYPOTHESIS_PROFILE=long`` searches on at random.
+"""
 
 from __future__ import annotations
 

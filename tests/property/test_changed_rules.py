@@ -1,4 +1,4 @@
-"""Rules that are added or taken away between two batches: those that stay give what they give in an unbroken run."""
+"""Rules added or taken away between two batches: those that stay give what they give in an unbroken run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from spark_pace.core.plan.rule import Rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.results import from_core
-from tests.support.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
+from tests.support.strategies import any_rule
+from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The core gives the oracle's matches in every parameter context, with and without conditions over several components."""
+"""The core gives the oracle's matches in every context, with and without conditions over components."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.results import table_of
-from tests.support.strategies import CONTEXTS, SECOND, rules, streams
+from tests.support.strategies import CONTEXTS, rules
+from tests.support.streams import SECOND, streams
 
 
 def check(rule: Rule, events: list[Event]) -> None:

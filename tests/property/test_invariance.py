@@ -1,4 +1,4 @@
-"""The result does not depend on batch cuts, arrival order within the delay, slots, buckets, lanes, or on state being saved and restored."""
+"""No result depends on batch cuts, arrival order within the delay, slots, buckets, lanes or restarts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
+from tests.support.strategies import any_rule
+from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 
 def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> Plan:

@@ -1,4 +1,4 @@
-"""Late events, those below the frontier that held when their batch began, are set aside and change nothing else."""
+"""Late events, those below the frontier when their batch began, are set aside and change nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.oracle.contexts import Event
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.results import micros
-from tests.support.strategies import Arrival, Parallelism, any_rule, arrivals, parallelisms
+from tests.support.strategies import any_rule
+from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 
 def told_as(event: Event) -> str:

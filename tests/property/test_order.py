@@ -1,4 +1,4 @@
-"""The order over many sources: frontier, late events, heartbeats, repeats and matches are those of reading one record after another."""
+"""Many sources: frontier, late events, heartbeats, repeats and matches are as if read one by one."""
 
 from __future__ import annotations
 
@@ -21,18 +21,8 @@ from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.strategies import (
-    SECOND,
-    Arrival,
-    Parallelism,
-    any_rule,
-    arrivals,
-    column,
-    condition,
-    number,
-    parallelisms,
-    text,
-)
+from tests.support.strategies import any_rule, column, condition, number, text
+from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A match comes out in the batch whose frontier passes the place where it is releasable: not earlier, not later, once."""
+"""A match comes out once: in the batch whose frontier passes the place where it is releasable."""
 
 from __future__ import annotations
 
@@ -14,16 +14,8 @@ from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.results import brief, from_core
-from tests.support.strategies import (
-    CONTEXTS,
-    Arrival,
-    arrivals,
-    count_spans,
-    grid_spans,
-    predicate_spans,
-    rules,
-    span_rules,
-)
+from tests.support.strategies import CONTEXTS, count_spans, grid_spans, predicate_spans, rules, span_rules
+from tests.support.streams import Arrival, arrivals
 
 
 def check(rule: Rule, arrival: Arrival, slots: int) -> None:

@@ -1,4 +1,4 @@
-"""The core gives the oracle's matches in explicit spans of every kind, with a pattern in every context or a Python operator inside."""
+"""The core gives the oracle's matches in explicit spans, with a pattern or a Python operator inside."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.results import table_of
-from tests.support.strategies import (
-    CONTEXTS,
-    SECOND,
-    count_spans,
-    grid_spans,
-    predicate_spans,
-    span_rules,
-    spans,
-    streams,
-)
+from tests.support.strategies import CONTEXTS, count_spans, grid_spans, predicate_spans, span_rules, spans
+from tests.support.streams import SECOND, streams
 
 
 def check(rule: Rule, events: list[Event]) -> None:

@@ -1,4 +1,8 @@
-"""Small jobs for the tests on Spark: events of two types and a key, three rules, one of them a Python operator."""
+"""Small jobs for the tests on Spark: events with a type and a key, three rules, one with an operator.
+
+This module must stay where it is: the checkpoints stored in `tests/fixtures/checkpoints` name its operator,
+`tests.spark.jobs:total`.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +94,7 @@ def deadly(span: Any) -> Iterator[dict[str, Any]]:
 
 
 def hostile(span: Any) -> Iterator[dict[str, Any]]:
-    """The same, but attacks its own process on others, or says far too much; forks and returns in both on a 7."""
+    """The same, but attacks its process on others or says far too much; on a 7 it forks and returns twice."""
     ways = {
         7: os.fork,
         1001: lambda: os.closerange(0, 64),

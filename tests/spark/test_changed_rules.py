@@ -1,4 +1,4 @@
-"""Jobs that go on with other rules: what stays is as if nothing had happened, what is new begins, what has changed is refused."""
+"""Jobs that go on with other rules: one that stays sees no break, a changed one is refused."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
     )
     feed(tmp_path, spec, 2, 4)
     message = (
-        "rules pairs, keyed — must be as the checkpoint knows them; got pairs with a changed where: b.x > a.x, was b.x >= a.x; "
-        "keyed with a changed within: 31 s, was 30 s. Restore them, give them new names, or start them anew with --reset-rule pairs --reset-rule keyed."
+        "rules pairs, keyed — must be as the checkpoint knows them; "
+        "got pairs with a changed where: b.x > a.x, was b.x >= a.x; "
+        "keyed with a changed within: 31 s, was 30 s. Restore them, give them new names, "
+        "or start them anew with --reset-rule pairs --reset-rule keyed."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
         run_job(changed)
@@ -137,7 +139,8 @@ def test_what_the_state_of_all_rules_rests_on_may_not_change(tmp_path: Path) -> 
     run_job(spec)
     order = replace(spec.events.order, by_source=True, deduplicate_on=("k", "x"))
     message = (
-        "events — must be as the checkpoint knows it; got ordering sources instead of watermark, deduplicate_on k STRING, x BIGINT instead of none. "
+        "events — must be as the checkpoint knows it; "
+        "got ordering sources instead of watermark, deduplicate_on k STRING, x BIGINT instead of none. "
         "Restore it, or start a new checkpoint with a sink of its own."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
@@ -151,7 +154,10 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     changed = job(
         tmp_path, rules=RULES.replace("name: pairs", "name: other").replace("began: a.t", "began: a.k")
     )
-    message = "out/matches — must have a column began of type STRING; got began of type TIMESTAMP. Give what is emitted another name, or choose another sink."
+    message = (
+        "out/matches — must have a column began of type STRING; got began of type TIMESTAMP. "
+        "Give what is emitted another name, or choose another sink."
+    )
     with pytest.raises(StateError, match=f"{re.escape(message)}$"):
         run_job(changed)
     run_job(spec)

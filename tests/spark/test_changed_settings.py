@@ -1,4 +1,7 @@
-"""Jobs that go on with other settings: a batch that was not finished is done again as it was planned, the next ones as the job says now."""
+"""Jobs that go on with other settings.
+
+A batch that was not finished is done again as it was planned, the next ones as the job says now.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ CASES = {
     "all of sources": (
         (f"delay: 8 s, {SOURCES}, idle_after: 60 s, heartbeat: kind = 'c' and x > 1", "x BIGINT", "json"),
         (
-            f"delay: 20 s, {SOURCES}, idle_after: 30 s, heartbeat: kind = 'b' and x < 1, expected_sources: [u, v, w]",
+            f"delay: 20 s, {SOURCES}, idle_after: 30 s, heartbeat: kind = 'b' and x < 1, "
+            "expected_sources: [u, v, w]",
             "x BIGINT",
             "json",
         ),
@@ -48,7 +52,7 @@ def write_job(folder: Path, events: str, attributes: str, form: str) -> JobSpec:
 
 
 def uneven_events() -> list[Event]:
-    """Up to 40 seconds out of order, from three sources of which one falls silent; some records are none where y is a number."""
+    """Events up to 40 seconds out of order; of three sources one falls silent. Some have a wrong y."""
     chance = random.Random(5)
     seconds = sorted(range(240), key=lambda second: second + chance.random() * 40)
     return [

@@ -64,7 +64,7 @@ def collected(found: DataFrame, folder: Path, name: str) -> tuple[list[dict[str,
 
 
 def expected(spec: JobSpec, delay_us: int) -> tuple[list[dict[str, Any]], int]:
-    """The same of the core, where only wanted events move the frontier and nothing says that the input ends."""
+    """What the core finds, where only wanted events move the frontier and nothing ends the input."""
     plan = build_plan(
         [replace(rule, merge="detection") for rule in spec.rules],
         order=OrderSpec(delay_us),
@@ -151,7 +151,8 @@ def test_every_condition_holds_for_the_same_events_as_in_the_core(
     """Each rule has events of its own, so that no other rule lets through what this one must not lose."""
     chance = random.Random(5)
     chains = [
-        f"i {chance.choice('+-*')} {large(chance)} {chance.choice('+-*')} {large(chance)} {chance.choice(['<', '=', '<=>'])} 0"
+        f"i {chance.choice('+-*')} {large(chance)} {chance.choice('+-*')} {large(chance)} "
+        f"{chance.choice(['<', '=', '<=>'])} 0"
         for _ in range(20)
     ]
     written = [

@@ -32,7 +32,7 @@ def events() -> pa.Table:
 
 @pytest.fixture
 def frame(spark: SparkSession, events: pa.Table, tmp_path: Path) -> Iterator[DataFrame]:
-    """The same rows in Spark, in order (one file, one partition), where expressions are computed as written."""
+    """The same rows in Spark, in order (one file, one partition); expressions are computed as written."""
     for name in ("t", "u"):
         events = events.set_column(
             events.column_names.index(name), name, events[name].cast(pa.timestamp("us", "UTC"))

@@ -185,7 +185,10 @@ def test_bad_records_go_to_the_quarantine_with_place_reason_and_bytes(tmp_path: 
 def test_a_bad_record_stops_the_job_if_told_to(tmp_path: Path) -> None:
     spec = failing(job(tmp_path), on_bad_record="fail")
     spoilt(tmp_path)
-    message = "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. Correct the record, or set on_bad_record to quarantine."
+    message = (
+        "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. "
+        "Correct the record, or set on_bad_record to quarantine."
+    )
     with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
         run_job(spec)
 
@@ -254,7 +257,10 @@ def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_on
         run_job(spec)
     path = tmp_path / "in" / "001.json.gz"
     path.unlink()
-    message = rf"^{re.escape(str(path))} — must be a readable json file; got: .* an empty json file of that name in its place lets the job go on\.$"
+    message = (
+        rf"^{re.escape(str(path))} — must be a readable json file; "
+        r"got: .* an empty json file of that name in its place lets the job go on\.$"
+    )
     with pytest.raises(EventError, match=message):
         run_job(spec)
     path.touch()

@@ -1,4 +1,4 @@
-"""Checkpoints of earlier releases: those of this format go on as if they had never stopped, others are refused in one line."""
+"""Checkpoints of earlier releases: those of a format that is still read go on, others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python operators that raise, hang, end or crash their process: each costs its selection, in a job as in the core."""
+"""Python operators that raise, hang, end or crash their process: each costs its selection, as in the core."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ REASONS = {
     1004: "the operator's process ended with signal 9 (SIGKILL)",
     1005: "the operator's process ended with signal 11 (SIGSEGV)",
 }
-BROKEN = "the operator wrote into, closed or replaced a descriptor that is not its own: its process has lost its connection"
+BROKEN = (
+    "the operator wrote into, closed or replaced a descriptor that is not its own: "
+    "its process has lost its connection"
+)
 HOSTILE_REASONS = {
     1001: BROKEN,
     1002: BROKEN,
@@ -103,7 +106,10 @@ def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:
     write_files(tmp_path, events, 1)
     with pytest.raises(
         OperatorError,
-        match=r"its operator must return; got the operator's process ended with exit code 3\. Mend the operator",
+        match=(
+            r"its operator must return; got the operator's process ended with exit code 3\. "
+            r"Mend the operator"
+        ),
     ) as caught:
         run_job(spec)
     assert "\n" not in str(caught.value)

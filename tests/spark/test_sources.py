@@ -16,7 +16,10 @@ from tests.spark.jobs import Event, in_core, make_job, matches, random_events, t
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-UNEVEN = "delay: 2 s, ordering: sources, source_column: k, idle_after: 40 s, heartbeat: kind = 'tick', deduplicate_on: [k, kind, x]"
+UNEVEN = (
+    "delay: 2 s, ordering: sources, source_column: k, idle_after: 40 s, heartbeat: kind = 'tick', "
+    "deduplicate_on: [k, kind, x]"
+)
 EXPECTED = "delay: 2 s, ordering: sources, source_column: k, expected_sources: [u, nobody]"
 
 
@@ -25,7 +28,11 @@ def event(source: str, second: int, kind: str, x: int) -> Event:
 
 
 def uneven(seed: int) -> list[Event]:
-    """Source v is 5 seconds behind u and beats where it has nothing to say; w is 30 behind, falls silent, and goes on too late. Some come twice."""
+    """Events of three sources, some of which come twice.
+
+    Source v is 5 seconds behind u and beats where it has nothing to say; w is 30 behind, falls silent, and
+    goes on too late.
+    """
     chance = random.Random(seed)
     found = []
     for second in range(240):

@@ -14,7 +14,11 @@ _VALID = ("-validity", "2", "-keyalg", "EC", "-ext", "SAN=ip:127.0.0.1", "-store
 
 
 class Certificates:
-    """Self-signed pairs in a folder: `NAME.p12` with the key, `NAME.pem` for those who trust it, `trust.p12` for the client."""
+    """Self-signed certificates in a folder.
+
+    `NAME.p12` holds a key, `NAME.pem` is for those who trust it, and `trust.p12` holds what the client
+    trusts.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Make them."""

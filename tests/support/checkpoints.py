@@ -1,6 +1,7 @@
-"""Checkpoints that a release has left behind, kept in `tests/fixtures/checkpoints` by the version of their format.
+"""Checkpoints of earlier releases, kept in `tests/fixtures/checkpoints`, one for each version of the format.
 
-A new one is made with ``python -m tests.support.checkpoints``: a job with two files read, all rules with open selections.
+``python -m tests.support.checkpoints`` makes a new one: its job has read two files, and every rule has open
+selections.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ WIDE = settings(max_examples=4 * settings().max_examples)  # for tests that take
 
 def told(event: Event) -> str:
     row = event.row
-    return f"{row['id']}@{event.time / 1e6:g} x={row['x']} y={row['y']} k={row['k']} {event.source}{event.offset}"
+    values = " ".join(f"{name}={row[name]}" for name in "xyk")
+    return f"{row['id']}@{event.time / 1e6:g} {values} {event.source}{event.offset}"
 
 
 def expected_rows(rule: Rule, events: Sequence[Event]) -> list[Row]:

@@ -1,4 +1,7 @@
-"""The services of docker-compose.yml without containers: their very commands, in a name space with the network and the mounts that they expect."""
+"""The services of docker-compose.yml without containers.
+
+Their own commands run in a name space with the network and the mounts that they expect.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,14 @@ ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 
-# A network of its own, in which every host is this machine; `out` and `data` of the checkout are empty folders. Ends with its stdin.
+# The name space has a network of its own, in which every host is this machine, and empty folders in the place
+# of the checkout's `out` and `data`. It ends when its standard input does.
 NAME_SPACE = """
-"$1" -c 'import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))' || exit 97  # lo is up
-mount --bind "$2/hosts" /etc/hosts && mount --bind "$2/out" "$3/out" && mount --bind "$2/data" "$3/data" || exit 98
+interface_up='import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))'
+"$1" -c "$interface_up" || exit 97
+mount --bind "$2/hosts" /etc/hosts || exit 98
+mount --bind "$2/out" "$3/out" && mount --bind "$2/data" "$3/data" || exit 98
 echo ready
 exec cat
 """
@@ -123,7 +130,7 @@ class Containers:
     def start(
         self, name: str, command: list[str], environment: dict[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """A command inside, with a log of that name; of this process's environment it has the PATH of the virtual environment."""
+        """Start a command inside, with a log of that name, and on its PATH the virtual environment's."""
         mapped = {key: self._mapped(value) for key, value in (environment or {}).items()}
         inherited = {
             key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")
@@ -168,8 +175,10 @@ def _waits_for(service: dict[str, Any], name: str) -> str | None:
 
 
 def _spark_home(home: Path) -> Path:
-    """As in the image: Spark, and among its jars those that `spark_pace.spark.java.jars` fetches. See `spark_pace.spark.java.home`
-    on what is left out."""
+    """Make a Spark home as in the image: with the jars that `spark_pace.spark.java.jars` fetches.
+
+    `spark_pace.spark.java.home` says what is left out.
+    """
     package = Path(pyspark.__file__).parent
     (home / "jars").mkdir(parents=True)
     fetched = local_jars() if JARS_STEP in COMPOSE["x-spark"]["build"]["dockerfile_inline"] else []

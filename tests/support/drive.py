@@ -32,7 +32,10 @@ class Step:
 def drive(
     plans: Plan | Sequence[Plan], batches: Sequence[pa.Table], *, finish: bool, parts: int = 1
 ) -> Iterator[Step]:
-    """Run the batches, reading each in `parts` pieces, as several tasks would; `plans` are one for all batches, or one for each."""
+    """Run the batches, reading each in `parts` pieces, as several tasks would.
+
+    `plans` is one plan for all batches, or one for each.
+    """
     tables = [*batches, None] if finish else list(batches)
     plans = [plans] * len(tables) if isinstance(plans, Plan) else plans
     snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []

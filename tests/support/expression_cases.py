@@ -192,25 +192,38 @@ i > j | x > y | s > z | i >= j | x >= y | s >= z | t >= u | d < t | d >= date '2
 i <=> j | x <=> y | s <=> z | p <=> q | i is distinct from j | s is not distinct from z
 i is null | x is not null | p is true | p is not false | null is null
 p and q | p or q | not p | p and null | p or null | not (p and q or i > 3)
-i between 0 and 7 | i not between j and 60 | x between -1 and y | s between 'a' and 'b' | t between u and timestamp '2013-06-01 12:30:00'
-i in (1, 2, 3, 60) | i in (1, null) | i not in (1, 2, 3) | s in ('a', 'EWR', '') | x in (0.0, 1.5, 2.5, 60) | i in (j, 7) | s not in ('a', null)
+i between 0 and 7 | i not between j and 60 | x between -1 and y | s between 'a' and 'b'
+t between u and timestamp '2013-06-01 12:30:00'
+i in (1, 2, 3, 60) | i in (1, null) | i not in (1, 2, 3) | s in ('a', 'EWR', '') | x in (0.0, 1.5, 2.5, 60)
+i in (j, 7) | s not in ('a', null)
 x in (0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
-i + j | i - j | i * j | i / j | i % j | -i | x + y | x - y | x * y | x / y | x % y | -x | i + x | i / 2 | i % 7 | i * 3 - j | i + 1 | -(-i)
--9223372036854775808 | 9223372036854775807 | i - 9223372036854775807 | 1e300 * x | 0.1 + 0.2 | 1 / 3 | -5 % 3 | 5 % 0 | 1 / 0
-abs(i) | abs(x) | ceil(x) | floor(x) | ceil(i) | floor(i) | round(x) | round(i) | sqrt(x) | sqrt(i) | isnan(x) | isnan(i)
-greatest(i, j) | greatest(x, y) | greatest(s, z) | greatest(t, u) | greatest(i, x, 3) | greatest(i, null) | greatest(i, j, 5, null)
+i + j | i - j | i * j | i / j | i % j | -i | x + y | x - y | x * y | x / y | x % y | -x | i + x | i / 2
+i % 7 | i * 3 - j | i + 1 | -(-i)
+-9223372036854775808 | 9223372036854775807 | i - 9223372036854775807 | 1e300 * x | 0.1 + 0.2 | 1 / 3 | -5 % 3
+5 % 0 | 1 / 0
+abs(i) | abs(x) | ceil(x) | floor(x) | ceil(i) | floor(i) | round(x) | round(i) | sqrt(x) | sqrt(i) | isnan(x)
+isnan(i)
+greatest(i, j) | greatest(x, y) | greatest(s, z) | greatest(t, u) | greatest(i, x, 3) | greatest(i, null)
+greatest(i, j, 5, null)
 least(i, j) | least(x, y) | least(s, z) | least(t, u) | least(d, date '2000-01-01')
 coalesce(i, j) | coalesce(x, y, 0) | coalesce(s, z, 'none') | coalesce(p, q) | coalesce(null, i, x)
 nullif(i, j) | nullif(x, 0) | nullif(s, 'a') | if(p, i, j) | if(i > 0, 'plus', s) | if(p, null, x)
-case when p then i when q then j end | case when p then 1 else x end | case i when 1 then 'one' when 2 then 'two' else s end
-length(s) | lower(s) | upper(s) | trim(s) | concat(s, z) | concat(s, '-', z, s) | s || z | substring(s, 1, 2) | substring(s, 2) | substring(s, 3, 0)
-startswith(s, 'E') | endswith(s, 'R') | contains(s, 'a') | contains(s, '') | s like 'a%' | s like '_' | s like '%b' | s not like 'E_R' | s like '' | s like '%'
+case when p then i when q then j end | case when p then 1 else x end
+case i when 1 then 'one' when 2 then 'two' else s end
+length(s) | lower(s) | upper(s) | trim(s) | concat(s, z) | concat(s, '-', z, s) | s || z | substring(s, 1, 2)
+substring(s, 2) | substring(s, 3, 0)
+startswith(s, 'E') | endswith(s, 'R') | contains(s, 'a') | contains(s, '') | s like 'a%' | s like '_'
+s like '%b' | s not like 'E_R' | s like '' | s like '%'
 s = 'it\\'s' | concat(s, '\\\\') | s like '%(.)[a]%'
-year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d) | dayofweek(d)
-unix_micros(t) | unix_seconds(t) | unix_micros(t) - unix_micros(u) | (unix_seconds(t) - unix_seconds(u)) / 60 > 30
-cast(i as double) | cast(x as bigint) | cast(i as string) | cast(p as bigint) | cast(p as string) | cast(t as date)
+year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d)
+dayofweek(d)
+unix_micros(t) | unix_seconds(t) | unix_micros(t) - unix_micros(u)
+(unix_seconds(t) - unix_seconds(u)) / 60 > 30
+cast(i as double) | cast(x as bigint) | cast(i as string) | cast(p as bigint) | cast(p as string)
+cast(t as date)
 cast(d as timestamp) | cast(null as string)
-timestamp '2013-01-01 00:00:00' | timestamp '2013-01-01T12:00:00.5+02:00' | date '1969-12-31' | 'text' | true | 60 | 60.5 | `odd ``name```
+timestamp '2013-01-01 00:00:00' | timestamp '2013-01-01T12:00:00.5+02:00' | date '1969-12-31' | 'text' | true
+60 | 60.5 | `odd ``name```
 """
 
 
@@ -219,18 +232,10 @@ def texts() -> list[str]:
     return [text.strip() for line in EXPRESSIONS.strip().splitlines() for text in line.split(" | ")]
 
 
+_LONGS = "0 1 -3 60 5000000000 9223372036854775807 -9223372036854775808"
 _CONSTANTS = {
     "BOOLEAN": ["true", "false", "p and null"],
-    "BIGINT": [
-        "0",
-        "1",
-        "-3",
-        "60",
-        "5000000000",
-        "9223372036854775807",
-        "-9223372036854775808",
-        "nullif(i, i)",
-    ],
+    "BIGINT": [*_LONGS.split(), "nullif(i, i)"],
     "DOUBLE": ["0.0", "-0.0", "1.5", "1e300", "-2.25"],
     "STRING": ["''", "'a'", "'EWR'", "'é%'", "'b\\'\\\\'"],
     "TIMESTAMP": ["timestamp '2013-01-01 00:00:00'", "timestamp '1969-12-31 23:59:59.999999'"],
@@ -239,9 +244,11 @@ _CONSTANTS = {
 
 # {B} and so on stand for expressions of that type: Boolean, I for BIGINT, Double, String, Time, dAte
 _FORMS = {
-    "BOOLEAN": "{I} = {I}|{D} <> {D}|{I} < {D}|{S} >= {S}|{D} <= {D}|{T} > {T}|{A} < {T}|{D} > {D}|{D} <=> {D}"
+    "BOOLEAN": "{I} = {I}|{D} <> {D}|{I} < {D}|{S} >= {S}|{D} <= {D}|{T} > {T}|{A} < {T}"
+    "|{D} > {D}|{D} <=> {D}"
     "|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
-    "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')|{I} not in (0, 1, {I})|{S} like '%a%'"
+    "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')"
+    "|{I} not in (0, 1, {I})|{S} like '%a%'"
     "|{S} not like '_b%'|startswith({S}, 'E')|contains({S}, 'é')"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
@@ -255,17 +262,12 @@ _FORMS = {
     "STRING": "lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
     "|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
     "|cast({I} as string)|cast({B} as string)|if({B}, {S}, {S})|case when {B} then {S} end",
-    "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})|if({B}, {T}, {T})|cast({A} as timestamp)",
+    "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})"
+    "|if({B}, {T}, {T})|cast({A} as timestamp)",
     "DATE": "cast({T} as date)|least({A}, {A})|coalesce({A}, {A})|nullif({A}, {A})",
 }
-_HOLES = {
-    "{B}": "BOOLEAN",
-    "{I}": "BIGINT",
-    "{D}": "DOUBLE",
-    "{S}": "STRING",
-    "{T}": "TIMESTAMP",
-    "{A}": "DATE",
-}
+_HOLES = {"{B}": "BOOLEAN", "{I}": "BIGINT", "{D}": "DOUBLE"}
+_HOLES |= {"{S}": "STRING", "{T}": "TIMESTAMP", "{A}": "DATE"}
 
 
 def random_text(kind: str, depth: int, chance: random.Random) -> str:

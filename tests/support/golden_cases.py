@@ -2,14 +2,19 @@
 
 A file of `tests/golden` holds `about`, `rule` (a rule file's rule) and `cases`. A case has
 
-- `events`: in the order in which they stand in the input. `a1` is an event of type ``a`` with the id ``a1``, one second after the event before it;
-  ``@2.5`` puts it 2.5 s after 1970, ``=7,1`` gives it ``x = 7`` and ``y = 1`` (``-`` is null).
-- `matches`: in the order of the output. ``(a1,b1)`` is a production set, ``2:(a1,b1)`` also tells the selection's id, ``2:()`` is a row of a Python operator.
-  Several contexts are a mapping from context to matches; ``close window`` stands for *each, zero* with ``close: window``.
-- `rule`: what differs from the file's rule in this case (null takes a key away). `note`: why the result is what it is.
-- `fields`, `opened_at`, `matched_at`, `seq`, `key`: lists beside the matches, where the case is about them. Times are in seconds.
+- `events`: in the order of the input. `a1` is an event of type ``a`` with the id ``a1``, one second after the
+  event before it; ``@2.5`` puts it 2.5 s after 1970, ``=7,1`` gives it ``x = 7`` and ``y = 1`` (``-`` is
+  null).
+- `matches`: in the order of the output. ``(a1,b1)`` is a production set, ``2:(a1,b1)`` also gives the
+  selection's id, ``2:()`` is a row of a Python operator. Several contexts are a mapping from context to
+  matches; ``close window`` stands for *each, zero* with ``close: window``.
+- `rule`: what differs from the file's rule in this case (null takes a key away).
+- `note`: why the result is what it is.
+- `fields`, `opened_at`, `matched_at`, `seq`, `key`: lists beside the matches, where the case is about them.
+  Times are in seconds.
 
-``python -m tests.support.golden_cases DIRECTORY`` writes every case as ``<file>-<number>[-<context>].yaml`` and ``.jsonl``, for ``spark-pace replay``.
+``python -m tests.support.golden_cases DIRECTORY`` writes every case as ``<file>-<number>[-<context>].yaml``
+and ``.jsonl``, for ``spark-pace replay``.
 """
 
 from __future__ import annotations

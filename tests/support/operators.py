@@ -1,4 +1,7 @@
-"""Python operators for the tests: pure functions of a span, called by the core (a table of events) and by the oracle (a list of rows)."""
+"""Python operators for the tests: pure functions of a span.
+
+The core gives them the span's events as a table, the oracle as a list of rows.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ def brief(row: Row) -> str:
     """A row on one line: number, key, selection:seq, production set, fields."""
     events = " ".join(f"{component}={source}{offset}" for component, _, _, source, offset in row["events"])
     times = f"{row['opened_at'] / 1e6:g}..{row['matched_at'] / 1e6:g}"
-    return f"#{row['out_seq']} key={row['key']} {row['selection_id']}:{row['seq']} @{times} ({events}) {row['fields']}"
+    place = f"#{row['out_seq']} key={row['key']} {row['selection_id']}:{row['seq']}"
+    return f"{place} @{times} ({events}) {row['fields']}"
 
 
 def difference(expected: Sequence[Row], got: Sequence[Row]) -> str:

@@ -1,4 +1,7 @@
-"""Any expression as Spark SQL, to compare: the text means in Spark (session time zone UTC) what `spark_pace.core.expr.evaluate` computes."""
+"""Any expression as Spark SQL, to compare the two.
+
+In a session with the time zone UTC, the text means to Spark what `spark_pace.core.expr.evaluate` computes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _NARROW = ("year", "month", "day", "dayofweek", "hour", "minute", "second")  # I
 
 @contextmanager
 def as_written(spark: SparkSession) -> Iterator[None]:
-    """While inside, Spark does not add the constants of ``i + 1 + 2`` first: what overflows on the way must be null."""
+    """Keep Spark from adding the constants of ``i + 1 + 2`` first: a sum that overflows midway is null."""
     spark.conf.set(
         "spark.sql.optimizer.excludedRules",
         "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",

@@ -1,12 +1,10 @@
-"""Hypothesis strategies: rules over a small schema, streams over a small alphabet, and ways to cut a stream into batches."""
+"""Hypothesis strategies: rules over a small schema."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, conjunction
@@ -26,10 +24,8 @@ from spark_pace.core.plan.rule import (
     Span,
     Within,
 )
-from tests.oracle.contexts import Event
-from tests.support.results import table_of
+from tests.support.streams import SECOND
 
-SECOND = 1_000_000
 ATTRIBUTES: dict[str, Any] = {
     "time": "TIMESTAMP",
     "id": "STRING",
@@ -157,7 +153,10 @@ def patterns(
     in_span: bool = False,
     close_window: bool = False,
 ) -> Pattern:
-    """A sequence of one to four steps in `context`; `where` demands conditions over several components, or forbids them."""
+    """A sequence of one to four steps in `context`.
+
+    `where` demands conditions over several components, or forbids them. None: by chance.
+    """
     many = draw(st.booleans()) if where is None else where
     steps = draw(
         st.sampled_from([2, 2, 2, 2, 2, 2, 3, 3, 3, 4] if many else [2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 1])
@@ -285,92 +284,3 @@ def any_rule() -> st.SearchStrategy[Rule]:
         span_rules(spans(), operator=False),
         span_rules(spans(), operator=True),
     )
-
-
-# ---------------------------------------------------------------- streams
-
-
-@st.composite
-def streams(draw: st.DrawFn) -> list[Event]:
-    """Events in their time's order: few types and values, equal times, two sources, times before and after 1970."""
-    time = draw(st.sampled_from([0, -7 * SECOND, 1_357_000_000 * SECOND]))
-    kinds = st.tuples(
-        st.sampled_from([1, 1, 1, 1, 1, 0, 0, 0, 2, 6]),
-        st.sampled_from("abcabcabcabcabcd"),
-        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
-        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
-        st.sampled_from(["u", "u", "u", "u", "u", "v", "v", None]),
-        st.sampled_from(["s", "s", "t"]),
-    )
-    size = draw(st.sampled_from([0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16]))
-    events = []
-    for place, (gap, kind, x, y, k, source) in enumerate(draw(st.lists(kinds, min_size=size, max_size=size))):
-        time += gap * SECOND
-        events.append(
-            Event(
-                time,
-                source,
-                place,
-                {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": k},
-            )
-        )
-    return events
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Events as they arrive: batches of them, and the disorder that is allowed."""
-
-    batches: tuple[tuple[Event, ...], ...]
-    delay_us: int
-
-    def tables(self, rule: Rule) -> list[pa.Table]:
-        return [table_of(rule, batch) for batch in self.batches]
-
-    def on_time(self) -> tuple[list[Event], list[tuple[Event, int]], list[int | None]]:
-        """The events that are not late, those that are (with their lateness), and the frontier behind each batch."""
-        on_time: list[Event] = []
-        late: list[tuple[Event, int]] = []
-        frontiers: list[int | None] = []
-        frontier: int | None = None
-        for batch in self.batches:
-            for event in batch:
-                if frontier is not None and event.time < frontier:
-                    late.append((event, frontier - event.time))
-                else:
-                    on_time.append(event)
-            reached = [event.time - self.delay_us for event in batch]
-            frontier = max([*reached, *([] if frontier is None else [frontier])], default=None)
-            frontiers.append(frontier)
-        return on_time, late, frontiers
-
-
-@st.composite
-def arrivals(draw: st.DrawFn, *, late: bool = False) -> Arrival:
-    """A stream in any order that the delay allows (or, if `late`, in any order at all), cut anywhere, empty batches included."""
-    events = draw(streams())
-    delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
-    if late:
-        events = draw(st.permutations(events))
-    else:
-        jitters = draw(
-            st.lists(st.integers(0, delay_us // SECOND), min_size=len(events), max_size=len(events))
-        )
-        ranked = sorted(zip(events, jitters, strict=True), key=lambda pair: pair[0].time + pair[1] * SECOND)
-        events = [event for event, _ in ranked]
-    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
-    edges = [0, *cuts, len(events)]
-    return Arrival(tuple(tuple(events[start:stop]) for start, stop in pairwise(edges)), delay_us)
-
-
-@dataclass(frozen=True)
-class Parallelism:
-    """How the work is spread."""
-
-    slots: int
-    buckets: int
-    lanes: int
-
-
-def parallelisms() -> st.SearchStrategy[Parallelism]:
-    return st.builds(Parallelism, st.integers(1, 3), st.sampled_from([1, 4]), st.sampled_from([1, 2, 3, 8]))

@@ -1,4 +1,4 @@
-"""Tables as a job writes them, without a job: what the core finds in some events, appended by the job's own writer."""
+"""Tables as a job writes them, without a job: its own writer appends what the core finds in some events."""
 
 from __future__ import annotations
 

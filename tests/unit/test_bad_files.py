@@ -1,4 +1,4 @@
-"""Every wrong rule or job file of tests/golden/bad is refused with exactly the message that stands beside it."""
+"""Every wrong rule or job file of tests/golden/bad is refused with exactly the message beside it."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a checkpoint goes from one set of rules to another: what of a rule counts, where units go, and every stop in between."""
+"""How a checkpoint goes over to other rules: what counts of a rule, where units go, every stop midway."""
 
 from __future__ import annotations
 
@@ -148,7 +148,10 @@ class Left:
             (folder / str(number)).touch()
 
     def start(self, rules: list[Rule], *reset: str, stops_after: int = 2, delay_us: int = 0) -> None:
-        """Go over to these rules and settings; an unfinished batch is finished on the way, or the process dies before or after that."""
+        """Go over to these rules and settings.
+
+        An unfinished batch is finished on the way, or the process dies before or after that.
+        """
         change = change_of(self.kept, read_layout(self.kept) or EMPTY, rules, reset)
         for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
             if steps == stops_after:
@@ -257,7 +260,10 @@ def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint
     checkpoint.batch(0, finished=False)
     with pytest.raises(
         StateError,
-        match=r"^rule pair — must be as the checkpoint knows it; got a changed merge: selection, was detection\. Restore it",
+        match=(
+            r"^rule pair — must be as the checkpoint knows it; "
+            r"got a changed merge: selection, was detection\. Restore it"
+        ),
     ):
         checkpoint.start([pair(tmp_path)])
 
@@ -312,7 +318,10 @@ def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("8000000", "9000000"))
     with pytest.raises(
         StateError,
-        match=r"layout\.json — must be as this program wrote it; got another content than its checksum is of\. Restore",
+        match=(
+            r"layout\.json — must be as this program wrote it; "
+            r"got another content than its checksum is of\. Restore"
+        ),
     ):
         read_layout(Checkpoint(tmp_path))
 

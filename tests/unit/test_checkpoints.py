@@ -1,4 +1,4 @@
-"""Which checkpoints are whole. No Spark; `spark/test_damaged_checkpoints.py` has what becomes of those that are not."""
+"""Which checkpoints are whole. No Spark; `spark/test_damaged_checkpoints.py` tests the others in jobs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str) -> No
     [
         (
             written(20, matches=19),
-            r"must be as old as its tables; got batch 20 as the last of matches here, batch 19 there\. Restore",
+            r"must be as old as its tables; "
+            r"got batch 20 as the last of matches here, batch 19 there\. Restore",
         ),
         (written(20, late=-1), r"got batch 3 as the last of late here, batch -1 there"),
         (written(20, quarantine=22), r"got batch 20 as the last of quarantine here, batch 22 there"),

@@ -1,11 +1,8 @@
-"""The command line as a user meets it: golden cases through `spark-pace replay`, its outputs, and how errors end."""
+"""The command line as a user meets it: `spark-pace replay` on golden cases, its outputs, and its refusals."""
 
 import csv
 import json
-import os
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +10,10 @@ import pytest
 
 import spark_pace as package
 from spark_pace import __version__
-from spark_pace.errors import ConfigError
-from tests.spark.jobs import environment, make_job
+from tests.spark.jobs import make_job
+from tests.support.commands import RUNS, called, spark_pace
 from tests.support.golden_cases import GoldenCase, golden_cases
 
-ROOT = Path(__file__).parents[2]
-SPARK_PACE = Path(sys.executable).parent / "spark-pace"
 TABLE = [case for case in golden_cases() if case.name.startswith(("two_steps-1-", "two_steps-2-"))]
 MOST_CPU_SECONDS = 2.0
 
@@ -33,12 +28,6 @@ rules:
 EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
 {"t": "2024-01-01T00:00:02Z", "type": "b", "x": 5}
 """
-
-
-def spark_pace(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SPARK_PACE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture
@@ -81,30 +70,19 @@ def test_replay_takes_less_than_two_seconds_of_cpu(files: Path):
 def test_replay_writes_one_json_object_a_line(files: Path):
     assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.json", cwd=files).returncode == 0
     match = json.loads((files / "out.json").read_text(encoding="utf-8"))
+    first, second = "2024-01-01T00:00:00Z", "2024-01-01T00:00:02Z"
     assert match == {
         "rule": "a_then_b",
         "key": None,
         "out_seq": 0,
         "selection_id": 0,
         "seq": 1,
-        "opened_at": "2024-01-01T00:00:00Z",
-        "matched_at": "2024-01-01T00:00:02Z",
+        "opened_at": first,
+        "matched_at": second,
         "fields": {"rise": 4},
         "events": [
-            {
-                "component": "a",
-                "seq": 0,
-                "event_time": "2024-01-01T00:00:00Z",
-                "source": "events.json",
-                "offset": 0,
-            },
-            {
-                "component": "b",
-                "seq": 1,
-                "event_time": "2024-01-01T00:00:02Z",
-                "source": "events.json",
-                "offset": 1,
-            },
+            {"component": "a", "seq": 0, "event_time": first, "source": "events.json", "offset": 0},
+            {"component": "b", "seq": 1, "event_time": second, "source": "events.json", "offset": 1},
         ],
     }
 
@@ -113,12 +91,8 @@ def test_replay_writes_csv(files: Path):
     assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.csv", cwd=files).returncode == 0
     with (files / "out.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)
-    assert (row["rule"], row["out_seq"], row["rise"], row["matched_at"]) == (
-        "a_then_b",
-        "0",
-        "4",
-        "2024-01-01T00:00:02Z",
-    )
+    shown = [row[name] for name in ("rule", "out_seq", "rise", "matched_at")]
+    assert shown == ["a_then_b", "0", "4", "2024-01-01T00:00:02Z"]
     assert [event["component"] for event in json.loads(row["events"])] == ["a", "b"]
 
 
@@ -166,16 +140,8 @@ def operator_files(files: Path) -> Path:
 
 
 def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
-    answer = spark_pace(
-        "replay",
-        "rules.yaml",
-        "events.json",
-        "--operators",
-        "my_operators",
-        "-o",
-        "out.json",
-        cwd=operator_files,
-    )
+    files = ("rules.yaml", "events.json")
+    answer = spark_pace("replay", *files, "--operators", "my_operators", "-o", "out.json", cwd=operator_files)
     assert answer.returncode == 0, answer.stderr
     assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
 
@@ -184,7 +150,8 @@ def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
     answer = spark_pace("replay", "rules.yaml", "events.json", cwd=operator_files)
     assert answer.returncode == 2
     assert answer.stderr == (
-        'rule totals — must name an operator of an allowed module; got "my_operators:total". Allow it with --operators my_operators.\n'
+        'rule totals — must name an operator of an allowed module; got "my_operators:total". '
+        "Allow it with --operators my_operators.\n"
     )
 
 
@@ -193,7 +160,8 @@ def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
     [
         (
             "none.json",
-            "none.json — must be a file or directory of events; got nothing there. Give JSON lines, CSV with a header, or Parquet.\n",
+            "none.json — must be a file or directory of events; got nothing there. "
+            "Give JSON lines, CSV with a header, or Parquet.\n",
         ),
         (
             "events.txt",
@@ -210,89 +178,8 @@ def test_replay_says_what_is_wrong_with_the_events(files: Path, events: str, mes
 
 def test_replay_refuses_an_output_it_cannot_write(files: Path):
     answer = spark_pace("replay", "rules.yaml", "events.json", "-o", "out.txt", cwd=files)
-    assert (answer.returncode, answer.stderr) == (
-        2,
-        "--out — must end in .json or .jsonl or .csv; got out.txt. Choose one of them.\n",
-    )
-
-
-JOB = """
-name: job
-source: {kind: files, format: json, path: elsewhere}
-events: {schema: "t TIMESTAMP, type STRING, x BIGINT", event_time: t, heartbeat: type = 'alive', deduplicate_on: [type, x], delay: 10 s}
-rules: [rules/job_rules.yaml]
-sink: {kind: delta, path: out}
-checkpoint: checkpoint
-operators: [totals]
-"""
-JOB_RULES = """
-rules:
-  - {name: next_to_a, pattern: {sequence: [a: type = 'a', any: "true"]}, within: 10 s, context: "next, zero", emit: {type: any.type}}
-  - {name: totals, span: {every: 10 s, size: 10 s}, operator: "totals:total", emit: {total: BIGINT}}
-"""
-JOB_EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
-{"t": "2024-01-01T00:00:01Z", "type": "alive"}
-{"t": "2024-01-01T00:00:02Z", "type": "a", "x": 1}
-{"t": "2024-01-01T00:00:03Z", "type": "b", "x": 5}
-"""
-
-
-@pytest.fixture
-def job_file(files: Path) -> Path:
-    (files / "rules").mkdir()
-    (files / "rules" / "job_rules.yaml").write_text(JOB_RULES, encoding="utf-8")
-    (files / "job.yaml").write_text(JOB, encoding="utf-8")
-    (files / "events.json").write_text(JOB_EVENTS, encoding="utf-8")
-    (files / "totals.py").write_text(
-        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
-    )
-    return files
-
-
-def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeats(job_file: Path):
-    answer = spark_pace("replay", "job.yaml", "events.json", "-o", "out.json", cwd=job_file)
-    assert (answer.returncode, answer.stderr) == (0, "4 records; matches: next_to_a 1, totals 1\n")
-    rows = [json.loads(line) for line in (job_file / "out.json").read_text(encoding="utf-8").splitlines()]
-    assert [(row["rule"], row["fields"]) for row in rows] == [
-        ("next_to_a", {"type": "b"}),
-        ("totals", {"total": 6}),
-    ]
-
-
-def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
-    (job_file / "job.yaml").write_text(JOB.replace("[totals]", "[others]"), encoding="utf-8")
-    answer = spark_pace("replay", "job.yaml", "events.json", cwd=job_file)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.startswith(
-        'job.yaml:8:1 operators — must name the modules of all operators, for the rule "totals" too; got "totals".'
-    )
-
-
-def test_replay_refuses_operators_beside_a_job_file(job_file: Path):
-    answer = spark_pace("replay", "job.yaml", "events.json", "--operators", "others", cwd=job_file)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    message = "--operators — must be given with a rule file only; got others beside the job file job.yaml."
-    assert answer.stderr == f"{message} Leave it out: the job file's own `operators` count.\n"
-
-
-def test_load_rules_refuses_events_beside_a_job_file(job_file: Path):
-    (rule,) = package.load_rules(job_file / "rules.yaml")
-    with pytest.raises(
-        ConfigError,
-        match=r"job\.yaml — must be loaded without `events`, for .*; got both\. Leave `events` out\.$",
-    ):
-        package.load_rules(job_file / "job.yaml", events=rule.schema)
-
-
-def test_load_rules_takes_a_job_file(job_file: Path):
-    rules = package.load_rules(job_file / "job.yaml")
-    assert [rule.name for rule in rules] == ["next_to_a", "totals"]
-    assert package.load_rules([job_file / "job.yaml"]) == rules
-    events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
-    assert package.replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
-    with pytest.raises(ConfigError, match="must have the key"):
-        (job_file / "job.yaml").write_text(JOB.replace("name: job", ""), encoding="utf-8")
-        package.load_rules(str(job_file / "job.yaml"))
+    message = "--out — must end in .json or .jsonl or .csv; got out.txt. Choose one of them.\n"
+    assert (answer.returncode, answer.stderr) == (2, message)
 
 
 def test_a_function_of_the_package_can_be_called_twice(files: Path):
@@ -309,9 +196,8 @@ def test_check_is_silent_about_good_files():
 
 
 def test_check_lists_every_problem(files: Path):
-    (files / "rules.yaml").write_text(
-        RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y"), encoding="utf-8"
-    )
+    wrong = RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y")
+    (files / "rules.yaml").write_text(wrong, encoding="utf-8")
     answer = spark_pace("check", "rules.yaml", cwd=files)
     assert answer.returncode == 2
     assert [line.split(" — ")[0] for line in answer.stderr.splitlines()] == [
@@ -336,95 +222,15 @@ def test_explain_names_each_rule():
 
 
 def test_replay_refuses_a_folder_that_is_not_there_before_it_runs(tmp_path):
-    answer = spark_pace(
-        "replay", "conf/rules/flights.yaml", "conf", "-o", str(tmp_path / "absent" / "out.json")
-    )
+    out = tmp_path / "absent" / "out.json"
+    answer = spark_pace("replay", "conf/rules/flights.yaml", "conf", "-o", out)
     assert answer.returncode == 2
     assert answer.stderr.startswith("--out — must lie in a folder that is there; got ")
 
 
-@pytest.mark.parametrize(
-    "command", [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]], ids=["spark-pace", "jobs/run.py"]
-)
+@pytest.mark.parametrize("command", RUNS.values(), ids=RUNS)
 def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, command: list[str]):
     job = make_job(tmp_path)
-    answer = subprocess.run(
-        [*command, job, "--reset-rule", "keyed", "--reset-rule", "pears"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert (
-        answer.stderr
-        == "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
-    )
-
-
-BROKEN = """
-from spark_pace.cli.main import commands, main
-
-@commands.command()
-def broken():
-    try:
-        {}["key"]
-    except KeyError as error:
-        raise RuntimeError("two\\nlines \\x1b[31m") from error
-
-main()
-"""
-RUNS = [[SPARK_PACE, "run"], [sys.executable, "jobs/run.py"]]
-
-
-def broken(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BROKEN, "broken"],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_an_error_that_nobody_thought_of_is_one_line_that_says_how_to_see_the_trace():
-    answer = broken()
-    message = r"spark-pace — must end in an error of its own; got RuntimeError: two\nlines \x1b[31m. SPARK_PACE_TRACEBACK=1 shows the whole trace."
-    assert (answer.returncode, answer.stderr) == (1, message + "\n")
-
-
-def test_a_variable_shows_the_trace_with_its_causes_before_the_line():
-    answer = broken(SPARK_PACE_TRACEBACK="1")
-    assert answer.returncode == 1
-    assert (
-        answer.stderr.startswith("Traceback (most recent call last):\n")
-        and "KeyError: 'key'\n" in answer.stderr
-        and "in broken\n" in answer.stderr
-    )
-    assert answer.stderr.splitlines()[-1] == broken().stderr.rstrip("\n")
-    assert "\x1b" not in answer.stderr
-
-
-@pytest.mark.parametrize("command", RUNS, ids=["spark-pace", "jobs/run.py"])
-def test_a_job_shows_its_trace_too(tmp_path: Path, command: list[str]):
-    job = make_job(tmp_path)
-    (tmp_path / "checkpoint").touch()
-    told = subprocess.run(
-        [*command, job], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 1 and len(told.stderr.splitlines()) == 1
-    traced = subprocess.run(
-        [*command, job],
-        cwd=ROOT,
-        env=environment() | {"SPARK_PACE_TRACEBACK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert traced.returncode == 1
-    assert (
-        traced.stderr.startswith("Traceback ")
-        and "FileExistsError" in traced.stderr
-        and traced.stderr.endswith("\n" + told.stderr)
-    )
+    answer = called(*command, job, "--reset-rule", "keyed", "--reset-rule", "pears")
+    message = "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
+    assert (answer.returncode, answer.stdout, answer.stderr) == (2, "", message)

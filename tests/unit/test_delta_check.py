@@ -53,11 +53,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a log entry gone": (
         lambda f: sorted((f / "matches").glob("_delta_log/*.json"))[2].unlink(),
-        r"matches — must be a Delta table that can be read; got: .*gap.*\. Restore it together with the checkpoint",
+        r"matches — must be a Delta table that can be read; got: .*gap.*\. "
+        r"Restore it together with the checkpoint",
     ),
     "a log entry spoilt": (
         lambda f: newest(f / "matches", "_delta_log/*.json").write_text("{"),
-        r"matches — must be a Delta table that can be read; got: .*\. Restore it together with the checkpoint",
+        r"matches — must be a Delta table that can be read; got: .*\. "
+        r"Restore it together with the checkpoint",
     ),
 }
 
@@ -91,7 +93,10 @@ def test_a_table_that_somebody_has_partitioned_is_whole_too(tmp_path: Path) -> N
 def test_rows_of_another_checkpoint_are_refused(folder: Path) -> None:
     with pytest.raises(
         StateError,
-        match=r"matches — must be written by this checkpoint alone; got rows that another one has written\. Go on with that",
+        match=(
+            r"matches — must be written by this checkpoint alone; got rows that another one has written\. "
+            r"Go on with that"
+        ),
     ):
         tables(folder, "others").written(NAMES)
 

@@ -1,4 +1,4 @@
-"""The tables of a job on a mounted file system: appended once, whatever becomes of their files and of their log. No Spark."""
+"""A job's tables on a mounted file system: appended to once, whatever becomes of their files. No Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_batch_done_again_changes_nothing_after_files_were_joined(written: Pat
 
 
 def test_the_transactions_outlive_the_log(written: Path) -> None:
-    """The log is cut behind a checkpoint after a day: then the checkpoint alone says which batches were written."""
+    """After a day Delta cuts its log: then Delta's checkpoint alone says which batches were written."""
     log = written / "_delta_log"
     for file in log.iterdir():
         os.utime(file, (file.stat().st_mtime - TWO_DAYS,) * 2)
@@ -97,7 +97,8 @@ def test_a_folder_may_have_any_characters_in_its_name(tmp_path: Path, name: str)
     [
         (
             ("number", pa.string()),
-            "must have a column number of type STRING; got number of type BIGINT. Give what is emitted another name, or choose",
+            "must have a column number of type STRING; got number of type BIGINT. "
+            "Give what is emitted another name, or choose",
         ),
         (("Number", pa.int64()), "must have a column Number of type BIGINT; got number of type BIGINT"),
     ],

@@ -13,7 +13,8 @@ RULES = """
 events: {{schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}}
 rules:
   - name: r
-    pattern: {{sequence: [{{name: a, when: type = 'a'}}, {{name: b, when: type = 'b'}}, {{name: c, when: type = 'c'}}]}}
+    pattern:
+      sequence: [{{name: a, when: type = 'a'}}, {{name: b, when: type = 'b'}}, {{name: c, when: type = 'c'}}]
     {rest}
 """
 

@@ -198,8 +198,10 @@ def test_a_comparison_inside_another_needs_parentheses(text: str, column: int, o
     assert compile_condition(scalar(text), EventScope(SCHEMA), report) is None
     (problem,) = report.problems
     assert str(problem) == (
-        f"rules.yaml:3:{column} rules[0].where — must have parentheses where a comparison stands inside another; "
-        f'got "{operator}" in "{text}". Put the one to be made first into parentheses, as in a = (b < c): Spark SQL would make another one first.'
+        f"rules.yaml:3:{column} rules[0].where — "
+        "must have parentheses where a comparison stands inside another; "
+        f'got "{operator}" in "{text}". Put the one to be made first into parentheses, '
+        "as in a = (b < c): Spark SQL would make another one first."
     )
 
 

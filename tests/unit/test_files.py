@@ -17,17 +17,8 @@ from spark_pace.errors import EventError
 from spark_pace.io import lines
 from spark_pace.io.files import EventsRead, read_events
 
-SCHEMA = EventSchema(
-    (
-        Field("t", "TIMESTAMP"),
-        Field("n", "BIGINT"),
-        Field("x", "DOUBLE"),
-        Field("s", "STRING"),
-        Field("b", "BOOLEAN"),
-        Field("d", "DATE"),
-    ),
-    "t",
-)
+TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "d": "DATE"}
+SCHEMA = EventSchema(tuple(Field(name, kind) for name, kind in TYPES.items()), "t")
 T = "2013-01-01T00:00:00"
 T_US = 1_356_998_400_000_000
 
@@ -45,31 +36,12 @@ def one(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_path: Path) -> None:
     result = read(tmp_path, f'{{"t":"{T}","n":1,"x":2,"s":"é","b":true,"d":"2020-02-29"}}\n{{"t":"{T}"}}')
-    assert result.events.schema == pa.schema(
-        [
-            ("@time", pa.int64()),
-            ("@source", pa.dictionary(pa.int32(), pa.string())),
-            ("@offset", pa.int64()),
-            ("t", pa.timestamp("us")),
-            ("n", pa.int64()),
-            ("x", pa.float64()),
-            ("s", pa.string()),
-            ("b", pa.bool_()),
-            ("d", pa.date32()),
-        ]
-    )
+    place = {"@time": pa.int64(), "@source": pa.dictionary(pa.int32(), pa.string()), "@offset": pa.int64()}
+    kinds = (pa.timestamp("us"), pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32())
+    assert result.events.schema == pa.schema(place | dict(zip("tnxsbd", kinds, strict=True)))
     first, second = result.events.to_pylist()
-    assert list(first.values()) == [
-        T_US,
-        "events",
-        0,
-        datetime(2013, 1, 1),
-        1,
-        2.0,
-        "é",
-        True,
-        date(2020, 2, 29),
-    ]
+    values = [datetime(2013, 1, 1), 1, 2.0, "é", True, date(2020, 2, 29)]
+    assert list(first.values()) == [T_US, "events", 0, *values]
     assert list(second.values())[2:] == [1, datetime(2013, 1, 1), None, None, None, None, None]
     assert result.read_rows == 2
 
@@ -98,6 +70,9 @@ def test_iso_times_with_or_without_a_zone_are_utc(
     assert result.events["@time"].to_pylist() == [T_US + shift_us, T_US]
 
 
+SEVERAL = "the record — must fit the schema; got: a line must hold one record; it holds several"
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -105,14 +80,8 @@ def test_iso_times_with_or_without_a_zone_are_utc(
         ("17", "the record — must be a JSON object"),
         ("not json", "the record — must be a JSON object"),
         ("{'t':1}", "the record — must be JSON; got: JSON parse error: Missing a name for object member."),
-        (
-            f'{{"t":"{T}"}} {{"t":"{T}"}}',
-            "the record — must fit the schema; got: a line must hold one record; it holds several",
-        ),
-        (
-            f'{{"t":"{T}"}} null {{"t":"{T}"}}',
-            "the record — must fit the schema; got: a line must hold one record; it holds several",
-        ),
+        (f'{{"t":"{T}"}} {{"t":"{T}"}}', SEVERAL),
+        (f'{{"t":"{T}"}} null {{"t":"{T}"}}', SEVERAL),
         ("{}", "t — must be an event time from 1900 to 2199; got nothing"),
         ('{"t":null}', "t — must be an event time from 1900 to 2199; got nothing"),
         ('{"t":"9999-01-01"}', "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"),
@@ -155,6 +124,10 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     assert result.read_rows == 3
 
 
+NO_INTEGER = "In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'"
+TOO_FEW = "CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"
+
+
 @pytest.mark.parametrize(
     ("format", "good", "bad", "reason"),
     [
@@ -164,18 +137,8 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
             f'{{"t":"{T}","n":"1"}}',
             "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string",
         ),
-        (
-            "csv",
-            f"{T},1",
-            f"{T},x",
-            "n — must be BIGINT; got: In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'",
-        ),
-        (
-            "csv",
-            f"{T},1",
-            T,
-            "the record — must have the columns t, n; got: CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00",
-        ),
+        ("csv", f"{T},1", f"{T},x", f"n — must be BIGINT; got: {NO_INTEGER}"),
+        ("csv", f"{T},1", T, f"the record — must have the columns t, n; got: {TOO_FEW}"),
     ],
 )
 @pytest.mark.parametrize(
@@ -196,9 +159,8 @@ def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
     parse = getattr(parser, name)
     monkeypatch.setattr(parser, name, lambda *given, **options: calls.append(1) or parse(*given, **options))
     header = ["t,n"] if format == "csv" else []
-    result = read(
-        tmp_path, "\n".join([*header, *(bad if row in bad_rows else good for row in range(3000))]), format
-    )
+    rows = [bad if row in bad_rows else good for row in range(3000)]
+    result = read(tmp_path, "\n".join([*header, *rows]), format)
     assert result.bad["offset"].to_pylist() == list(bad_rows)
     assert set(result.bad["reason"].to_pylist()) == {reason}
     assert result.events["@offset"].to_pylist() == [row for row in range(3000) if row not in bad_rows]
@@ -279,19 +241,15 @@ def test_a_damaged_archive_is_one_bad_record_and_none_of_its_events_counts(
 
 def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
     schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
-    result = read(
-        tmp_path,
-        '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n',
-        schema=schema,
-    )
+    text = '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n'
+    result = read(tmp_path, text, schema=schema)
     assert result.events["@time"].to_pylist() == [T_US]
     assert result.bad["offset"].to_pylist() == [1, 2]
 
 
 def test_a_csv_row_counts_from_the_first_after_the_header(tmp_path: Path) -> None:
-    result = read(
-        tmp_path, f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n', "csv"
-    )
+    text = f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n'
+    result = read(tmp_path, text, "csv")
     assert result.events["@offset"].to_pylist() == [0, 3, 4]
     assert result.events["n"].to_pylist() == [1, 3, 4]
     assert result.events["s"].to_pylist() == ["a", "", None]
@@ -301,12 +259,9 @@ def test_a_csv_row_counts_from_the_first_after_the_header(tmp_path: Path) -> Non
         (5, f"5,{T}".encode()),
         (6, b"6,,a,x"),
     ]
-    assert result.bad["reason"].to_pylist()[0].startswith("n — must be BIGINT; got: ")
-    assert (
-        result.bad["reason"]
-        .to_pylist()[1]
-        .startswith("the record — must have the columns n, t, s, other; got: ")
-    )
+    reasons = result.bad["reason"].to_pylist()
+    assert reasons[0].startswith("n — must be BIGINT; got: ")
+    assert reasons[1].startswith("the record — must have the columns n, t, s, other; got: ")
 
 
 def parquet(columns: dict[str, Any]) -> bytes:
@@ -317,53 +272,28 @@ def parquet(columns: dict[str, Any]) -> bytes:
 
 def test_parquet_columns_are_widened_to_the_types_of_the_schema(tmp_path: Path) -> None:
     zoned = pa.array([datetime(2013, 1, 1, tzinfo=timezone.utc), None], pa.timestamp("ms", "Europe/Paris"))
-    table = parquet(
-        {
-            "t": zoned,
-            "n": pa.array([1, 2], pa.int16()),
-            "x": pa.array([1, 2], pa.int32()),
-            "s": pa.array(["a", "b"], pa.large_string()),
-        }
-    )
+    short, whole = pa.array([1, 2], pa.int16()), pa.array([1, 2], pa.int32())
+    table = parquet({"t": zoned, "n": short, "x": whole, "s": pa.array(["a", "b"], pa.large_string())})
     result = read(tmp_path, table, "parquet")
-    assert result.events.to_pylist() == [
-        {
-            "@time": T_US,
-            "@source": "events",
-            "@offset": 0,
-            "t": datetime(2013, 1, 1),
-            "n": 1,
-            "x": 1.0,
-            "s": "a",
-            "b": None,
-            "d": None,
-        }
-    ]
+    place = {"@time": T_US, "@source": "events", "@offset": 0}
+    values = {"t": datetime(2013, 1, 1), "n": 1, "x": 1.0, "s": "a", "b": None, "d": None}
+    assert result.events.to_pylist() == [place | values]
     assert result.bad["offset"].to_pylist() == [1]
 
 
 def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
     assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]
-    assert (
-        read(tmp_path, b"PAR0", "parquet")
-        .bad["reason"]
-        .to_pylist()[0]
-        .startswith("the file — must be Parquet; got: ")
-    )
+    result = read(tmp_path, b"PAR0", "parquet")
+    assert result.bad["reason"][0].as_py().startswith("the file — must be Parquet; got: ")
     damaged = parquet({"t": [datetime(2013, 1, 1)] * 99, "s": [str(i) for i in range(99)]})
-    damaged = damaged[:50] + bytes(300) + damaged[350:]
-    assert (
-        read(tmp_path, damaged, "parquet")
-        .bad["reason"]
-        .to_pylist()[0]
-        .startswith("the file — must be undamaged; got: ")
-    )
+    result = read(tmp_path, damaged[:50] + bytes(300) + damaged[350:], "parquet")
+    assert result.bad["reason"][0].as_py().startswith("the file — must be undamaged; got: ")
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    message = r"gone\.json — must be a readable json file; got: .* Put it back; if it is gone for good, an empty json file of that name in its place lets"
-    with pytest.raises(EventError, match=message):
+    do = "Put it back; if it is gone for good, an empty json file of that name in its place lets"
+    with pytest.raises(EventError, match=r"gone\.json — must be a readable json file; got: .* " + do):
         read_events(str(tmp_path / "gone.json"), "json", SCHEMA, "gone")
 
 

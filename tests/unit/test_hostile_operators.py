@@ -1,4 +1,4 @@
-"""Operators that attack the process they run in, by accident or not: each costs its own selection at the most, in time."""
+"""Operators that attack their process: each costs its own selection at most, and ends in time."""
 
 from __future__ import annotations
 
@@ -20,22 +20,18 @@ import pytest
 
 from spark_pace.core.operate.python_operator import Span
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from tests.unit.test_operator_process import answer, first, spans
+from tests.support.operator_process import answer, first, spans
 
 HERE = "tests.unit.test_hostile_operators"
 TIMEOUT_US = 1_500_000
 MOST_FILES = 1024  # the process is a copy of one that may have many open
-BROKEN = "the operator wrote into, closed or replaced a descriptor that is not its own: its process has lost its connection"
+BROKEN = (
+    "the operator wrote into, closed or replaced a descriptor that is not its own: "
+    "its process has lost its connection"
+)
 SILENT = "the operator did not return within 1.5 s"
 ENDED = "the operator's process ended with "
 PERHAPS = ""  # what it leaves behind may hit itself first, or nobody
-
-
-@pytest.fixture
-def process() -> Iterator[OperatorProcess]:
-    process = OperatorProcess()
-    yield process
-    process.stop()
 
 
 def each_descriptor(act: Callable[[int], Any], first: int = 3) -> None:
@@ -46,6 +42,27 @@ def each_descriptor(act: Callable[[int], Any], first: int = 3) -> None:
 
 def write_everywhere() -> None:
     each_descriptor(lambda number: os.write(number, b"\xff" * 100))
+
+
+def read_everywhere() -> None:
+    each_descriptor(lambda number: os.read(number, 1 << 20))
+
+
+def let_none_wait() -> None:
+    each_descriptor(lambda number: os.set_blocking(number, False))
+
+
+def close_all() -> None:
+    os.closerange(3, MOST_FILES)
+
+
+def ignore_signals() -> None:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def end() -> None:
+    os._exit(3)
 
 
 def replace_all() -> None:
@@ -127,20 +144,20 @@ WAYS: dict[str, tuple[Callable[[], Any], str | None]] = {
     "closes every descriptor and hangs": (lambda: (os.closerange(0, MOST_FILES), hang()), BROKEN),
     "puts another file in the place of each": (replace_all, BROKEN),
     "shuts the connection down": (shut_down, BROKEN),
-    "lets descriptors not wait": (lambda: each_descriptor(lambda number: os.set_blocking(number, False)), PERHAPS),
+    "lets descriptors not wait": (let_none_wait, PERHAPS),
     "forks and returns in both": (os.fork, None),
     "forks and raises in the copy": (lambda: fork_and(lambda: 1 // 0), None),
     "leaves a copy behind": (lambda: fork_and(hang), None),
-    "leaves a copy behind and ends": (lambda: fork_and(hang, lambda: os._exit(3)), ENDED + "exit code 3"),
-    "leaves a daemon behind and ends": (lambda: fork_and(hang, lambda: os._exit(3), leave=True), ENDED + "exit code 3"),
+    "leaves a copy behind and ends": (lambda: fork_and(hang, end), ENDED + "exit code 3"),
+    "leaves a daemon behind and ends": (lambda: fork_and(hang, end, leave=True), ENDED + "exit code 3"),
     "leaves a daemon behind that writes": (lambda: fork_and(trickle, leave=True), PERHAPS),
-    "a thread closes every descriptor later": (lambda: in_a_thread(lambda: os.closerange(3, MOST_FILES)), PERHAPS),
+    "a thread closes every descriptor later": (lambda: in_a_thread(close_all), PERHAPS),
     "a thread writes into every descriptor later": (lambda: in_a_thread(write_everywhere), PERHAPS),
-    "a thread takes what comes": (lambda: in_a_thread(lambda: each_descriptor(lambda number: os.read(number, 1 << 20))), PERHAPS),
+    "a thread takes what comes": (lambda: in_a_thread(read_everywhere), PERHAPS),
     "a thread ends the process later": (lambda: in_a_thread(lambda: os._exit(4)), PERHAPS),
     "ends its process group": (lambda: os.kill(0, signal.SIGTERM), ENDED + "signal 15 (SIGTERM)"),
     "stops itself": (lambda: os.kill(os.getpid(), signal.SIGSTOP), SILENT),
-    "ignores signals and hangs": (lambda: ([signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)], hang()), SILENT),
+    "ignores signals and hangs": (lambda: (ignore_signals(), hang()), SILENT),
     "leaves alarms behind": (set_alarms, PERHAPS),
     "leaves a last alarm behind": (lambda: signal.setitimer(signal.ITIMER_REAL, 0.01), PERHAPS),
     "loses its directory": (lose_the_directory, None),
@@ -165,7 +182,10 @@ def recurse(depth: int) -> int:
 
 
 def hostile(span: Span) -> Iterator[dict[str, Any]]:
-    """A number below 1,000 names a way; the others need what the ways take: a file, stdout, a directory, memory and some time."""
+    """A number below 1,000 names a way to attack.
+
+    Other numbers need what the ways take away: a file, stdout, a directory, memory and some time.
+    """
     if first(span) < 1000:
         WAYS[NAMES[first(span)]][0]()
     else:
@@ -181,10 +201,10 @@ def hostile(span: Span) -> Iterator[dict[str, Any]]:
 def test_a_hostile_operator_costs_its_own_selection_at_the_most(
     tmp_path: Path, process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With neighbours whose answers wait unsent, and others behind it; in the time limit of its two calls, and some for theirs."""
+    """Its neighbours' answers wait unsent, or they come after it; all is done within two time limits."""
     values = [1000, 1001, NAMES.index(name), 1002, 1003]
     begun = time.monotonic()
-    rows, failed = answer(process, spans(tmp_path, f"{HERE}:hostile", values), TIMEOUT_US)
+    rows, failed = answer(process, spans(tmp_path, hostile, values), TIMEOUT_US)
     seconds = time.monotonic() - begun
     reason = WAYS[name][1]
     if reason != PERHAPS:
@@ -209,9 +229,7 @@ def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
     tmp_path: Path, process: OperatorProcess
 ) -> None:
     innocent = list(range(10, 20))
-    rows, failed = answer(
-        process, spans(tmp_path, f"{HERE}:after_many", [0] * 20 + [1, *innocent, 0, 1, *innocent])
-    )
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 20 + [1, *innocent, 0, 1, *innocent]))
     assert list(failed) == [*range(21), 31, 32]
     assert [row["n"] for row in rows] == innocent * 2
 
@@ -220,7 +238,7 @@ def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
     tmp_path: Path, process: OperatorProcess
 ) -> None:
     innocent = list(range(10, 310))
-    rows, failed = answer(process, spans(tmp_path, f"{HERE}:after_many", [0] * 999 + [1, *innocent]))
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 999 + [1, *innocent]))
     assert len(set(failed.values())) < 130  # processes
     assert list(failed) == list(range(len(failed)))
     assert 1000 <= len(failed) < 1000 + 1000 // 20

@@ -14,7 +14,8 @@ FOLDERS = ("spark_pace", "jobs", "examples", "benchmarks", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 MOST_LINES = 350
 MOST_FUNCTION_LINES = 40
-# the last numpy for Python 3.10 declares other shapes of arrays than the ones that the code is checked against everywhere else
+# the last numpy for Python 3.10 declares other shapes of arrays than the ones that the code is checked
+# against everywhere else
 OLD_NUMPY = ("--no-warn-unused-ignores", "--disable-error-code=assignment", "--disable-error-code=arg-type")
 
 # left-overs, and names that say nothing

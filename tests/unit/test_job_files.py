@@ -31,7 +31,8 @@ source:
   starting_offsets: latest
   max_offsets_per_trigger: 1000
   columns: {kind: headers.kind}
-  options: {kafka.security.protocol: SASL_SSL, kafka.ssl.truststore.password: "${env:TRUST}", minPartitions: 4}
+  options: {kafka.security.protocol: SASL_SSL, kafka.ssl.truststore.password: "${env:TRUST}", \
+minPartitions: 4}
 rules: [../rules/rules.yaml]
 sink: {kind: delta, path: out}
 checkpoint: out/_checkpoint
@@ -140,7 +141,8 @@ def test_kafka_is_read_and_secrets_stay_unresolved(tmp_path: Path) -> None:
 
 
 def test_the_order_of_events_is_read(tmp_path: Path) -> None:
-    more = """events: {delay: 1 s, ordering: sources, source_column: kind, expected_sources: [n, s], idle_after: 5 min, heartbeat: kind is null,
+    more = """events: {delay: 1 s, ordering: sources, source_column: kind, \
+expected_sources: [n, s], idle_after: 5 min, heartbeat: kind is null,
   deduplicate_on: [kind, time], operator_timeout: 30 s}
 """
     events = read(tmp_path, more).events

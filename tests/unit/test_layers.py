@@ -1,15 +1,20 @@
-"""Which part may import which. The table is the architecture; the tests hold the code to it."""
+"""Which part may import which, and how much may stand in a folder.
+
+The table is the architecture; the tests hold the code to it.
+"""
 
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spark_pace"
+MOST_ENTRIES = 12
 
 PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 # part -> what it may import besides the standard library and itself; the longest fitting name counts
@@ -46,15 +51,8 @@ ALLOWED = {
 }
 # the core has no clock, no log and no chance in it
 FORBIDDEN_IN_CORE = {
-    "logging",
-    "os",
-    "random",
-    "secrets",
-    "socket",
-    "subprocess",
-    "threading",
-    "time",
-    "uuid",
+    *("logging", "os", "random", "secrets", "socket"),
+    *("subprocess", "threading", "time", "uuid"),
 }
 
 
@@ -72,7 +70,7 @@ def part_of(name: str) -> str:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Modules that are imported when this one is: at its top, not in functions, not for type checking only."""
+    """What is imported with this module: at its top, not in functions, not for type checking only."""
     waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
     while waiting:
         node = waiting.pop()
@@ -85,6 +83,48 @@ def imported(path: Path) -> Iterator[str]:
             waiting += node.orelse
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             waiting += ast.iter_child_nodes(node)
+
+
+def folders() -> list[Path]:
+    return sorted({path.parent for path in modules()})
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Of every module, the other modules of the package that it imports."""
+    names = {module_name(path) for path in modules()}
+
+    def module_of(name: str) -> str:
+        return name if name in names else module_of(name.rpartition(".")[0])
+
+    return {
+        module_name(path): {module_of(name) for name in imported(path) if covers("spark_pace", name)}
+        - {module_name(path)}
+        for path in modules()
+    }
+
+
+def imports_of_rooms(folder: Path) -> dict[str, set[str]]:
+    """Of every room of a folder, a sub-folder or a file, the other rooms that it imports from."""
+    inside = module_name(folder)
+
+    def room_of(name: str) -> str:
+        return name.removeprefix(inside).split(".")[1] if name != inside else "__init__"
+
+    rooms: dict[str, set[str]] = {}
+    for name, others in imports().items():
+        if covers(inside, name):
+            found = {room_of(other) for other in others if covers(inside, other)}
+            rooms.setdefault(room_of(name), set()).update(found - {room_of(name)})
+    return rooms
+
+
+def circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is left when names that import nobody, or that nobody imports, are taken away again and again."""
+    kept = {name for name, others in graph.items() if others} & set().union(*graph.values())
+    if kept == set(graph):
+        return graph
+    return circles({name: graph[name] & kept for name in kept})
 
 
 def covers(allowed: str, name: str) -> bool:
@@ -117,6 +157,26 @@ def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
         if isinstance(node, ast.Attribute)
     }
     assert attributes & {"now", "utcnow", "today"} == set()
+
+
+@pytest.mark.parametrize("folder", folders(), ids=module_name)
+def test_a_folder_has_few_entries(folder: Path):
+    entries = sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+    assert len(entries) <= MOST_ENTRIES, entries
+
+
+def test_modules_import_each_other_in_no_circle():
+    assert circles(imports()) == {}
+
+
+@pytest.mark.parametrize("folder", folders(), ids=module_name)
+def test_the_rooms_of_a_folder_import_each_other_in_no_circle(folder: Path):
+    assert circles(imports_of_rooms(folder)) == {}
+
+
+def test_a_circle_is_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
+    assert circles(graph) == {"b": {"c"}, "c": {"b"}}
 
 
 @pytest.mark.parametrize(

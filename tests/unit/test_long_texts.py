@@ -1,4 +1,4 @@
-"""Texts of operators and events in the table of failed selections: bounded, valid, and enough to find the cause."""
+"""Texts in the table of failed selections: bounded, valid, and enough to find the cause."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from spark_pace.rules import load_rules
 RULES = """
 events: {schema: "time TIMESTAMP, s STRING", event_time: time}
 rules:
-  - {name: r, PARTITION span: {every: 3 events, size: 3 events}, operator: "tests.unit.test_long_texts:OPERATOR", emit: {n: BIGINT}}
+  - {name: r, PARTITION span: {every: 3 events, size: 3 events},
+     operator: "tests.unit.test_long_texts:OPERATOR", emit: {n: BIGINT}}
 """
 
 
@@ -72,7 +73,9 @@ def huge_repr(span: Span) -> None:
 
 def many(span: Span) -> None:
     raise ValueError(
-        "as a group of Python 3.11 shows itself\n    | ValueError: b\n    +------------------------------------"
+        "as a group of Python 3.11 shows itself\n"
+        "    | ValueError: b\n"
+        "    +------------------------------------"
     )
 
 
@@ -84,7 +87,8 @@ def failed(
     path.write_text(RULES.replace("OPERATOR", operator).replace("PARTITION", partition), encoding="utf-8")
     times = pa.array(np.arange(3) * 1_000_000)
     events = pa.table({
-        "@time": times, "@source": pa.array(["s"] * 3).dictionary_encode(), "@offset": pa.array([0, 1, 2], pa.int64()),
+        "@time": times, "@source": pa.array(["s"] * 3).dictionary_encode(),
+        "@offset": pa.array([0, 1, 2], pa.int64()),
         "time": times.view(pa.timestamp("us")), "s": pa.array(texts, pa.string()),
     })  # fmt: skip
     result = run(build_plan(load_rules(path), order=OrderSpec(), on_operator_error=on_error), [events])

@@ -68,7 +68,10 @@ def test_a_manifest_with_one_other_digit_is_refused(root: Path, line: int) -> No
         )
         with pytest.raises(
             StateError,
-            match=r"manifest:\d — must (have the checksum of the names up to it|be the name of a file, in quotes)",
+            match=(
+                r"manifest:\d — must (have the checksum of the names up to it|be the name of a file, "
+                r"in quotes)"
+            ),
         ):
             Manifest(path)
     for kept in (lines[:1] + lines[2:], lines[1:], [lines[1], lines[0], *lines[2:]]):

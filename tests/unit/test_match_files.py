@@ -1,4 +1,4 @@
-"""The files that `spark-pace replay -o` writes: byte by byte what Python's own json and csv write row by row, and made from columns."""
+"""The files that `spark-pace replay -o` makes of columns: byte by byte as Python's json and csv write."""
 
 import csv
 import io

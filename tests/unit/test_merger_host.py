@@ -1,4 +1,4 @@
-"""What the merger writes where a batch runs again and its Python operator does otherwise than before. No Spark."""
+"""What the merger writes where a batch runs again and its Python operator does something else. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many selections count as open: while the input goes on (its newest event still waits then) and when it has ended."""
+"""How many selections count as open: while the input goes on (its newest event waits), and at its end."""
 
 from __future__ import annotations
 

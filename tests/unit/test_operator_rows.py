@@ -1,4 +1,4 @@
-"""What an operator returns for each declared type: taken as Python means it, or refused; nothing is lost silently."""
+"""What an operator returns for each declared type: taken as Python means it, or refused. Nothing is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from spark_pace.rules import load_rules
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
 rules:
-  - {name: r, span: {every: 1 events, size: 1 events}, operator: "tests.unit.test_operator_rows:given", emit: {v: TYPE}}
+  - {name: r, span: {every: 1 events, size: 1 events}, operator: "tests.unit.test_operator_rows:given"\
+, emit: {v: TYPE}}
 """
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON = dt.datetime(2024, 7, 1, 12)
@@ -116,13 +117,15 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
         (
             "BIGINT",
             np.uint64(2**63),
-            "TypeError: emit v — must be BIGINT; got what Arrow refuses: Integer value 9223372036854775808 not in range",
+            "TypeError: emit v — must be BIGINT; "
+            "got what Arrow refuses: Integer value 9223372036854775808 not in range",
         ),
         ("BIGINT", NOON, "TypeError: emit v — must be BIGINT; got timestamp[us]"),
         (
             "DOUBLE",
             2**53 + 1,
-            "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 not in range",
+            "TypeError: emit v — must be DOUBLE; "
+            "got what Arrow refuses: Integer value 9007199254740993 not in range",
         ),
         ("DOUBLE", True, "TypeError: emit v — must be DOUBLE; got bool"),
         ("DOUBLE", "1.5", "TypeError: emit v — must be DOUBLE; got string"),
@@ -145,7 +148,8 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
         (
             "TIMESTAMP",
             np.datetime64("2024-07-01T12:00:00.000000001"),
-            "TypeError: emit v — must be TIMESTAMP; got what Arrow refuses: Casting from timestamp[ns] to timestamp[us] would lose data",
+            "TypeError: emit v — must be TIMESTAMP; "
+            "got what Arrow refuses: Casting from timestamp[ns] to timestamp[us] would lose data",
         ),
         (
             "TIMESTAMP",
@@ -198,12 +202,14 @@ def test_any_other_value_is_the_operators_failure(
         (
             "DOUBLE",
             [0.5, 2**53 + 1],
-            "TypeError: emit v — must be DOUBLE; got what Arrow refuses: Integer value 9007199254740993 is outside",
+            "TypeError: emit v — must be DOUBLE; "
+            "got what Arrow refuses: Integer value 9007199254740993 is outside",
         ),
         (
             "STRING",
             ["x", float("nan")],
-            "TypeError: emit v — must be STRING; got what Arrow refuses: Expected bytes, got a 'float' object",
+            "TypeError: emit v — must be STRING; "
+            "got what Arrow refuses: Expected bytes, got a 'float' object",
         ),
         ("DATE", [DAY, NOON], "TypeError: emit v — must be dates or times; got both"),
     ],

@@ -1,4 +1,4 @@
-"""`ordering: watermark` and `ordering: sources` side by side, on one fast producer and one that is three minutes behind."""
+"""`ordering: watermark` and `ordering: sources` side by side; one producer is three minutes behind."""
 
 from __future__ import annotations
 

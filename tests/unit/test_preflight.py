@@ -13,7 +13,10 @@ from spark_pace.errors import SetupError
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.session import _require_delta, _with_jars
 
-REMEDY = "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, or point JAVA_HOME at it."
+REMEDY = (
+    "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "
+    "or point JAVA_HOME at it."
+)
 
 
 @pytest.fixture
@@ -70,9 +73,9 @@ def test_a_full_disk_is_named(tmp_path: Path):
 def test_another_python_is_named(monkeypatch: pytest.MonkeyPatch):
     assert preflight.python_problem() is None
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
-    assert (
-        str(preflight.python_problem())
-        == f"{sys.executable} — must be Python 3.10 to 3.13; got 3.9. Name another: make PYTHON=/path/to/python3.12"
+    assert str(preflight.python_problem()) == (
+        f"{sys.executable} — must be Python 3.10 to 3.13; got 3.9. "
+        "Name another: make PYTHON=/path/to/python3.12"
     )
 
 
@@ -93,7 +96,10 @@ def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monk
     monkeypatch.setenv("SPARK_PACE_JARS", str(tmp_path / "jasr"))
     with pytest.raises(
         SetupError,
-        match=rf"^SPARK_PACE_JARS — must name a folder of jars; got none in {tmp_path}/jasr\. Run `make setup`",
+        match=(
+            rf"^SPARK_PACE_JARS — must name a folder of jars; got none in {tmp_path}/jasr\. "
+            r"Run `make setup`"
+        ),
     ):
         _with_jars(SparkSession.builder, None)
 
@@ -103,7 +109,8 @@ def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monk
     [
         (
             True,
-            f"Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, or with --packages {delta_coordinate()}.",
+            "Start with spark-submit --jars 'jars/*.jar', which `make setup` fills, "
+            f"or with --packages {delta_coordinate()}.",
         ),
         (False, "Run `make setup`, or point SPARK_PACE_JARS at them."),
     ],

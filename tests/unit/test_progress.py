@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from signal import SIGINT
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -16,6 +17,7 @@ from spark_pace.cli.run import Board, closing_line, line
 from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
 from spark_pace.job_file import read_job
 from spark_pace.spark.summary import Summary
+from tests.support.commands import spark_pace
 
 ROOT = Path(__file__).parents[2]
 MINUTE_US = 60_000_000
@@ -24,9 +26,11 @@ JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
 
 def progress(**changes: object) -> BatchReport:
     values = {
-        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0, "heartbeats": 0,
+        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0,
+        "heartbeats": 0,
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
-        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000, "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
+        "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
+        "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "waiting_for": (), "finished": False,
     }  # fmt: skip
     return BatchReport(**(values | changes))  # type: ignore[arg-type]
@@ -34,7 +38,8 @@ def progress(**changes: object) -> BatchReport:
 
 def test_a_batch_is_one_line_in_a_log():
     assert line(progress()) == (
-        "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; matches: knock_on 4"
+        "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; "
+        "matches: knock_on 4"
     )
 
 
@@ -100,41 +105,19 @@ def test_the_last_line_counts_heartbeats_and_repeats_where_there_are_any():
     )
 
 
-def status(out: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [Path(sys.executable).parent / "spark-pace", "status", out],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_status_reads_the_tables(tmp_path: Path):
-    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {
-        "written_at": JAN_2,
-        "frontier": JAN_2,
-        "max_event_time": JAN_2,
-        "matches_by_rule": [],
-    }
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": []}
+    batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
+    batch |= {"seconds": 1.5, "events": 1_000}
     rows = [
-        batch
-        | {
-            "batch_id": number,
-            "seconds": 1.5,
-            "records": 1_000 + number,
-            "events": 1_000,
-            "late": number,
-            "carry": 5 * number,
-        }
+        batch | {"batch_id": number, "records": 1_000 + number, "late": number, "carry": 5 * number}
         for number in (1, 0)
     ]
     write_deltalake(tmp_path / "metrics", pa.Table.from_pylist(rows, METRICS_SCHEMA))
-    write_deltalake(
-        tmp_path / "matches",
-        pa.table({"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}),
-    )
-    answer = status(tmp_path)
+    matches = {"rule": ["r", "r"], "opened_at": [JAN_2, JAN_2], "matched_at": [JAN_2, JAN_2]}
+    write_deltalake(tmp_path / "matches", pa.table(matches))
+    answer = spark_pace("status", tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.splitlines()[:4] == [
         "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
@@ -146,6 +129,29 @@ def test_status_reads_the_tables(tmp_path: Path):
 
 
 def test_status_says_where_no_job_has_run(tmp_path: Path):
-    answer = status(tmp_path)
-    message = f"{tmp_path} — must be the `sink: path:` of a job that has run; got no Delta table metrics there. Name the folder with the tables.\n"
+    answer = spark_pace("status", tmp_path)
+    must = "must be the `sink: path:` of a job that has run; got no Delta table metrics there"
+    message = f"{tmp_path} — {must}. Name the folder with the tables.\n"
     assert (answer.returncode, answer.stderr) == (2, message)
+
+
+def test_status_counts_matches_without_keeping_them(tmp_path: Path) -> None:
+    """Four million matches would be 200 MB."""
+    peaks = [_peak_of_status(tmp_path / str(count), count) for count in (2, 4_000_000)]
+    assert peaks[1] - peaks[0] < 80_000
+
+
+def _peak_of_status(out: Path, count: int) -> int:
+    times = pa.array(np.arange(count) * 1_000, pa.timestamp("us", "UTC"))
+    rules = ["short", "of_a_longer_name"] * (count // 2)
+    write_deltalake(out / "matches", pa.table({"rule": rules, "opened_at": times, "matched_at": times}))
+    write_deltalake(out / "metrics", METRICS_SCHEMA.empty_table())
+    code = (
+        "import sys; from pathlib import Path; from spark_pace.cli.status import status_command\n"
+        "status_command(Path(sys.argv[1]))\n"
+        "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    )
+    command = [sys.executable, "-c", code, out]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"│ short            │ {count // 2:,} " in shown
+    return int(shown.splitlines()[-1])

@@ -98,7 +98,10 @@ def test_rows_of_another_type_than_declared_are_the_operators_failure(tmp_path: 
 def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(
         OperatorError,
-        match=r"rule windows key None selection 1 — its operator must return; got ValueError: two is poison\. Mend",
+        match=(
+            r"rule windows key None selection 1 — its operator must return; "
+            r"got ValueError: two is poison\. Mend"
+        ),
     ):
         result(tmp_path, "poisoned_by_two", "fail")
 

@@ -1,4 +1,4 @@
-"""Records of a log as events: values that are JSON or CSV, the records' own columns, and what cannot be an event."""
+"""Records of a log as events: values of JSON or CSV, the records' own columns, and bad records."""
 
 from __future__ import annotations
 

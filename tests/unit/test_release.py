@@ -1,4 +1,4 @@
-"""When a match comes out: every event is a batch of its own and moves the frontier to its time (in seconds)."""
+"""When a match comes out: each event is a batch of its own and moves the frontier to its time."""
 
 from __future__ import annotations
 

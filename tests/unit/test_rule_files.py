@@ -128,7 +128,8 @@ def test_a_condition_over_one_component_joins_its_predicate(tmp_path: Path) -> N
 def test_a_span_is_split_by_what_mentions_the_opening_event(tmp_path: Path) -> None:
     (rule,) = load(
         tmp_path,
-        "name: r, span: {open: kind = 'a', close: \"kind = 'b' and id = open.id\", within: 5 s}, operator: m.n:f, emit: {total: int}",
+        "name: r, span: {open: kind = 'a', close: \"kind = 'b' and id = open.id\", within: 5 s}, "
+        "operator: m.n:f, emit: {total: int}",
     )
     assert isinstance(rule.span, PredicateSpan)
     assert [to_text(expr) for expr in (rule.span.open, rule.span.close, *rule.span.close_where)] == [

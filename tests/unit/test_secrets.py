@@ -26,7 +26,8 @@ def test_a_missing_variable_is_named_with_its_key(secrets: Secrets):
     with pytest.raises(SetupError) as raised:
         secrets.resolve_all({"a.b": "${env:NO_SUCH_VARIABLE}"}, "source.options")
     assert str(raised.value) == (
-        "source.options.a.b — must name a variable of the environment; got ${env:NO_SUCH_VARIABLE}, which is not set. "
+        "source.options.a.b — must name a variable of the environment; "
+        "got ${env:NO_SUCH_VARIABLE}, which is not set. "
         "Set NO_SUCH_VARIABLE and start the job again."
     )
 

@@ -1,4 +1,4 @@
-"""What rule authors and senders of events may not do: reach Python or files, use up the machine, or talk to the terminal."""
+"""What authors of rules and senders of events may not reach: Python, files, too much memory, the terminal."""
 
 import os
 import resource
@@ -52,17 +52,28 @@ def test_a_message_is_one_line_that_no_terminal_acts_on() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('a: "\\UFFFFFFFF"', "r.yaml — must be valid YAML; got an escape or a number out of range. Write the character itself."),
+        ('a: "\\UFFFFFFFF"',
+         "r.yaml — must be valid YAML; got an escape or a number out of range. Write the character itself."),
         ('"\\ud800": 1', "r.yaml:1:1 — must be printable text; got the character #xd800. Remove it."),
-        (HEAD + '  - {name: "r\\0"}', "r.yaml:3:12 rules[0].name — must be printable text; got the character #x0000. Remove it."),
-        ("? " + "k" * 300 + "\n: 1", f'r.yaml:1:3 — must be a key of at most 200 characters; got "{"k" * 80}…". Shorten it.'),
-        ("rules: [" + "a," * 60_000 + "]", "rules[49997] — must be among the first 50000 values of a file; got more. Split it into several files."),
-        (HEAD + RULE * 1001, "r.yaml:3:3 rules — must hold at most 1000 rules; got 1001. Run them as several jobs."),
-        ("a: !!python/object/apply:os.system [id]", "got the tag tag:yaml.org,2002:python/object/apply:os.system. Tags are not read here."),
-        ("a: &a [x]\nb: [*a, *a]", "r.yaml:2:5 b[0] — must be written out; got the alias *a. Aliases are not read here."),
-        (HEAD + RULE.replace("{s: a.s}", "{" + ", ".join(f"f{i}: a.s" for i in range(101)) + "}"), "fields; got 101. Compute less, or write several rules."),
-        (HEAD + "  - {name: r, partition_by: [" + "s, " * 17 + "], pattern: {sequence: [a: s = 'x']}}", "must name at most 16 attributes; got 17. Name fewer."),
-        (HEAD.replace("s STRING", ", ".join(f"c{i} STRING" for i in range(1000))) + RULE, "1000 attributes; got 1001. Declare those that rules use."),
+        (HEAD + '  - {name: "r\\0"}',
+         "r.yaml:3:12 rules[0].name — must be printable text; got the character #x0000. Remove it."),
+        ("? " + "k" * 300 + "\n: 1",
+         f'r.yaml:1:3 — must be a key of at most 200 characters; got "{"k" * 80}…". Shorten it.'),
+        ("rules: [" + "a," * 60_000 + "]",
+         "rules[49997] — must be among the first 50000 values of a file; got more. "
+         "Split it into several files."),
+        (HEAD + RULE * 1001,
+         "r.yaml:3:3 rules — must hold at most 1000 rules; got 1001. Run them as several jobs."),
+        ("a: !!python/object/apply:os.system [id]",
+         "got the tag tag:yaml.org,2002:python/object/apply:os.system. Tags are not read here."),
+        ("a: &a [x]\nb: [*a, *a]",
+         "r.yaml:2:5 b[0] — must be written out; got the alias *a. Aliases are not read here."),
+        (HEAD + RULE.replace("{s: a.s}", "{" + ", ".join(f"f{i}: a.s" for i in range(101)) + "}"),
+         "fields; got 101. Compute less, or write several rules."),
+        (HEAD + "  - {name: r, partition_by: [" + "s, " * 17 + "], pattern: {sequence: [a: s = 'x']}}",
+         "must name at most 16 attributes; got 17. Name fewer."),
+        (HEAD.replace("s STRING", ", ".join(f"c{i} STRING" for i in range(1000))) + RULE,
+         "1000 attributes; got 1001. Declare those that rules use."),
     ],
 )  # fmt: skip
 def test_a_rule_file_beyond_a_limit_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -110,7 +121,7 @@ def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
 
 
 def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
-    """The fifty-first may be in a file that had others before it: here in the job's, after those of its rule file."""
+    """The fifty-first may come after those of another file: here the job's, after those of its rule file."""
     job, rules = tmp_path / "job.yaml", tmp_path / "r.yaml"
     rules.write_text(HEAD + RULE + "  - [x]\n" * 48, encoding="utf-8")
     job.write_text(
@@ -150,11 +161,13 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         ("cast(i as decimal(p))", "e — must be a type of events; got one with parameters"),
         (
             "s[0]",
-            'e — must be an expression of the rule language; got "[". Only the language of docs/rules.md is read.',
+            'e — must be an expression of the rule language; got "[". '
+            "Only the language of docs/rules.md is read.",
         ),
         (
             "{fn abs(i)}",
-            'e — must be an expression of the rule language; got "{". Only the language of docs/rules.md is read.',
+            'e — must be an expression of the rule language; got "{". '
+            "Only the language of docs/rules.md is read.",
         ),
         ("reflect('java.lang.System', 'exit')", 'e — must be a known function; got "reflect"'),
         ("java_method('java.lang.System', 'exit')", 'e — must be a known function; got "java_method"'),

@@ -1,4 +1,4 @@
-"""The folder for what a session writes for the time being: each process has its own, and the next start removes those of killed ones. No Spark."""
+"""A session's folder for temporary files: each process has its own; the next start removes killed ones'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a job that kills at a chosen moment: ``python -m tests.long.chaos.driver JOB [WHOM MOMENT SKIP]``.
+"""The process of a job, which can kill itself: ``python -m tests.long.chaos.driver JOB [WHOM MOMENT SKIP]``.
 
 Each batch, and the moment of the kill, is told as a line of JSON.
 """

@@ -1,4 +1,4 @@
-"""The job of a series of kills: several contexts, a key, a span and a Python operator that fails on some selections."""
+"""The job of a series of kills: several contexts, a key, a span, an operator that sometimes fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chosen moments: parts of the product, wrapped from outside so that a process is killed before or after them."""
+"""The chosen moments: parts of the product, wrapped from outside to kill a process before or after them."""
 
 from __future__ import annotations
 

@@ -102,9 +102,13 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
 
 @contextmanager
 def sessions() -> Iterator[Callable[..., RunningJob]]:
-    """A way to start jobs in the driver of this folder: `start(job, errors, *kill)`; whatever is left of them at the end is killed.
+    """Give a function that starts jobs in this folder's driver, `start(job, errors, *kill)`.
 
-    A job is not cleared away when its driver ends: what it leaves behind may get in the way of the next one, as it would outside.
+    At the end all that is left of them is killed.
+
+
+    A job is not cleared away when its driver ends: what it leaves behind may get in the way of the next one,
+    as it would outside.
     """
     started: list[subprocess.Popen[str]] = []
 

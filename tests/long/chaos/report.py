@@ -46,7 +46,8 @@ def as_text(summary: dict[str, Any]) -> str:
     lines = [f"{'killed':10} {'moment':20} {'survived':>8}"]
     lines += [f"{kill['whom']:10} {kill['moment']:20} {kill['survived']:8}" for kill in summary["kills"]]
     lines.append(
-        f"{summary['survived']} kills in {summary['minutes']} minutes; {summary['starts']} starts of the job, {summary['batches']} batches"
+        f"{summary['survived']} kills in {summary['minutes']} minutes; "
+        f"{summary['starts']} starts of the job, {summary['batches']} batches"
     )
     lines.append(
         f"{summary['produced']:,} records produced; in the metrics: "

@@ -1,4 +1,6 @@
-"""The long series: ``python -m tests.long.chaos.run --kills 100 --records 500000``, against a broker of its own.
+"""The long series of kills: ``python -m tests.long.chaos.run --kills 100 --records 500000``.
+
+It starts a broker of its own.
 
 Exit code 1 if anything differs from the run that nobody disturbs, or from what the core finds.
 """

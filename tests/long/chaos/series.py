@@ -70,7 +70,10 @@ class Outcome:
 
 
 def drawn_kills(count: int, seed: int) -> list[Kill]:
-    """Every chosen moment where `count` allows it, the rest by chance; in an order by chance but for those of the first start and of the end."""
+    """Draw kills: every chosen moment where `count` allows it, the rest by chance.
+
+    The order is by chance too, except that those of the first start come first and those of the end last.
+    """
     chance = random.Random(seed)
     first = [
         Kill(whom, moment)
@@ -200,7 +203,8 @@ class Series:
         for kill, since in self._waiting:
             self.outcome.survived.append(Survived(kill, self._batches, time.monotonic() - since))
             self.say(
-                f"kill {len(self.outcome.survived)}: {kill.whom}, {kill.moment}; batch {self._batches}; went on after {time.monotonic() - since:.1f} s"
+                f"kill {len(self.outcome.survived)}: {kill.whom}, {kill.moment}; "
+                f"batch {self._batches}; went on after {time.monotonic() - since:.1f} s"
             )
         self._waiting = []
 

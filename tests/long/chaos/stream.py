@@ -1,4 +1,4 @@
-"""The stream of a series of kills: what every record is stands fixed from the start, however the input is cut into batches."""
+"""The stream of a series of kills: what each record is stands fixed, however the input is cut."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Stream:
 
 
 def make_stream(records: int, parts: int, spared: int, *, by_source: bool = False, seed: int = 1) -> Stream:
-    """Events a second apart and up to two seconds out of order; of each hundred records one is late and one is bad.
+    """Make events a second apart, up to two seconds out of order; one record in a hundred is late, one bad.
 
     Args:
         records: how many.
         parts: partitions of a topic, which get the records in turn.
-        spared: so many records at the beginning are on time and good: before the first batch has ended nothing is late.
-        by_source: the first part is slower than the others, the last one sends nothing but heartbeats for a while, again and
-            again, and of each hundred records one is an event that is sent a second time.
+        spared: so many records at the beginning are on time and good, for nothing is late in the first batch.
+        by_source: the first part is slower than the others, the last one sends nothing but heartbeats for a
+            while, again and again, and of each hundred records one is an event that is sent a second time.
         seed: of the chance.
     """
     chance = np.random.default_rng(seed)
@@ -67,17 +67,11 @@ def make_stream(records: int, parts: int, spared: int, *, by_source: bool = Fals
     time = np.where(role == LATE, time - LATE_S, time)
     x = chance.integers(0, 9, records)
     x[(role == EVENT) & (chance.random(records) < 1 / 2000)] = POISON
-    said = {
-        "id": number.copy(),
-        "k": KEYS[chance.integers(0, 3, records)],
-        "kind": KINDS[chance.integers(0, 3, records)],
-        "x": x,
-    }
+    keys, kinds = (names[chance.integers(0, 3, records)] for names in (KEYS, KINDS))
+    said = {"id": number.copy(), "k": keys, "kind": kinds, "x": x}
     repeats = np.flatnonzero(role == REPEAT)
     for values in said.values():
-        values[repeats] = values[
-            repeats - AGAIN * parts
-        ]  # of the same part; some batches end between the two
+        values[repeats] = values[repeats - AGAIN * parts]  # of the same part; some batches end in between
     said["kind"] = np.where(role == BEAT, "alive", said["kind"])
     columns = {"part": part, "offset": number // parts, "role": role, "t": time, **said}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})

@@ -29,7 +29,8 @@ def write_topic_job(
     folder: Path, broker: Broker, topic: str, batch: int, ordering: str = "watermark"
 ) -> Path:
     """A job that reads so many records of the topic in a batch."""
-    source = f'{{kind: kafka, servers: "{broker.servers}", topics: [{topic}], format: json, max_offsets_per_trigger: {batch}}}'
+    topics = f'servers: "{broker.servers}", topics: [{topic}]'
+    source = f"{{kind: kafka, {topics}, format: json, max_offsets_per_trigger: {batch}}}"
     return write_job(folder, source, ordering)
 
 

@@ -1,1 +1,1 @@
-"""Random inputs against every reader of what others wrote: rule and job files, expressions, records, state."""
+"""Random inputs for every reader of what others wrote: rule and job files, expressions, records, state."""

@@ -1,4 +1,7 @@
-"""`make fuzz`: random inputs for every target, each target in a process of its own, one per core; findings end with exit code 1."""
+"""`make fuzz`: random inputs for every target, one process a target and one a core.
+
+It ends with exit code 1 if there are findings.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,8 @@ def _run_worker(target: Target, inputs: int, seed: int, slot: str, before: int) 
         if (done := before + tally["inputs"]) // 20_000 > said:
             said = done // 20_000
             print(
-                f"{target.name}: {done:,} inputs, {tally['outcomes']} outcomes, {len(tally['findings'])} findings",
+                f"{target.name}: {done:,} inputs, {tally['outcomes']} outcomes, "
+                f"{len(tally['findings'])} findings",
                 flush=True,
             )
     worker.kill()
@@ -130,7 +134,8 @@ def _keep(target: Target, finding: dict[str, str]) -> None:
 def _print(report: dict[str, dict[str, Any]]) -> None:
     for name, tally in report.items():
         print(
-            f"{name}: {tally['inputs']:,} inputs in {tally['seconds']:.0f} s, {tally['outcomes']} outcomes, {len(tally['findings'])} findings, "
+            f"{name}: {tally['inputs']:,} inputs in {tally['seconds']:.0f} s, "
+            f"{tally['outcomes']} outcomes, {len(tally['findings'])} findings, "
             f"slowest {tally['slowest_seconds']:.2f} s, peak {tally['peak_bytes'] >> 20} MiB"
         )
 

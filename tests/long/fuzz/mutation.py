@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 MOST_TIMES = 16_384
 _ODD = (
-    b"\x00", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xae", b"\xf0\x9f\x99\x82", b"\x1b[2J",
-    b"\r", b"\n", b"\t", b"\x0b", b"\x0c", b" ", b"-1", b"0", b"9223372036854775808", b"-9223372036854775809", b"1e999", b"1e", b".", b"NaN",
+    b"\x00", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xae",
+    b"\xf0\x9f\x99\x82", b"\x1b[2J",
+    b"\r", b"\n", b"\t", b"\x0b", b"\x0c", b" ", b"-1", b"0", b"9223372036854775808", b"-9223372036854775809",
+    b"1e999", b"1e", b".", b"NaN",
     b"..", b"/", b"\\", b"'", b'"', b"`", b"${env:HOME}", b"[/]", b"%s", b"\xc2\xb2", b"\xd9\xa3",
 )  # fmt: skip
 
@@ -81,5 +83,6 @@ def _copy_into(chance: random.Random, text: bytes, pool: Sequence[bytes], words:
 
 
 _CHANGES: tuple[Change, ...] = (
-    _insert, _insert, _insert_odd, _replace, _replace, _swap_word, _swap_word, _delete, _change_byte, _repeat, _splice, _copy_into,
+    _insert, _insert, _insert_odd, _replace, _replace, _swap_word, _swap_word,
+    _delete, _change_byte, _repeat, _splice, _copy_into,
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""What is fuzzed: each target takes bytes, holds the product to its promises, and says in a word what came of it.
+"""What is fuzzed: each target takes bytes, checks what the product promises, and names the outcome.
 
-That word (the kinds of problems, not their places) tells new behaviour from known: inputs with a new word become
-material for further ones. Anything but success or an error of the product's own kind is raised.
+That word (the kinds of problems, not their places) tells new behaviour from known: inputs with a new word
+become material for further ones. Anything but success or an error of the product's own kind is raised.
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ def read_json_records(text: bytes, folder: Path) -> str:
 
 
 def read_csv_records(text: bytes, folder: Path) -> str:
-    """Lines of CSV under their header, as the job reads them; of one column where the header begins with t and has no comma."""
+    """Read lines of CSV under their header, as the job does.
+
+    There is one column where the header begins with t and has no comma.
+    """
     schema = _EVENTS if b"," in text.partition(b"\n")[0] else _ONE_COLUMN
     return _read_records(text, folder, "csv", schema)
 

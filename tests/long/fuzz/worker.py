@@ -1,4 +1,4 @@
-"""The process that runs the inputs: it may crash or hang, for the input at hand always stands in a shared file."""
+"""The process that runs the inputs. It may crash or hang: its current input stands in a shared file."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Watched:
 
 
 def inputs_of(watched: Watched, seed: int) -> Iterator[bytes]:
-    """The corpus and the seeds, then mutations of these and of those inputs that had a new outcome when they ran."""
+    """The corpus and the seeds, then mutations of these and of those inputs that gave a new outcome."""
     target = watched.target
     chance = random.Random(seed)
     pool = [*target.corpus(), *target.seeds()]

@@ -1,4 +1,4 @@
-"""Nothing lost: what the producer has written down against what the job's tables say, record by record and match by match."""
+"""Nothing lost: the producer's ledgers against the job's tables, record by record and match by match."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Account:
 
 
 def check(settings: Settings) -> Account:
-    """Compare. What was late is taken from the job's table: whether an event is late depends on when it came."""
+    """Compare the ledgers with the tables. The job's table says what was late, for only the job knows."""
     reads = [_read(settings, partition) for partition in range(settings.partitions)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])

@@ -1,6 +1,7 @@
 """The job of a soak, a process of its own: `run_job`, with a look at the JVM's live memory once a minute.
 
-A collection is asked for before each look: only what is still in use counts. It costs the batch at work some tenths of a second.
+A collection is asked for before each look: only what is still in use counts. It costs the batch at work some
+tenths of a second.
 """
 
 from __future__ import annotations

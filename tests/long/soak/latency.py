@@ -1,7 +1,8 @@
-"""From an event's production to its match in the table: event times of matches and commit times of Delta's log.
+"""From an event's production to its match in the table: matches' event times and commit times of Delta's log.
 
-The soak's event time is the clock's at production. A match's `matched_at` is the time of the event (or of the window's end) that
-completes it; it is there for readers once the commit with its row is. The job's `delay` is part of that time.
+The soak's event time is the clock's at production. A match's `matched_at` is the time of the event, or of the
+window's end, that completes it. Readers see it once the commit with its row is there. The job's `delay` is
+part of that time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PERCENTILES = (50, 95, 99)
 
 
 def latencies(table: Path) -> pa.Table:
-    """Every match that the log says a batch wrote: `rule`, `committed` (seconds since 1970) and `latency` (seconds)."""
+    """Every match in the log: `rule`, `committed` (seconds since 1970) and `latency` (seconds)."""
     parts = []
     for log in sorted((table / "_delta_log").glob("*.json")):
         entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -44,7 +45,10 @@ def _of_file(path: Path, committed: float) -> pa.Table:
 
 
 def over_time(found: pa.Table, every_seconds: float) -> dict[str, list[float]]:
-    """Percentiles of the matches committed in each stretch of time: `time` (its begin, seconds since 1970), `p50`, `p95`, `p99`."""
+    """Percentiles of the matches committed in each stretch of time: `time`, `p50`, `p95` and `p99`.
+
+    `time` is when the stretch begins, in seconds since 1970.
+    """
     curves: dict[str, list[float]] = {"time": [], **{f"p{percent}": [] for percent in PERCENTILES}}
     stretch = pc.floor(pc.divide(found["committed"], every_seconds))
     for number in sorted(pc.unique(stretch).to_pylist()):

@@ -1,7 +1,7 @@
-"""The producer, a process of its own: records at a rate, their event time the clock's, and a ledger of what was sent.
+"""The producer, a process of its own: records at a rate, with the clock's event times, and a ledger of them.
 
-One record in a thousand is bad and one in a thousand a minute late. A ledger has the records of one partition in order, so its
-line n is offset n: what the job must have seen, written down without the job or the broker.
+One record in a thousand is bad and one in a thousand a minute late. A ledger has the records of one partition
+in order, so its line n is offset n: what the job must have seen, written down without the job or the broker.
 """
 
 from __future__ import annotations

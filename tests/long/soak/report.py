@@ -42,7 +42,8 @@ def summarize(settings: Settings, account: Account, watched: Watched, tolerance:
         "judged_from_second": judged_from,
         "trends": [_row(curve, trend) for curve, trend in trends if trend is not None],
         "grows": [
-            f"{curve.name} — must not grow; got {trend.slope_per_hour:+.0f} MB an hour at {trend.level:.0f} MB"
+            f"{curve.name} — must not grow; "
+            f"got {trend.slope_per_hour:+.0f} MB an hour at {trend.level:.0f} MB"
             for curve, trend in trends
             if curve.memory and trend is not None and grows(trend, tolerance)
         ],
@@ -169,9 +170,11 @@ def as_text(result: Result) -> str:
     """The same numbers for a terminal."""
     account = result["account"]
     lines = [
-        f"produced {account['produced']:,} = {account['events']:,} events + {account['late']:,} late + {account['bad']:,} bad; "
+        f"produced {account['produced']:,} = {account['events']:,} events + {account['late']:,} late "
+        f"+ {account['bad']:,} bad; "
         f"{account['matches']:,} matches; differences: {len(account['differences'])}",
-        f"{'':36} {'median':>12} {'greatest':>12}  median and trend after second {result['judged_from_second']:.0f}, greatest of all",
+        f"{'':36} {'median':>12} {'greatest':>12}  median and trend after second "
+        f"{result['judged_from_second']:.0f}, greatest of all",
     ]
     lines += [
         f"{row['name']:36} {row['median']:12,.4g} {row['greatest']:12,.4g}  {row['verdict']}"
@@ -179,7 +182,8 @@ def as_text(result: Result) -> str:
     ]
     for rule, latency in result["latency_by_rule"].items():
         lines.append(
-            f"latency of {rule}: p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, p99 {latency['p99']:.2f} s over {latency['matches']:,} matches"
+            f"latency of {rule}: p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, "
+            f"p99 {latency['p99']:.2f} s over {latency['matches']:,} matches"
         )
     if result["burst"]:
         lines.append(

@@ -1,8 +1,9 @@
-"""A soak (`make soak MINUTES=30`): broker, producer and job as they would run, watched from outside, then checked and reported.
+"""A soak (`make soak MINUTES=30`): broker, producer and job, watched from outside, then checked and reported.
 
-Events come at a constant rate, for a while at ten times of it. When they have stopped, the job is stopped and run to the end of what
-there is, on the same checkpoint. It fails if a record or a match is lost or too many, or if the memory of the driver, of the JVM
-(outside the heap, and in use inside it) or of the workers grows: see `trend.grows`.
+Events come at a constant rate, for a while at ten times of it. When they have stopped, the job is stopped and
+run to the end of what there is, on the same checkpoint. It fails if a record or a match is lost or too many,
+or if the memory of the driver, of the JVM (outside the heap, and in use inside it) or of the workers grows:
+see `trend.grows`.
 """
 
 from __future__ import annotations

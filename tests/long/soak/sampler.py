@@ -1,4 +1,4 @@
-"""What a running job uses, seen from outside: memory of its processes, its files, its batches, and how far it is behind."""
+"""What a running job uses, seen from outside: its processes' memory, its files, its batches, and its lag."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Sampler:
 
 
 def memory(process: psutil.Process) -> Sample:
-    """Resident bytes of the driver's Python, of the JVM, and of all Python workers with what they have started."""
+    """Resident bytes of the driver's Python, of the JVM, and of the Python workers with their children."""
     found = {"driver_rss": process.memory_info().rss, "jvm_rss": 0, "workers_rss": 0, "workers": 0}
     for child in process.children(recursive=True):
         try:

@@ -1,4 +1,4 @@
-"""The curves of a soak: what was measured over time, each with its unit and, where it may rise, the reason."""
+"""The curves of a soak: what was measured over time, in which unit, and why it may rise where it may."""
 
 from __future__ import annotations
 

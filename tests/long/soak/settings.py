@@ -12,10 +12,8 @@ from benchmarks.jobs import ROOT
 
 TOPIC = "soak"
 HERE = Path(__file__).parent
-BURST_BEGINS, BURST_ENDS = (
-    0.2,
-    0.25,
-)  # of the time: early, so that most of it shows whether anything stays behind
+# parts of the time: early, so that most of it shows whether anything stays behind
+BURST_BEGINS, BURST_ENDS = 0.2, 0.25
 
 # the heap is touched whole at the start: what then grows in the resident memory of the JVM is outside of it
 MEMORY = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Xss16m -Xms1g -XX:+AlwaysPreTouch"}
@@ -23,7 +21,8 @@ MEMORY = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Xss16m
 JOB = """
 name: soak
 source:
-  {{kind: kafka, servers: "{servers}", topics: [{topic}], format: json, starting_offsets: earliest, max_offsets_per_trigger: {most}}}
+  {{kind: kafka, servers: "{servers}", topics: [{topic}], format: json,
+    starting_offsets: earliest, max_offsets_per_trigger: {most}}}
 events: {{delay: {delay_s} s}}
 rules: [{rules}]
 sink: {{kind: delta, path: tables}}
@@ -69,7 +68,7 @@ class Settings:
 
     @property
     def most_offsets(self) -> int:
-        """The most records of a batch: above the usual rate, well below the burst's, so that the burst has to wait in Kafka."""
+        """The most records of a batch: more than usually come, but far fewer than in the burst."""
         return 4 * self.rate * self.trigger_s
 
     @property

@@ -1,6 +1,7 @@
 """Whether a curve is flat, and by how much it is not.
 
-A slope is the median of the slopes between all pairs of points (Theil and Sen): a burst, a pause or one wild sample does not tilt it.
+A slope is the median of the slopes between all pairs of points (Theil and Sen): a burst, a pause or one wild
+sample does not tilt it.
 """
 
 from __future__ import annotations

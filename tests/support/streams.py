@@ -1,0 +1,104 @@
+"""Hypothesis strategies: streams over a small alphabet, and the batches in which their events arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from spark_pace.core.plan.rule import Rule
+from tests.oracle.contexts import Event
+from tests.support.results import table_of
+
+SECOND = 1_000_000
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    """Events in the order of their times, which may be equal and before 1970, with few types and values."""
+    time = draw(st.sampled_from([0, -7 * SECOND, 1_357_000_000 * SECOND]))
+    kinds = st.tuples(
+        st.sampled_from([1, 1, 1, 1, 1, 0, 0, 0, 2, 6]),
+        st.sampled_from("abcabcabcabcabcd"),
+        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
+        st.sampled_from([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, None]),
+        st.sampled_from(["u", "u", "u", "u", "u", "v", "v", None]),
+        st.sampled_from(["s", "s", "t"]),
+    )
+    size = draw(st.sampled_from([0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16]))
+    events = []
+    for place, (gap, kind, x, y, k, source) in enumerate(draw(st.lists(kinds, min_size=size, max_size=size))):
+        time += gap * SECOND
+        events.append(
+            Event(
+                time,
+                source,
+                place,
+                {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": k},
+            )
+        )
+    return events
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Events as they arrive: batches of them, and the disorder that is allowed."""
+
+    batches: tuple[tuple[Event, ...], ...]
+    delay_us: int
+
+    def tables(self, rule: Rule) -> list[pa.Table]:
+        return [table_of(rule, batch) for batch in self.batches]
+
+    def on_time(self) -> tuple[list[Event], list[tuple[Event, int]], list[int | None]]:
+        """The events on time, the late ones with their lateness in microseconds, each batch's frontier."""
+        on_time: list[Event] = []
+        late: list[tuple[Event, int]] = []
+        frontiers: list[int | None] = []
+        frontier: int | None = None
+        for batch in self.batches:
+            for event in batch:
+                if frontier is not None and event.time < frontier:
+                    late.append((event, frontier - event.time))
+                else:
+                    on_time.append(event)
+            reached = [event.time - self.delay_us for event in batch]
+            frontier = max([*reached, *([] if frontier is None else [frontier])], default=None)
+            frontiers.append(frontier)
+        return on_time, late, frontiers
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, *, late: bool = False) -> Arrival:
+    """A stream in any order that the delay allows, cut into batches anywhere; some may be empty.
+
+    `late`: in any order at all.
+    """
+    events = draw(streams())
+    delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
+    if late:
+        events = draw(st.permutations(events))
+    else:
+        jitters = draw(
+            st.lists(st.integers(0, delay_us // SECOND), min_size=len(events), max_size=len(events))
+        )
+        ranked = sorted(zip(events, jitters, strict=True), key=lambda pair: pair[0].time + pair[1] * SECOND)
+        events = [event for event, _ in ranked]
+    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
+    edges = [0, *cuts, len(events)]
+    return Arrival(tuple(tuple(events[start:stop]) for start, stop in pairwise(edges)), delay_us)
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """How the work is spread."""
+
+    slots: int
+    buckets: int
+    lanes: int
+
+
+def parallelisms() -> st.SearchStrategy[Parallelism]:
+    return st.builds(Parallelism, st.integers(1, 3), st.sampled_from([1, 4]), st.sampled_from([1, 2, 3, 8]))

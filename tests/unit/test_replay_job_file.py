@@ -1,0 +1,92 @@
+"""A job file where a rule file may stand: in `spark-pace replay` and `load_rules`."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import spark_pace as package
+from spark_pace.errors import ConfigError
+from tests.support.commands import spark_pace
+
+JOB = """
+name: job
+source: {kind: files, format: json, path: elsewhere}
+events: {schema: "t TIMESTAMP, type STRING, x BIGINT", event_time: t, \
+heartbeat: type = 'alive', deduplicate_on: [type, x], delay: 10 s}
+rules: [rules/job_rules.yaml]
+sink: {kind: delta, path: out}
+checkpoint: checkpoint
+operators: [totals]
+"""
+JOB_RULES = """
+rules:
+  - {name: next_to_a, pattern: {sequence: [a: type = 'a', any: "true"]}, within: 10 s,
+     context: "next, zero", emit: {type: any.type}}
+  - {name: totals, span: {every: 10 s, size: 10 s}, operator: "totals:total", emit: {total: BIGINT}}
+"""
+JOB_EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
+{"t": "2024-01-01T00:00:01Z", "type": "alive"}
+{"t": "2024-01-01T00:00:02Z", "type": "a", "x": 1}
+{"t": "2024-01-01T00:00:03Z", "type": "b", "x": 5}
+"""
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "job_rules.yaml").write_text(JOB_RULES, encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "events.json").write_text(JOB_EVENTS, encoding="utf-8")
+    (tmp_path / "totals.py").write_text(
+        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeats(job_file: Path):
+    answer = spark_pace("replay", "job.yaml", "events.json", "-o", "out.json", cwd=job_file)
+    assert (answer.returncode, answer.stderr) == (0, "4 records; matches: next_to_a 1, totals 1\n")
+    rows = [json.loads(line) for line in (job_file / "out.json").read_text(encoding="utf-8").splitlines()]
+    assert [(row["rule"], row["fields"]) for row in rows] == [
+        ("next_to_a", {"type": "b"}),
+        ("totals", {"total": 6}),
+    ]
+
+
+def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
+    (job_file / "job.yaml").write_text(JOB.replace("[totals]", "[others]"), encoding="utf-8")
+    answer = spark_pace("replay", "job.yaml", "events.json", cwd=job_file)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(
+        "job.yaml:8:1 operators — must name the modules of all operators, "
+        'for the rule "totals" too; got "totals".'
+    )
+
+
+def test_replay_refuses_operators_beside_a_job_file(job_file: Path):
+    answer = spark_pace("replay", "job.yaml", "events.json", "--operators", "others", cwd=job_file)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    message = "--operators — must be given with a rule file only; got others beside the job file job.yaml."
+    assert answer.stderr == f"{message} Leave it out: the job file's own `operators` count.\n"
+
+
+def test_load_rules_refuses_events_beside_a_job_file(job_file: Path):
+    schema = package.load_rules(job_file / "job.yaml")[0].schema
+    with pytest.raises(
+        ConfigError,
+        match=r"job\.yaml — must be loaded without `events`, for .*; got both\. Leave `events` out\.$",
+    ):
+        package.load_rules(job_file / "job.yaml", events=schema)
+
+
+def test_load_rules_takes_a_job_file(job_file: Path):
+    rules = package.load_rules(job_file / "job.yaml")
+    assert [rule.name for rule in rules] == ["next_to_a", "totals"]
+    assert package.load_rules([job_file / "job.yaml"]) == rules
+    events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
+    assert package.replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
+    with pytest.raises(ConfigError, match="must have the key"):
+        (job_file / "job.yaml").write_text(JOB.replace("name: job", ""), encoding="utf-8")
+        package.load_rules(str(job_file / "job.yaml"))
