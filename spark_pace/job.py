@@ -125,7 +125,7 @@ def _run(
 
 
 def _waiting_for(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
-    """The job that waits for all known sources, if it orders by sources and does not say for which to wait."""
+    """The job that waits for all known sources, if it orders by sources and does not say which it expects."""
     order = spec.events.order
     if not order.by_source or order.expected_sources or spec.events.source_column is not None:
         return spec

@@ -107,11 +107,10 @@ def check_columns(rules: Sequence[tuple[Rule, Place]], report: Report) -> None:
     seen: dict[str, tuple[str, str, str]] = {}
     for rule, place in rules:
         types = {field.name: field.type for field in rule.schema.fields}
-        columns = [(name, types[name]) for name in rule.partition_by] + [
-            (field.name, field.type) for field in rule.emit
-        ]
-        for name, kind in columns:
+        keys = [(name, types[name]) for name in rule.partition_by]
+        for name, kind in [*keys, *((field.name, field.type) for field in rule.emit)]:
             other_name, other_kind, other_rule = seen.setdefault(name.lower(), (name, kind, rule.name))
             if (other_name, other_kind) != (name, kind):
-                must = f"must give the column {other_name} the type {other_kind}, as the rule {quote(other_rule)} does"
+                other = f"the rule {quote(other_rule)}"
+                must = f"must give the column {other_name} the type {other_kind}, as {other} does"
                 report.add(place, must, f"{name} {kind}", "All rules share one table; rename one field.")

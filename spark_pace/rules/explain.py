@@ -1,4 +1,4 @@
-"""Says of a rule where it is evaluated, what runs in parallel, what is carried between batches, and what bounds that."""
+"""Explains a rule: who evaluates what, what runs in parallel, what is carried, and what bounds that."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def explain(rule: Rule) -> tuple[str, ...]:
     lines.append(f"  carried      {_carried(rule)}")
     lines.append(f"  bounded by   {_bound(rule)}")
     lines.append(f"  order        {_order(rule)}")
-    lines.append(
-        f"  emits        {', '.join(f'{field.name} {field.type}' for field in rule.emit) or 'the fixed columns only'}"
-    )
+    emitted = ", ".join(f"{field.name} {field.type}" for field in rule.emit)
+    lines.append(f"  emits        {emitted or 'the fixed columns only'}")
     return tuple(lines)
 
 

@@ -50,13 +50,13 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
 
 
 def check_pattern_syntax(rule: Fields) -> None:
-    """As far as the keys pattern, where and emit can be told to be wrong without knowing the attributes."""
+    """Report what is wrong under pattern, where and emit, as far as no attribute need be known for it."""
     _read_components(rule, None)
     check_syntax(rule, ("where", "emit"))
 
 
 def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
-    """Report what is wrong in expressions under these keys, of which it is not known what their names stand for."""
+    """Report what is wrong in the expressions under these keys, as far as no attribute need be known for it."""
     for key in keys:
         node = fields.node(key)
         for scalar in [entry for _, entry in node.entries.values()] if isinstance(node, Mapping) else [node]:
@@ -150,7 +150,10 @@ def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> 
 
 
 def _read_predicate(node: Node | None, schema: EventSchema | None, report: Report) -> Expr:
-    """The component's condition; true where it is missing or reported as wrong, or the attributes are not known."""
+    """The component's condition.
+
+    It is ``true`` if it is missing, reported as wrong, or if the attributes are not known.
+    """
     scalar = None if node is None else as_expression(node, report)
     if scalar is None:
         return conjunction([])

@@ -50,7 +50,8 @@ def report(number: int) -> BatchReport:
     counts = {counter.name: number + place for place, counter in enumerate(fields(Counts))}
     return BatchReport(
         **counts, batch_id=1, seconds=2.0, matches={"r": 3, "s": 4}, pending=5, carry=6, open=7,
-        state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s", waiting_for=("s",), finished=True,
+        state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s",
+        waiting_for=("s",), finished=True,
     )  # fmt: skip
 
 

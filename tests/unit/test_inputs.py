@@ -1,4 +1,4 @@
-"""The kinds of source: each is known everywhere, is looked at without a trace, and is light for Spark's workers."""
+"""The kinds of source: each is known everywhere, writes nothing when it is asked, and is light to import."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _close(search: Search, partial: Ints, last: Ints) -> Ints:
 
 
 def _pieces(counts: Ints) -> Iterator[slice]:
-    """Slices of partial candidates; each slice grows to about PIECE_ROWS if candidate i grows to counts[i]."""
+    """Slices of partial candidates; each grows to about PIECE_ROWS where candidate i grows to counts[i]."""
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):

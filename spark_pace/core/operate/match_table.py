@@ -27,7 +27,7 @@ EVENTS_TYPE = pa.list_(
         ("offset", pa.int64()),
     ])
 )  # fmt: skip
-# The columns that every match has. The functions below fill all but `rule` and `out_seq`, which the merger fills.
+# The columns that every match has. The merger fills `rule` and `out_seq`, the functions below fill the rest.
 # The partition columns and the fields of `emit` stand in front of `events`, and may not have these names.
 FIXED_COLUMNS: dict[str, pa.DataType] = {
     "rule": pa.string(),

@@ -158,10 +158,8 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     """The matches of the pattern in each span by itself, as if it were a whole bounded stream."""
     start, end = lane.column("start"), lane.column("end")
-    pieces = [
-        _span_piece(rule, lane, stream, np.arange(i, j))
-        for i, j in cuts(end - start, len(start), PIECE_ROWS)
-    ]  # fmt: skip
+    ranges = cuts(end - start, len(start), PIECE_ROWS)
+    pieces = [_span_piece(rule, lane, stream, np.arange(i, j)) for i, j in ranges]
     selection = np.concatenate([piece.selection for piece, _ in pieces])
     sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])
     members = np.concatenate([piece.members for piece, _ in pieces])
@@ -169,9 +167,7 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     found = Found(start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)), members, roles)
     code = np.concatenate([at.code for _, at in pieces])
     release = Positions(code, np.concatenate([at.time for _, at in pieces]))
-    if isinstance(
-        rule.span, CountSpan
-    ):  # a match is not certain before its span is full: others are not delivered
+    if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))

@@ -150,18 +150,15 @@ def build_plan(
     """
     rules = tuple(rules)
     schema = rules[0].schema
-    every = tuple(field.name for field in schema.fields) if tie_break == "columns" else ()
-    ties = schema.tie_break or every
+    every = tuple(field.name for field in schema.fields)
+    ties = schema.tie_break or (every if tie_break == "columns" else ())
     places = places if places is not None else dealt_out(rules, slots, buckets)
     rules = tuple(rule for rule in rules if rule.name in places)
     predicates: dict[Expr, int] = {}
-    plans = tuple(
-        _rule_plan(index, rule, predicates, ties, places[rule.name].since) for index, rule in enumerate(rules)
-    )
-    names = (
-        *map(canonical_text, predicates),
-        *(f"rule {planned.rule.name} since {planned.since}" for planned in plans),
-    )
+    numbered = enumerate(rules)
+    plans = tuple(_rule_plan(n, rule, predicates, ties, places[rule.name].since) for n, rule in numbered)
+    streams = (f"rule {planned.rule.name} since {planned.since}" for planned in plans)
+    names = (*map(canonical_text, predicates), *streams)
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     units = _units(plans, places, slots)
     return Plan(

@@ -1,7 +1,8 @@
 """Host of the merger (`foreachBatch`): evaluates a batch once, then appends once to each table.
 
 A batch that runs again must give the same numbers. So it does not ask the tables for the next `out_seq` but
-the checkpoint, where batch N - 1 wrote it before it touched a table (`spark_pace.spark.checkpoint.sequences`).
+the checkpoint, where batch N - 1 wrote it before it touched a table (see
+`spark_pace.spark.checkpoint.sequences`).
 """
 
 from __future__ import annotations

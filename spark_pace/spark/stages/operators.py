@@ -39,7 +39,7 @@ class OperatorHost:
     def _row(self, part: int, kind: str, body: bytes) -> Row:
         if kind != LANE:
             return part, kind, body
-        return decode_header(body)["rule"], RESULT, operate(self.plan, body, self._call)
+        return decode_header(body)["rule_index"], RESULT, operate(self.plan, body, self._call)
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
