@@ -50,13 +50,13 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
 
 
 def check_pattern_syntax(rule: Fields) -> None:
-    """Report what is wrong under pattern, where and emit, as far as no attribute need be known for it."""
+    """Report what is wrong under pattern, where and emit, as far as that needs no attributes."""
     _read_components(rule, None)
     check_syntax(rule, ("where", "emit"))
 
 
 def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
-    """Report what is wrong in the expressions under these keys, as far as no attribute need be known for it."""
+    """Report what is wrong in the expressions under these keys, as far as that needs no attributes."""
     for key in keys:
         node = fields.node(key)
         for scalar in [entry for _, entry in node.entries.values()] if isinstance(node, Mapping) else [node]:

@@ -127,10 +127,20 @@ def test_a_document_names_only_what_exists(document: Path):
     assert missing == []
 
 
-def test_the_architecture_names_every_part_of_the_package():
+def test_the_architecture_names_every_folder_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    parts = [path for path in (ROOT / "spark_pace").iterdir() if path.is_dir() and path.name != "__pycache__"]
-    assert [path.name for path in parts if f"`spark_pace/{path.name}/`" not in text] == []
+    folders = [path.parent.relative_to(ROOT) for path in (ROOT / "spark_pace").rglob("__init__.py")]
+    assert len(folders) > 15
+    assert [str(folder) for folder in folders if f"`{folder}/`" not in text] == ["spark_pace"]
+
+
+def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("| to change | open first | then |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    first = [re.findall(r"`(spark_pace/[\w/.]+)`", row[1]) for row in rows]
+    assert len(rows) >= 12 and all(first)
+    assert [name for names in first for name in names if not (ROOT / name).exists()] == []
 
 
 def test_a_table_of_the_rules_has_every_key_of_a_job():
