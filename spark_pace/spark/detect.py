@@ -83,7 +83,7 @@ def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _merged(results: DataFrame, plan: Plan) -> DataFrame:
-    """The matches in the rows for the merger (`PART_ROWS`); Spark is told the sums of the counters `COUNTS`."""
+    """The matches in the rows for the merger (`PART_ROWS`); Spark is told the sums of `COUNTS`."""
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
