@@ -70,11 +70,20 @@ def detect(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
+    keys = slot_keys(spark, plan.slots, partitions)
+    return _merged(match_rows(_intake_rows(df, plan), plan, keys, cores), plan)
+
+
+def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
+    """The rows of the intake (`SLOT_ROWS`), of the rows that some rule may want."""
     fields = plan.schema.fields
     typed = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields))
     crossed = typed.where(wanted_sql(plan)).select(*map(_crossing, fields))
-    rows = crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
-    results = match_rows(rows, plan, slot_keys(spark, plan.slots, partitions), cores)
+    return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+
+
+def _merged(results: DataFrame, plan: Plan) -> DataFrame:
+    """The matches in the rows for the merger (`PART_ROWS`); Spark is told the sums of `COUNTS`."""
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
