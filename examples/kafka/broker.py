@@ -192,15 +192,8 @@ class Broker:
 
     def _java(self, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        return [
-            str(java_command()),
-            *MEMORY,
-            logging,
-            "-cp",
-            f"{BROKER_JARS}/*",
-            *arguments,
-            str(self._settings),
-        ]
+        java = [str(java_command()), *MEMORY, logging, "-cp", f"{BROKER_JARS}/*"]
+        return [*java, *arguments, str(self._settings)]
 
     def _configure(self) -> None:
         listeners = {"PLAINTEXT": self.servers, **self.secure_servers}
@@ -284,9 +277,8 @@ def _free_port() -> int:
 
 def _require_free(port: int) -> None:
     with socket.socket() as taken:
-        taken.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as the broker does: connections that have ended are no hindrance
+        # as the broker does: connections that have ended are no hindrance
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((HOST, port))
         except OSError:

@@ -55,19 +55,9 @@ class MovedClock:
             "a C compiler — must be on the PATH as cc; got none. "
             "Install one: it makes the clock of this test."
         )
-        subprocess.run(
-            [
-                "cc",
-                "-shared",
-                "-fPIC",
-                "-O1",
-                "-o",
-                str(self._library),
-                str(Path(__file__).parents[1] / "support" / "clock.c"),
-                "-ldl",
-            ],
-            check=True,
-        )
+        source = ROOT / "tests" / "support" / "clock.c"
+        compile_it = ["cc", "-shared", "-fPIC", "-O1", "-o", self._library, source, "-ldl"]
+        subprocess.run(compile_it, check=True)
 
     def move(self, seconds: int) -> None:
         """Set the clock to so many seconds after the true time."""

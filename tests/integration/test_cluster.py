@@ -45,11 +45,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def documented_command() -> str:
-    found = re.findall(
-        r"^spark-submit .*?(?<!\\)$",
-        (ROOT / "docs" / "operations.md").read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    found = re.findall(r"^spark-submit .*?(?<!\\)$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == 1
     return str(found[0])
 
@@ -62,18 +59,15 @@ def test_the_documented_command_runs_a_job_on_all_workers(
     (tmp_path / "my_operators.py").write_text(OPERATOR)
     write_files(tmp_path, random_events(50), 2)
     (tmp_path / "installed").mkdir()
-    (tmp_path / "installed" / "spark_pace").symlink_to(
-        ROOT / "spark_pace"
-    )  # as by `make setup`, and nothing else of the checkout
+    # as by `make setup`, and nothing else of the checkout
+    (tmp_path / "installed" / "spark_pace").symlink_to(ROOT / "spark_pace")
     given = {"MASTER": "spark-master", "OPERATORS.py": f"{tmp_path}/my_operators.py", "JOB": str(job)}
-    command = shlex.split(
-        re.sub("|".join(given), lambda name: given[name[0]], documented_command().replace("\\\n", " "))
-    )
+    documented = documented_command().replace("\\\n", " ")
+    command = shlex.split(re.sub("|".join(given), lambda name: given[name[0]], documented))
     code = cluster.start("submitted", command, {"PYTHONPATH": str(tmp_path / "installed")}).wait(LONG_S)
     assert code == 0, cluster.log("submitted")
-    assert re.search(
-        r"^finished: 200 events in .*, 0 late, 0 quarantined;", cluster.log("submitted"), re.MULTILINE
-    )
+    last = r"^finished: 200 events in .*, 0 late, 0 quarantined;"
+    assert re.search(last, cluster.log("submitted"), re.MULTILINE)
     monkeypatch.syspath_prepend(tmp_path)
     spec = read_job(job)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -35,20 +35,8 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     write_files(tmp_path, random_events(40, 4000), 8)
     small = tmp_path / part
     small.mkdir()
-    command = [
-        "unshare",
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        SCRIPT,
-        "sh",
-        str(small),
-        str(ROOM[part]),
-        sys.executable,
-        str(job_file),
-    ]
+    space = ["unshare", "--user", "--map-root-user", "--mount"]
+    command = [*space, "sh", "-c", SCRIPT, "sh", small, str(ROOM[part]), sys.executable, job_file]
     answer = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env=environment()
     )

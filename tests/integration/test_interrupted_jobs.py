@@ -34,14 +34,9 @@ def job_file(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(job: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, str(ROOT / "jobs" / "run.py"), str(job)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        start_new_session=True,
-    ) as process:
+    command = [sys.executable, str(ROOT / "jobs" / "run.py"), str(job)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, env=environment(), start_new_session=True) as process:
         try:
             yield process
         finally:
@@ -83,7 +78,6 @@ def assert_complete(spec: JobSpec) -> None:
         (signal.SIGINT, os.kill, 130),
         (signal.SIGTERM, os.kill, 143),
         (signal.SIGTERM, os.killpg, 143),
-        (signal.SIGKILL, os.kill, -9),
     ],
 )
 def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(
@@ -93,6 +87,26 @@ def test_a_job_stopped_in_the_middle_ends_as_an_unbroken_one(
     spec = read_job(job_file)
     assert table(spec, "metrics").num_rows < FILES
     finish(job_file)
+    assert_complete(spec)
+
+
+def test_a_killed_job_ends_as_an_unbroken_one_and_what_it_left_is_removed(
+    job_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary files"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    assert signalled_in_the_middle(job_file, signal.SIGKILL, os.kill) == -signal.SIGKILL
+    spec = read_job(job_file)
+    assert table(spec, "metrics").num_rows < FILES
+    (left,) = temporary.iterdir()
+    assert {path.name for path in left.iterdir()} == {"home", "tmp"}
+    assert any(path.name.startswith("blockmgr-") for path in (left / "tmp").iterdir())
+    others = temporary / "spark-pace-sessions"
+    others.mkdir()
+    finish(job_file)
+    assert list(temporary.iterdir()) == [others]
     assert_complete(spec)
 
 
@@ -133,13 +147,8 @@ def test_a_checkpoint_is_not_taken_from_a_jvm_that_outlived_its_job(job_file: Pa
         process.kill()
         process.wait()
         try:
-            with (
-                pytest.raises(
-                    SetupError,
-                    match=f"got the JVM of a job that was killed, process {jvm.pid}, still running",
-                ),
-                checkpoint_lock(checkpoint, 0.5),
-            ):
+            message = f"got the JVM of a job that was killed, process {jvm.pid}, still running"
+            with pytest.raises(SetupError, match=message), checkpoint_lock(checkpoint, 0.5):
                 pass
         finally:
             jvm.resume()  # it finds that nobody is there any more

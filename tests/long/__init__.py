@@ -1,0 +1,11 @@
+"""What can run for as long as you like, each part by a command of its own.
+
+- `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
+  undisturbed run. `tests/integration/test_kills.py` is a short round of it.
+- `fuzz` (`make fuzz`) gives random inputs to every reader of what others wrote, and keeps its findings in
+  `fuzz/corpus`. `fuzz/test_corpus.py` is a short round of it.
+- `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
+  `tests/integration/test_soak.py` is a short round of it.
+
+`make test` runs the short rounds.
+"""

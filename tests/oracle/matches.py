@@ -290,17 +290,9 @@ def inner_matches(
             decided = max(
                 [decided, *(min(before.resolved, span.resolved) for before in opened[: one.selection])]
             )
-        matches.append(
-            match_of(
-                rule,
-                key,
-                span.selection_id,
-                span.opened_at,
-                one.production,
-                decided,
-                max([decided, *earlier]),
-            )
-        )
+        releasable = max([decided, *earlier])
+        place = (span.selection_id, span.opened_at)
+        matches.append(match_of(rule, key, *place, one.production, decided, releasable))
     return matches
 
 

@@ -169,13 +169,11 @@ def test_every_condition_holds_for_the_same_events_as_in_the_core(
         for field in events.schema
     ]
     pq.write_table(events.cast(pa.schema(zoned)), tmp_path / "in" / "events.parquet")
-    frame = elsewhere.readStream.schema(elsewhere.read.parquet(f"{tmp_path}/in").schema).parquet(
-        f"{tmp_path}/in"
-    )
+    schema = elsewhere.read.parquet(f"{tmp_path}/in").schema
+    frame = elsewhere.readStream.schema(schema).parquet(f"{tmp_path}/in")
     found, late = collected(detect(frame, rules, slots=1), tmp_path, "conditions")
-    wanted = Counter(
-        replay(rules, events[:-1]).matches["rule"].to_pylist()
-    )  # the last event waits for a later one
+    # the last event waits for a later one
+    wanted = Counter(replay(rules, events[:-1]).matches["rule"].to_pylist())
     held = Counter(row["rule"] for row in found)
     assert [
         (written[int(name[1:])], held[name], count) for name, count in wanted.items() if held[name] != count

@@ -94,9 +94,8 @@ def test_attacks_on_the_process_cost_their_selections_and_little_time(tmp_path: 
         values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
         assert len(row["reason"]) < 10_100
         assert next(HOSTILE_REASONS[x] for x in values if x in HOSTILE_REASONS) in row["reason"]
-    assert (
-        seconds < 120
-    )  # no attack lasts much longer than the time limit: two calls each, of sixteen selections at the most
+    # no attack lasts much longer than the time limit: two calls each, of sixteen selections at the most
+    assert seconds < 120
 
 
 def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:

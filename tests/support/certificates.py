@@ -28,18 +28,8 @@ class Certificates:
             store = ("-alias", name, "-keystore", str(self.key(name)), "-storepass", KEY_PASSWORD)
             self._run("-genkeypair", "-dname", f"CN={name}", *store, *_VALID)
             self._run("-exportcert", "-rfc", "-file", str(self.pem(name)), *store)
-        self._run(
-            "-importcert",
-            "-noprompt",
-            "-alias",
-            BROKER,
-            "-file",
-            str(self.pem(BROKER)),
-            "-keystore",
-            str(self.trust),
-            "-storepass",
-            TRUST_PASSWORD,
-        )
+        trust = ("-keystore", str(self.trust), "-storepass", TRUST_PASSWORD)
+        self._run("-importcert", "-noprompt", "-alias", BROKER, "-file", str(self.pem(BROKER)), *trust)
 
     def key(self, name: str) -> Path:
         return self._folder / f"{name}.p12"

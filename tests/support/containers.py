@@ -65,17 +65,8 @@ class Containers:
             "/opt/spark": _spark_home(folder / "spark"),
             "/var/lib/kafka/data": folder / "kafka",
         }
-        command = [
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ]
+        spaces = "--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc"
+        command = ["unshare", *spaces.split()]
         command += ["sh", "-c", NAME_SPACE, "sh", sys.executable, str(folder), str(ROOT)]
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout is not None
@@ -136,17 +127,8 @@ class Containers:
             key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")
         }
         path = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-        inside = [
-            "nsenter",
-            "--target",
-            str(self._inside),
-            "--user",
-            "--preserve-credentials",
-            "--net",
-            "--mount",
-            "--pid",
-            "--",
-        ]
+        spaces = "--user --preserve-credentials --net --mount --pid"
+        inside = ["nsenter", "--target", str(self._inside), *spaces.split(), "--"]
         inside += ["sh", "-c", 'cd "$0" && exec "$@"', str(ROOT)]
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(

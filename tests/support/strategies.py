@@ -36,15 +36,8 @@ ATTRIBUTES: dict[str, Any] = {
 }
 FIELDS = tuple(Field(name, kind) for name, kind in ATTRIBUTES.items())
 CONTEXTS = (
-    Context("each", "zero"),
-    Context("latest", "zero"),
-    Context("next", "zero"),
-    Context("earliest", "zero"),
-    Context("each", "selected"),
-    Context("latest", "selected"),
-    Context("next", "selected"),
-    Context("all", "selected"),
-    Context("earliest", "selected"),
+    *(Context(selection, "zero") for selection in ("each", "latest", "next", "earliest")),
+    *(Context(selection, "selected") for selection in ("each", "latest", "next", "all", "earliest")),
 )
 MERGES: tuple[Merge, ...] = ("selection", "detection")
 OPERATORS = {

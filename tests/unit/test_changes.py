@@ -207,9 +207,8 @@ def test_a_stop_before_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path
     checkpoint.batch(0, finished=False)
     checkpoint.start([two, three], stops_after=0)
     assert checkpoint.since() == {"two": 0}
-    checkpoint.start(
-        [one, two]
-    )  # the rule that was taken away is back: its state may be gone, so it begins anew
+    # the rule that was taken away is back: its state may be gone, so it begins anew
+    checkpoint.start([one, two])
     assert checkpoint.ran[1:] == [(["two"], True), (["one", "two"], False)]
     assert checkpoint.since() == {"two": 0, "one": 1}
 

@@ -54,20 +54,11 @@ def read(tmp_path: Path, more: str = "", rules: str = RULES, job: str = JOB) -> 
 def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.trigger_us == "available_now"
-    assert (spec.finish, spec.operators, spec.slots, spec.buckets, spec.lanes, spec.spark) == (
-        False,
-        (),
-        None,
-        None,
-        "auto",
-        {},
-    )
+    assert (spec.finish, spec.operators, spec.spark) == (False, (), {})
+    assert (spec.slots, spec.buckets, spec.lanes) == (None, None, "auto")
     assert (spec.events.order, spec.events.source_column, spec.events.heartbeat) == (OrderSpec(), None, None)
-    assert (spec.events.on_bad_record, spec.events.on_operator_error, spec.events.operator_timeout_us) == (
-        "quarantine",
-        "quarantine",
-        600_000_000,
-    )
+    assert spec.events.on_bad_record == spec.events.on_operator_error == "quarantine"
+    assert spec.events.operator_timeout_us == 600_000_000
     assert spec.events.schema == spec.rules[0].schema
 
 

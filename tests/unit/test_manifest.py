@@ -120,11 +120,8 @@ def stale(path: Path) -> None:
 def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:
     listing = Listing()
     assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
-    assert sorted(listing.changed(root)) == [
-        "a",
-        "b",
-        "sub/c",
-    ]  # it changed just now: perhaps once more, unseen
+    # it changed just now: perhaps once more, unseen
+    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
     for folder in (root, root / "sub"):
         os.utime(folder, ns=(0, 10**18))
     listing = Listing()

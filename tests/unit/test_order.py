@@ -122,14 +122,8 @@ def test_an_expected_source_stands_at_the_least_event_time_until_it_is_heard_of(
 
 def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught_up() -> None:
     spec = by_source(idle_after_us=50)
-    assert frontiers(spec, at(a=100, b=60), at(a=110), at(a=111), at(b=61), at(a=120), at(b=119)) == [
-        58,
-        58,
-        109,
-        109,
-        118,
-        118,
-    ]
+    heard = (at(a=100, b=60), at(a=110), at(a=111), at(b=61), at(a=120), at(b=119))
+    assert frontiers(spec, *heard) == [58, 58, 109, 109, 118, 118]
     order = Order()
     order.advance([], at(a=111, b=60), spec, TIES)
     assert (order.standing(spec).waited_for, order.standing(spec).idle) == ({"a": 111}, {"b": 60})

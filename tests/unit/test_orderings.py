@@ -13,9 +13,8 @@ def test_the_slow_producer_loses_its_events_or_sets_the_pace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordering, "ROOT", tmp_path)
-    results = ordering.measure(
-        with_job=False
-    )  # compares the matches with those of the events that are not late
+    # this compares the matches with those of the events that are not late
+    results = ordering.measure(with_job=False)
     fast, slow = results["watermark"], results["sources"]
     assert fast["late"]["fast"] == 0
     assert fast["late"]["slow"] > 0.9 * results["events"]["slow"]

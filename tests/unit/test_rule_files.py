@@ -42,19 +42,10 @@ def test_the_shortest_rule_has_the_defaults(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, f"name: r, {AB}")
     assert rule.schema == SCHEMA
     assert rule.pattern is not None
-    assert (rule.merge, rule.span, rule.operator, rule.filter, rule.partition_by, rule.emit) == (
-        "selection",
-        None,
-        None,
-        None,
-        (),
-        (),
-    )
-    assert (rule.pattern.context, rule.pattern.close, rule.pattern.within) == (
-        Context("each", "zero"),
-        "completion",
-        None,
-    )
+    assert (rule.merge, rule.partition_by, rule.emit) == ("selection", (), ())
+    assert (rule.span, rule.operator, rule.filter) == (None, None, None)
+    assert rule.pattern.context == Context("each", "zero")
+    assert (rule.pattern.close, rule.pattern.within) == ("completion", None)
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,8 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
     _, (pending, _, keys, carry) = decode_parcel(splitter.snapshot())
-    assert (pending.num_rows, keys.num_rows) == (
-        1,
-        1999,
-    )  # the newest event waits: its time may not be complete
+    # the newest event waits: its time may not be complete
+    assert (pending.num_rows, keys.num_rows) == (1, 1999)
     assert carry.num_rows == 10
     assert len(carry["@key:user"].chunk(0).dictionary) == 10
 

@@ -1,0 +1,1 @@
+"""A job under load for long: nothing may be lost, and no memory may grow."""

@@ -97,9 +97,8 @@ def _produce_to(servers: str, settings: Settings, ledgers: Sequence[BinaryIO]) -
     producer = KafkaProducer(
         bootstrap_servers=servers, acks="all", enable_idempotence=True, linger_ms=10, batch_size=1 << 17
     )
-    lines = [
-        settings.ledger(partition).read_bytes().count(b"\n") for partition in range(settings.partitions)
-    ]  # of an earlier run
+    ledgers_before = map(settings.ledger, range(settings.partitions))  # of an earlier run
+    lines = [ledger.read_bytes().count(b"\n") for ledger in ledgers_before]
     last = {}
 
     def send(partition: int, record: bytes) -> None:
