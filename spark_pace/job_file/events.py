@@ -11,7 +11,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.spec import Events
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.scopes import EventScope
@@ -31,18 +31,18 @@ _KEYS = (
 )
 
 
-def open_events(fields: Fields) -> Fields | None:
+def open_events(fields: Section) -> Section | None:
     """The keys of the section; None if there is no section."""
     mapping = fields.mapping("events", "{delay: 10 min}")
-    return None if mapping is None else Fields(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
+    return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
 
 
-def declared_schema(keys: Fields | None) -> EventSchema | None:
+def declared_schema(keys: Section | None) -> EventSchema | None:
     """The schema; None if the job does not declare one."""
     return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
 
 
-def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_known: bool) -> Events | None:
+def read_events(keys: Section | None, schema: EventSchema | None, *, sources_known: bool) -> Events | None:
     """How the job treats events of this schema.
 
     Args:
@@ -80,11 +80,11 @@ def read_events(keys: Fields | None, schema: EventSchema | None, *, sources_know
     return None if schema is None else Events(schema, order, name, beat, on_bad, on_error, timeout_us)
 
 
-def _on_bad(keys: Fields, key: str) -> OnBad:
+def _on_bad(keys: Section, key: str) -> OnBad:
     return cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine"))
 
 
-def _heartbeat(keys: Fields, schema: EventSchema | None) -> Expr | None:
+def _heartbeat(keys: Section, schema: EventSchema | None) -> Expr | None:
     node = keys.node("heartbeat")
     text = None if node is None else as_expression(node, keys.report)
     if text is None or schema is None:
@@ -92,12 +92,12 @@ def _heartbeat(keys: Fields, schema: EventSchema | None) -> Expr | None:
     return compile_condition(text, EventScope(schema), keys.report)
 
 
-def _duration(keys: Fields, key: str, default: int | None) -> int | None:
+def _duration(keys: Section, key: str, default: int | None) -> int | None:
     node = keys.node(key)
     return default if node is None else read_duration(node, keys.report)
 
 
-def _timeout(keys: Fields) -> int:
+def _timeout(keys: Section) -> int:
     timeout_us = _duration(keys, "operator_timeout", OPERATOR_TIMEOUT_US)
     if timeout_us == 0:
         place, do = keys.key_place("operator_timeout"), "Give a duration such as 30 s."
@@ -105,7 +105,7 @@ def _timeout(keys: Fields) -> int:
     return timeout_us or OPERATOR_TIMEOUT_US
 
 
-def _expected(keys: Fields) -> tuple[str, ...]:
+def _expected(keys: Section) -> tuple[str, ...]:
     found: list[str] = []
     for item in keys.texts("expected_sources", "expected_sources: [north, south]"):
         if item.text in found:
@@ -115,7 +115,7 @@ def _expected(keys: Fields) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _attributes(keys: Fields, key: str, schema: EventSchema | None) -> list[str]:
+def _attributes(keys: Section, key: str, schema: EventSchema | None) -> list[str]:
     found: list[str] = []
     for item in keys.texts(key, f"{key}: [id]"):
         if item.text in found:
@@ -125,7 +125,7 @@ def _attributes(keys: Fields, key: str, schema: EventSchema | None) -> list[str]
     return found
 
 
-def _is_attribute(keys: Fields, item: Scalar, schema: EventSchema | None) -> bool:
+def _is_attribute(keys: Section, item: Scalar, schema: EventSchema | None) -> bool:
     if schema is None:
         return True
     names = [field.name for field in schema.fields]

@@ -16,7 +16,7 @@ from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_sourc
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
-from spark_pace.rules.document.section import Fields, as_mapping
+from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.durations import read_duration
 from spark_pace.rules.rule_file import load_rules, read_rules
 
@@ -92,7 +92,7 @@ def _is_job(document: object) -> TypeGuard[Mapping]:
 
 
 def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
-    fields = Fields(root, report, _JOB_KEYS)
+    fields = Section(root, report, _JOB_KEYS)
     for key, example in _REQUIRED.items():
         fields.require(key, example)
     name = fields.text("name", _REQUIRED["name"])
@@ -130,7 +130,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     )
 
 
-def _rule_paths(fields: Fields, path: Path) -> list[str]:
+def _rule_paths(fields: Section, path: Path) -> list[str]:
     found: list[str] = []
     for item in fields.texts("rules", _REQUIRED["rules"]):
         resolved = str(path.parent / item.text)
@@ -144,7 +144,7 @@ def _rule_paths(fields: Fields, path: Path) -> list[str]:
     return found
 
 
-def _read_operators(fields: Fields, rules: Iterable[Rule]) -> tuple[str, ...]:
+def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:
     """The modules that rules may name; a package also stands for the modules in it."""
     modules = tuple(item.text for item in fields.texts("operators", "operators: [my_rules]"))
     for rule in rules:
@@ -157,11 +157,11 @@ def _read_operators(fields: Fields, rules: Iterable[Rule]) -> tuple[str, ...]:
     return modules
 
 
-def _read_sink(fields: Fields, folder: Path) -> str | None:
+def _read_sink(fields: Section, folder: Path) -> str | None:
     mapping = fields.mapping("sink", _REQUIRED["sink"])
     if mapping is None:
         return None
-    sink = Fields(mapping, fields.report, ("kind", "path"))
+    sink = Section(mapping, fields.report, ("kind", "path"))
     for key, example in (("kind", "kind: delta"), ("path", "path: out")):
         sink.require(key, example)
     sink.choice("kind", ("delta",), "delta")
@@ -178,7 +178,7 @@ def _read_sink(fields: Fields, folder: Path) -> str | None:
     return resolved
 
 
-def _read_checkpoint(fields: Fields, folder: Path) -> str | None:
+def _read_checkpoint(fields: Section, folder: Path) -> str | None:
     path = fields.text("checkpoint", _REQUIRED["checkpoint"])
     if path is not None and "://" in path.text.removeprefix("file://"):
         must, do = "must be on a file system that is mounted", "Mount it, or choose another place."
@@ -186,14 +186,14 @@ def _read_checkpoint(fields: Fields, folder: Path) -> str | None:
     return resolve(path.text, folder) if path else None
 
 
-def _read_trigger(fields: Fields) -> int | Literal["available_now"]:
+def _read_trigger(fields: Section) -> int | Literal["available_now"]:
     node = fields.node("trigger")
     if node is None or (isinstance(node, Scalar) and node.text == "available_now"):
         return "available_now"
     return read_duration(node, fields.report, "available_now, or a duration such as 2 s") or 0
 
 
-def _read_finish(fields: Fields, trigger: int | Literal["available_now"]) -> bool:
+def _read_finish(fields: Section, trigger: int | Literal["available_now"]) -> bool:
     finish = fields.flag("finish", False)
     if finish and trigger != "available_now":
         must, got = "must be false while the input goes on for ever", "true with a periodic trigger"
@@ -202,18 +202,18 @@ def _read_finish(fields: Fields, trigger: int | Literal["available_now"]) -> boo
     return finish
 
 
-def _read_parallelism(fields: Fields) -> tuple[int | None, int | None, int | Literal["auto"]]:
+def _read_parallelism(fields: Section) -> tuple[int | None, int | None, int | Literal["auto"]]:
     mapping = fields.mapping("parallelism", "{slots: 4, buckets: 8, lanes: auto}")
     if mapping is None:
         return None, None, "auto"
-    keys = Fields(mapping, fields.report, ("slots", "buckets", "lanes"))
+    keys = Section(mapping, fields.report, ("slots", "buckets", "lanes"))
     lanes = keys.node("lanes")
     automatic = lanes is None or (isinstance(lanes, Scalar) and lanes.text == "auto")
     slots, buckets = keys.whole("slots", 1, _MOST), keys.whole("buckets", 1, _MOST)
     return slots, buckets, "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1
 
 
-def _read_settings(fields: Fields) -> dict[str, str]:
+def _read_settings(fields: Section) -> dict[str, str]:
     mapping = fields.mapping("spark", "{spark.driver.memory: 4g}")
     for key, (place, _) in (mapping.entries if mapping else {}).items():
         if not key.startswith("spark."):

@@ -12,7 +12,7 @@ from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource, Source
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
@@ -51,7 +51,7 @@ _OWN_OPTIONS = {
 }
 
 
-def read_source(fields: Fields, folder: Path) -> Source | None:
+def read_source(fields: Section, folder: Path) -> Source | None:
     """The source; None if it is reported as wrong. A path is relative to `folder`."""
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
@@ -60,10 +60,10 @@ def read_source(fields: Fields, folder: Path) -> Source | None:
     guess = "kafka" if "topics" in mapping.entries else "files"
     kind = node.text if isinstance(node, Scalar) else guess
     keys, read = _KINDS.get(kind, _KINDS["files"])
-    return read(Fields(mapping, fields.report, keys), folder)
+    return read(Section(mapping, fields.report, keys), folder)
 
 
-def _read_files(source: Fields, folder: Path) -> FilesSource | None:
+def _read_files(source: Section, folder: Path) -> FilesSource | None:
     for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
         source.require(key, example)
     source.choice("kind", tuple(_KINDS), "files")
@@ -73,7 +73,7 @@ def _read_files(source: Fields, folder: Path) -> FilesSource | None:
     return FilesSource(cast(Format, form), resolve(path.text, folder), most) if path else None
 
 
-def _read_kafka(source: Fields, folder: Path) -> KafkaSource | None:
+def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
     examples = {"servers": "servers: localhost:9092", "topics": "topics: [events]", "format": "format: json"}
     for key, example in examples.items():
         source.require(key, example)
@@ -94,13 +94,13 @@ def _read_kafka(source: Fields, folder: Path) -> KafkaSource | None:
 
 
 # the keys of each kind of source, and what reads them
-_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Fields, Path], Source | None]]] = {
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section, Path], Source | None]]] = {
     "files": (_FILES_KEYS, _read_files),
     "kafka": (_KAFKA_KEYS, _read_kafka),
 }
 
 
-def _read_topics(source: Fields) -> tuple[str, ...]:
+def _read_topics(source: Section) -> tuple[str, ...]:
     topics: list[str] = []
     for item in source.texts("topics", "topics: [events]"):
         if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
@@ -113,7 +113,7 @@ def _read_topics(source: Fields) -> tuple[str, ...]:
     return tuple(topics)
 
 
-def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
+def _read_columns(source: Section) -> tuple[tuple[str, str], ...]:
     mapping = source.mapping("columns", "columns: {sent_at: timestamp}")
     found: list[tuple[str, str]] = []
     for attribute, (_, node) in (mapping.entries if mapping else {}).items():
@@ -126,7 +126,7 @@ def _read_columns(source: Fields) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _read_options(source: Fields) -> dict[str, str]:
+def _read_options(source: Section) -> dict[str, str]:
     mapping = source.mapping("options", "options: {kafka.security.protocol: SASL_SSL}")
     options = read_texts(mapping, source)
     for key in options:
@@ -137,7 +137,7 @@ def _read_options(source: Fields) -> dict[str, str]:
     return options
 
 
-def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
+def read_texts(mapping: Mapping | None, fields: Section) -> dict[str, str]:
     """The values of a mapping as texts. A value that is no single value is reported."""
     found: dict[str, str] = {}
     for key, (_, node) in (mapping.entries if mapping else {}).items():
@@ -149,7 +149,7 @@ def read_texts(mapping: Mapping | None, fields: Fields) -> dict[str, str]:
     return found
 
 
-def check_source_columns(fields: Fields, source: Source | None, schema: EventSchema) -> None:
+def check_source_columns(fields: Section, source: Source | None, schema: EventSchema) -> None:
     """Report attributes under `columns` that the schema lacks.
 
     With ``format: columns``, report attributes that no column fills.
@@ -157,7 +157,7 @@ def check_source_columns(fields: Fields, source: Source | None, schema: EventSch
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     if not isinstance(source, KafkaSource) or mapping is None:
         return
-    keys = Fields(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
+    keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
     columns = keys.mapping("columns", "columns: {sent_at: timestamp}")
     if columns is None:
         return

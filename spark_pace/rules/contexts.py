@@ -7,10 +7,10 @@ from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.rules.document.document import Scalar, describe
 from spark_pace.rules.document.report import meant_by, nearest
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 
 
-def read_context(fields: Fields) -> ParameterContext:
+def read_context(fields: Section) -> ParameterContext:
     """The key ``context``; if it is missing or wrong, the one that was probably meant, else *each, zero*."""
     node = fields.node("context")
     if node is None:

@@ -10,7 +10,7 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
 from spark_pace.rules.pattern import as_expression
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def read_emit(
-    rule: Fields, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
+    rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
 ) -> tuple[EmitField, ...]:
     """The key ``emit``: expressions over a pattern's components, or the types that a Python operator yields.
 

@@ -16,7 +16,7 @@ from spark_pace.core.plan.rule import Close, Component, Conjunct, Context, Event
 from spark_pace.rules.contexts import read_context, why_within
 from spark_pace.rules.document.document import Broken, Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
-from spark_pace.rules.document.section import Fields, as_mapping
+from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.durations import read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import RuleDialect, conjuncts_of, parse_expression
@@ -28,7 +28,7 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
     """The keys pattern, where, within, context and close of a rule; None where too much is wrong to go on."""
     report = rule.report
     context, close, within = read_window(rule)
@@ -49,13 +49,13 @@ def read_pattern(rule: Fields, schema: EventSchema, *, in_span: bool) -> Pattern
     return _assemble(components, conjuncts, within, context.value, close)
 
 
-def check_pattern_syntax(rule: Fields) -> None:
+def check_pattern_syntax(rule: Section) -> None:
     """Report what is wrong under pattern, where and emit, as far as that needs no attributes."""
     _read_components(rule, None)
     check_syntax(rule, ("where", "emit"))
 
 
-def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
+def check_syntax(fields: Section, keys: Sequence[str]) -> None:
     """Report what is wrong in the expressions under these keys, as far as that needs no attributes."""
     for key in keys:
         node = fields.node(key)
@@ -64,7 +64,7 @@ def check_syntax(fields: Fields, keys: Sequence[str]) -> None:
                 parse_expression(scalar, fields.report)
 
 
-def read_window(rule: Fields) -> tuple[ParameterContext, Close, Within | None]:
+def read_window(rule: Section) -> tuple[ParameterContext, Close, Within | None]:
     """The keys context, close and within; the defaults where they are missing or reported as wrong."""
     context = read_context(rule)
     close = _read_close(rule, context)
@@ -72,7 +72,7 @@ def read_window(rule: Fields) -> tuple[ParameterContext, Close, Within | None]:
     return context, close, None if node is None else read_length(node, rule.report)
 
 
-def _read_close(rule: Fields, context: ParameterContext) -> Close:
+def _read_close(rule: Section, context: ParameterContext) -> Close:
     if rule.choice("close", ("completion", "window"), "completion") == "completion":
         return "completion"
     if not context.window_may_close:
@@ -86,12 +86,12 @@ def _read_close(rule: Fields, context: ParameterContext) -> Close:
     return "window"
 
 
-def _read_components(rule: Fields, schema: EventSchema | None) -> list[Component] | None:
+def _read_components(rule: Section, schema: EventSchema | None) -> list[Component] | None:
     """The components, as far as their names can be told: then the conditions over them can be read."""
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Fields(mapping, rule.report, ("sequence",), later=("conjunction",))
+    fields = Section(mapping, rule.report, ("sequence",), later=("conjunction",))
     if not fields.has("conjunction"):
         fields.require("sequence", _EXAMPLE)
     node = fields.node("sequence")
@@ -129,7 +129,7 @@ def _read_component(item: Node, schema: EventSchema | None, report: Report) -> C
 
 
 def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> Component | None:
-    fields = Fields(mapping, report, _LONG_KEYS)
+    fields = Section(mapping, report, _LONG_KEYS)
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     )
@@ -199,7 +199,7 @@ def _check_name(name: Scalar, report: Report) -> None:
         )
 
 
-def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Component]) -> list[Conjunct]:
+def _read_where(rule: Section, schema: EventSchema, components: Sequence[Component]) -> list[Conjunct]:
     node = rule.node("where")
     scalar = None if node is None else as_expression(node, rule.report)
     if scalar is None:
@@ -220,7 +220,7 @@ def _read_where(rule: Fields, schema: EventSchema, components: Sequence[Componen
     return found
 
 
-def _names_several(rule: Fields, components: Sequence[Component]) -> bool:
+def _names_several(rule: Section, components: Sequence[Component]) -> bool:
     """Whether a condition, be it right or wrong, is over several components."""
     node, names = rule.node("where"), {component.name for component in components}
     tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None

@@ -15,7 +15,7 @@ from spark_pace.core.plan.rule import EventSchema, Pattern, Rule
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
 from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
-from spark_pace.rules.document.section import Fields, as_mapping
+from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.scopes import EventScope
@@ -50,7 +50,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class _RuleFile:
     """A rule file whose rules have not been read yet."""
 
-    keys: Fields
+    keys: Section
     schema: EventSchema | None
     rules: Listing | None
 
@@ -103,9 +103,9 @@ def _open(path: str | Path, report: Report) -> _RuleFile | None:
     if "source" in root.entries or "sink" in root.entries:
         report.add(root.place, "must be a rule file", "a job file", "Name a file that holds rules.")
         return None
-    keys = Fields(root, report, ("events", "rules"))
+    keys = Section(root, report, ("events", "rules"))
     section = keys.mapping("events", "{schema: ..., event_time: ...}")
-    schema = None if section is None else read_schema(Fields(section, report, SCHEMA_KEYS))
+    schema = None if section is None else read_schema(Section(section, report, SCHEMA_KEYS))
     node = keys.node("rules") if keys.require("rules", "rules: and a list of rules") else None
     if node is not None and not (isinstance(node, Listing) and node.items):
         got = "an empty list" if isinstance(node, Listing) else describe(node)
@@ -149,7 +149,7 @@ def _read_rule(
     if mapping is None:
         return None
     before = report.count
-    fields = Fields(mapping, report, RULE_KEYS, _LATER)
+    fields = Section(mapping, report, RULE_KEYS, _LATER)
     name = _read_name(fields, names)
     if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
         _read_merge(fields)
@@ -160,16 +160,16 @@ def _read_rule(
     return (rule, name.place) if name and report.count == before else None
 
 
-def _check_syntax(fields: Fields) -> None:
+def _check_syntax(fields: Section) -> None:
     """Check of all expressions what can be checked without knowing the attributes."""
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
-        check_syntax(Fields(span, fields.report, SPAN_KEYS), ("open", "close"))
+        check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
     if not fields.has("operator"):
         check_pattern_syntax(fields)
 
 
-def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
+def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
     operator = _read_operator(fields)
@@ -194,12 +194,12 @@ def _read_body(fields: Fields, name: str, schema: EventSchema) -> Rule:
     )
 
 
-def _read_merge(fields: Fields) -> Literal["selection", "detection"]:
+def _read_merge(fields: Section) -> Literal["selection", "detection"]:
     merge = fields.choice("merge", ("selection", "detection"), "selection")
     return "detection" if merge == "detection" else "selection"
 
 
-def _read_name(fields: Fields, names: dict[str, Place]) -> Scalar | None:
+def _read_name(fields: Section, names: dict[str, Place]) -> Scalar | None:
     is_there = fields.require("name", "name: and the rule's name")
     name = fields.text("name", "name: my_rule") if is_there else None
     if name is None:
@@ -217,18 +217,18 @@ def _read_name(fields: Fields, names: dict[str, Place]) -> Scalar | None:
     return name
 
 
-def _read_description(fields: Fields) -> str:
+def _read_description(fields: Section) -> str:
     text = fields.text("description", "description: What the rule is for")
     return text.text.strip() if text else ""
 
 
-def _read_filter(fields: Fields, schema: EventSchema) -> Expr | None:
+def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
     node = fields.node("filter")
     scalar = None if node is None else as_expression(node, fields.report)
     return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
 
 
-def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
+def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
     types = {field.name: field.type for field in schema.fields}
     found: list[str] = []
     items = fields.texts("partition_by", "partition_by: [id]")
@@ -255,7 +255,7 @@ def _read_partition(fields: Fields, schema: EventSchema) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _read_operator(fields: Fields) -> str | None:
+def _read_operator(fields: Section) -> str | None:
     text = fields.text("operator", "operator: my_module:my_function")
     if fields.has("operator"):
         fields.refuse(["pattern"], "A rule has either a pattern or an operator.")

@@ -8,7 +8,7 @@ from spark_pace.core.expr import TypeName
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
@@ -33,7 +33,7 @@ MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
 
-def read_schema(keys: Fields) -> EventSchema | None:
+def read_schema(keys: Section) -> EventSchema | None:
     """The events that the section's keys declare; None where it is reported as wrong."""
     report = keys.report
     before = report.count
@@ -57,7 +57,7 @@ def type_name(text: str) -> TypeName | None:
     return _TYPES.get(text.upper())
 
 
-def _declared(keys: Fields, report: Report) -> list[Field]:
+def _declared(keys: Section, report: Report) -> list[Field]:
     text = keys.text("schema", _EXAMPLE) if keys.require("schema", _EXAMPLE) else None
     fields: list[Field] = []
     if text is None:
@@ -109,7 +109,7 @@ def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> 
     return True
 
 
-def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: Fields) -> None:
+def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: Section) -> None:
     types = {field.name: field.type for field in fields}
     kind = types.get(event_time.text)
     report = keys.report
@@ -138,7 +138,7 @@ def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: 
         keys.refuse(["time_unit"], "A TIMESTAMP needs no unit.")
 
 
-def _tie_break(keys: Fields, fields: list[Field]) -> tuple[str, ...]:
+def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
     names = [field.name for field in fields]
     found: list[str] = []
     for item in keys.texts("tie_break", "tie_break: [id]"):

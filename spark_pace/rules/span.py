@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.core.expr import Column, Expr, conjunction, walk
 from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
 from spark_pace.rules.document.document import Node
-from spark_pace.rules.document.section import Fields
+from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.scopes import CloseScope, EventScope
@@ -18,12 +18,12 @@ SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
 
 
-def read_span(rule: Fields, schema: EventSchema) -> Span | None:
+def read_span(rule: Section, schema: EventSchema) -> Span | None:
     """The key ``span`` of a rule; None where it is reported as wrong."""
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Fields(mapping, rule.report, SPAN_KEYS)
+    fields = Section(mapping, rule.report, SPAN_KEYS)
     on_grid = any(fields.has(key) for key in _GRID_KEYS)
     if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
         got = ", ".join(key for key in SPAN_KEYS if fields.has(key))
@@ -33,7 +33,7 @@ def read_span(rule: Fields, schema: EventSchema) -> Span | None:
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
 
-def _read_predicates(fields: Fields, schema: EventSchema) -> PredicateSpan | None:
+def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
     nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
     opens = _condition(nodes["open"], fields, schema)
     closes = _conjuncts(nodes["close"], fields, schema)
@@ -53,16 +53,16 @@ _PREDICATE_EXAMPLES = {
 }
 
 
-def _required(fields: Fields, key: str, example: str) -> Node | None:
+def _required(fields: Section, key: str, example: str) -> Node | None:
     return fields.node(key) if fields.require(key, example) else None
 
 
-def _condition(node: Node | None, fields: Fields, schema: EventSchema) -> Expr | None:
+def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr | None:
     scalar = None if node is None else as_expression(node, fields.report)
     return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
 
 
-def _conjuncts(node: Node | None, fields: Fields, schema: EventSchema) -> list[Expr]:
+def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
     scalar = None if node is None else as_expression(node, fields.report)
     return [] if scalar is None else compile_conjuncts(scalar, CloseScope(schema), fields.report)
 
@@ -71,7 +71,7 @@ def _mentions_open(expr: Expr) -> bool:
     return any(isinstance(node, Column) and node.component == "open" for node in walk(expr))
 
 
-def _read_grid(fields: Fields) -> GridSpan | CountSpan | None:
+def _read_grid(fields: Section) -> GridSpan | CountSpan | None:
     lengths = {key: _read_length(fields, key) for key in _GRID_KEYS}
     every, size = lengths["every"], lengths["size"]
     if every is None or size is None:
@@ -90,7 +90,7 @@ def _read_grid(fields: Fields) -> GridSpan | CountSpan | None:
     return GridSpan(_amount(every), _amount(size))
 
 
-def _read_length(fields: Fields, key: str) -> Within | None:
+def _read_length(fields: Section, key: str) -> Within | None:
     node = _required(fields, key, f"{key}: 10 s")
     return None if node is None else read_length(node, fields.report, least=1)
 

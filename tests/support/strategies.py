@@ -169,7 +169,7 @@ def patterns(
 
 
 def emits(pattern: Pattern) -> tuple[EmitField, ...]:
-    """Fields from the first and the last component; in `all, selected` by aggregates."""
+    """Section from the first and the last component; in `all, selected` by aggregates."""
     first, last = pattern.components[0].name, pattern.components[-1].name
     if pattern.context.selection == "all":
         return (

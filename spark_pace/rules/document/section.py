@@ -8,7 +8,7 @@ from spark_pace.rules.document.document import Broken, Listing, Mapping, Node, S
 from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote
 
 
-class Fields:
+class Section:
     """The entries of a mapping. Every method reports what is wrong and then returns None (or the default)."""
 
     def __init__(
