@@ -5,6 +5,7 @@ Our columns start with "@"; a user's attribute never does.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -139,3 +140,22 @@ def segments_of(codes: Ints) -> Ints:
     if len(codes) == 0:
         return np.zeros(0, np.int64)
     return np.append(0, np.flatnonzero(np.diff(codes)) + 1)
+
+
+def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
+    """Cut a run of things into neighbouring ranges of about equal weight.
+
+    Args:
+        weights: int64[n], of each thing.
+        most: the most ranges.
+        least_weight: about the least weight of a range.
+
+    Returns:
+        The ranges, in order.
+    """
+    total = int(weights.sum())
+    pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
+    targets = np.arange(1, pieces) * (total / pieces)
+    inner = np.searchsorted(np.cumsum(weights), targets) + 1
+    bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()
+    return list(itertools.pairwise(bounds))

@@ -17,6 +17,7 @@ from spark_pace.core.columns import (
     UNKNOWN_TIME,
     Ints,
     array,
+    even_ranges,
     json_rows,
     numbers,
 )
@@ -34,7 +35,7 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
-from spark_pace.core.split.lanes import Lane, LaneHeader, cuts, decode_lane
+from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
 
 FAILED_SCHEMA = pa.schema([
@@ -158,7 +159,7 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     """The matches of the pattern in each span by itself, as if it were a whole bounded stream."""
     start, end = lane.column("start"), lane.column("end")
-    ranges = cuts(end - start, len(start), PIECE_ROWS)
+    ranges = even_ranges(end - start, len(start), PIECE_ROWS)
     pieces = [_span_piece(rule, lane, stream, np.arange(i, j)) for i, j in ranges]
     selection = np.concatenate([piece.selection for piece, _ in pieces])
     sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])

@@ -16,7 +16,8 @@ from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.split.lanes import Lane, cuts, numbered
+from spark_pace.core.split.lane_sizes import lanes_by_rows
+from spark_pace.core.split.lanes import Lane, numbered
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
@@ -71,9 +72,9 @@ def _stretches(task: SplitTask) -> list[tuple[int, int]]:
     """The ranges of rows that lanes are made of: whole keys with `partition_by`, else about equal."""
     rows = task.stream.rows
     if task.planned.key_column is None:
-        return cuts(np.ones(rows, np.int64), task.plan.lanes, task.plan.lane_rows)
+        return lanes_by_rows(task.plan, np.ones(rows, np.int64))
     bounds = np.append(task.stream.starts, rows)
-    pieces = cuts(np.diff(bounds), task.plan.lanes, task.plan.lane_rows)
+    pieces = lanes_by_rows(task.plan, np.diff(bounds))
     return [(int(bounds[lo]), int(bounds[hi])) for lo, hi in pieces]
 
 

@@ -5,7 +5,6 @@ A lane needs nothing else: any instance can work on it, as often as it has to, w
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -87,25 +86,6 @@ def position_columns(name: str, positions: Positions, shift: int) -> dict[str, I
     """Positions as two columns, relative to a lane that begins at row `shift`."""
     code = np.where(positions.code == UNKNOWN_CODE, UNKNOWN_CODE, np.maximum(positions.code - 2 * shift, -1))
     return {f"{name}_code": code, f"{name}_us": positions.time}
-
-
-def cuts(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
-    """Cut a run of things into pieces of about equal weight.
-
-    Args:
-        weights: int64[n], of each thing.
-        most: the most pieces.
-        least_weight: about the least weight of a piece.
-
-    Returns:
-        The range of each piece, in order.
-    """
-    total = int(weights.sum())
-    pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
-    targets = np.arange(1, pieces) * (total / pieces)
-    inner = np.searchsorted(np.cumsum(weights), targets) + 1
-    bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()
-    return list(itertools.pairwise(bounds))
 
 
 def numbered(header: LaneHeader, number: int, owned: tuple[int, int]) -> LaneHeader:

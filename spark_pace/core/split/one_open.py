@@ -15,7 +15,8 @@ from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.release import must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions
-from spark_pace.core.split.lanes import Lane, Work, cuts, numbered, position_columns
+from spark_pace.core.split.lane_sizes import lanes_by_rows
+from spark_pace.core.split.lanes import Lane, Work, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
@@ -74,7 +75,7 @@ def selection_lanes(
     if not len(first):
         return []
     lanes: list[Lane] = []
-    for i, j in cuts(np.maximum(1, last - first + 1), task.plan.lanes, task.plan.lane_rows):
+    for i, j in lanes_by_rows(task.plan, np.maximum(1, last - first + 1)):
         start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
         own = {
             name: values[i:j] - start if name in _ROWS else values[i:j] for name, values in columns.items()

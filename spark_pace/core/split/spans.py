@@ -8,7 +8,8 @@ import pyarrow as pa
 from spark_pace.core.columns import UNKNOWN_TIME, Bools
 from spark_pace.core.match.spans import SpanRows, spans_of
 from spark_pace.core.plan.rule import GridSpan
-from spark_pace.core.split.lanes import Lane, cuts, numbered, position_columns
+from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
+from spark_pace.core.split.lanes import Lane, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
@@ -44,10 +45,12 @@ def _due(task: SplitTask, spans: SpanRows) -> Bools:
 def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
     if not len(spans.start):
         return []
-    by_operator = task.planned.rule.operator is not None
-    weights = np.ones(len(spans.start), np.int64) if by_operator else spans.end - spans.start
+    if task.planned.rule.operator is not None:
+        ranges = lanes_by_calls(task.plan, len(spans.start))
+    else:
+        ranges = lanes_by_rows(task.plan, spans.end - spans.start)
     lanes: list[Lane] = []
-    for i, j in cuts(weights, task.plan.lanes, 1 if by_operator else task.plan.lane_rows):
+    for i, j in ranges:
         own = spans.take(np.arange(i, j))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))

@@ -20,12 +20,12 @@ class Checkpoint:
 
     - ``.lock``: held by the job's process (`spark_pace.spark.checkpoint.lock`).
     - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.jvm`).
-    - ``source.json``: what kind of source the job reads (`spark_pace.spark.sources.source`).
+    - ``source.json``: what kind of source the job reads (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
 
     Batch N then writes, in this order:
 
-    - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.files`).
+    - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
