@@ -46,13 +46,19 @@ _ENVIRONMENT = """
 set +a
 exec() { builtin exec "${@/#--add-modules=jdk.incubator.vector/-Xshare:auto}"; }
 """
-_SILENT = (  # we tell of a failure in our words, not by traces
+_OF_SPARK = (
+    "api.python.PythonRunner",
+    "broadcast",
+    "executor",
+    "scheduler",
+    "sql.execution",
+    "storage",
+    "util",
+)
+_SILENT = (  # we tell of a failure in our words, not by traces; what a stop interrupts is no failure
     "kafka.clients.NetworkClient",
     "kafka.common.security",
-    *(
-        f"spark.{part}"
-        for part in ("api.python.PythonRunner", "executor", "scheduler", "sql.execution", "storage", "util")
-    ),
+    *(f"spark.{part}" for part in _OF_SPARK),
 )
 
 
