@@ -29,8 +29,9 @@ from spark_pace.replaying import read_all
 
 RESULTS = """
     SELECT rule, count(*) AS matches,
-        to_char(min(matched_at), '%Y-%m-%d %H:%M') AS first, to_char(max(matched_at), '%Y-%m-%d %H:%M') AS
-    last FROM matches GROUP BY rule ORDER BY rule
+        to_char(min(matched_at), '%Y-%m-%d %H:%M') AS first,
+        to_char(max(matched_at), '%Y-%m-%d %H:%M') AS last
+    FROM matches GROUP BY rule ORDER BY rule
 """
 EXAMPLES = {  # a line about the worst case of each rule
     "three_airports_late": """

@@ -20,9 +20,7 @@ SOURCE = "@source"  # dictionary<int32, string>: topic and partition, or path
 OFFSET = "@offset"  # int64: offset, or row number
 HOME = "@home"  # bool: true in one slot only, which counts and reports the event
 BITS = "@bits"  # uint64, @bits0, @bits1, …: what each of the plan's `bit_names` says, 64 in a column
-KEYS = (
-    "@key:"  # dictionary<int32, string>: text of the partition key; @key:k, @key:k,l, … for each partition_by
-)
+KEYS = "@key:"  # dictionary<int32, string>: the partition key's text; @key:k, @key:k,l, … by partition_by
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators stand before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k

@@ -58,9 +58,8 @@ class BatchReport(Counts):
     max_time_us: int | None  # greatest event time of the batch; None without events
     idle_sources: Annotated[int, ALIKE]  # how many sources lag too far behind to hold the frontier
     slowest_source: str | None  # the source that holds the frontier; None unless it follows the sources
-    waiting_for: tuple[
-        str, ...
-    ]  # the sources that hold a frontier that stands while events wait, slowest first
+    # if events wait and the frontier stood still: the sources that hold it, the slowest first
+    waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
 
 

@@ -75,9 +75,8 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     place = ordered * width + np.searchsorted(times, at)
     beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
     code_there = np.append(ordered, -1)[beyond]
-    step = np.append(
-        np.where(code_there == ordered, beyond, rows), rows
-    )  # the row behind the last stands for none
+    # the row behind the last one stands for none
+    step = np.append(np.where(code_there == ordered, beyond, rows), rows)
     reached = np.zeros(rows + 1, np.bool_)
     reached[segments_of(ordered)] = True
     fresh = step[np.flatnonzero(reached)]

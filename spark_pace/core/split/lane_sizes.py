@@ -12,7 +12,7 @@ def lanes_by_rows(plan: Plan, rows: Ints) -> list[tuple[int, int]]:
     """The lanes of work that costs what its rows cost.
 
     Args:
-        plan: says how many lanes there are at most (`lanes`), and how many rows one has at least (`lane_rows`).
+        plan: its `lanes` is the most lanes there are, its `lane_rows` the fewest rows of one.
         rows: int64[n], of each thing that must not be cut: a row, a key's stream, a selection.
 
     Returns:

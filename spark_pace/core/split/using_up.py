@@ -79,7 +79,10 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:
-    """For plain sequences without window: the rows that wait, or all unused ones if that is not known."""
+    """What a plain sequence without window carries: the rows that wait.
+
+    If these are not known: every unused row from the first waiting initiator of each segment on.
+    """
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]
     if not len(waiting_initiators):

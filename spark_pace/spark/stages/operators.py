@@ -30,7 +30,7 @@ class OperatorHost:
         return lambda batches: to_batches(self._rows(batches), "part")
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
-        if any(rule.rule.operator is not None for rule in self.plan.rules):
+        if any(planned.rule.operator is not None for planned in self.plan.rules):
             _process.start()
         for batch in batches:
             for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
