@@ -14,11 +14,12 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EventSchema, Pattern, Rule
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
-from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
+from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import EventScope, find_type
+from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.pattern import (
     as_expression,
     check_pattern_syntax,
@@ -229,7 +230,6 @@ def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
 
 
 def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
-    types = {field.name: field.type for field in schema.fields}
     found: list[str] = []
     items = fields.texts("partition_by", "partition_by: [id]")
     if len(items) > MAX_KEYS:
@@ -237,9 +237,10 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
         fields.report.add(place, must, f"{len(items)}", "Name fewer.")
     for item in items[:MAX_KEYS]:
         name, report = item.text, fields.report
-        if name not in types:
-            report.add(item.place, "must name an attribute of the events", quote(name), nearest(name, types))
-        elif types[name] == "DOUBLE":
+        kind = find_type(schema, name)
+        if isinstance(kind, Wrong):
+            report.add(item.place, kind.must, kind.got, kind.do)
+        elif kind == "DOUBLE":
             must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
             report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
         elif not _IDENTIFIER.fullmatch(name) or name.lower() in FIXED_COLUMNS:
