@@ -28,11 +28,13 @@ class Replayed:
         result: what the core found.
         bad: the records that are no events, with the columns of `io.files.BAD_SCHEMA`.
         read_rows: how many records were read.
+        absent: the attributes of the schema that are null in every record.
     """
 
     result: LocalResult
     bad: pa.Table
     read_rows: int
+    absent: tuple[str, ...] = ()
 
 
 def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
@@ -69,7 +71,9 @@ def replay_files(
     """
     read = read_all(path, rules[0].schema)
     plan = build_plan(tuple(rules), order=order or OrderSpec(), heartbeat=heartbeat)
-    return Replayed(run(plan, [read.events]), read.bad, read.read_rows)
+    names = [field.name for field in rules[0].schema.fields] if read.events.num_rows else []
+    absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
+    return Replayed(run(plan, [read.events]), read.bad, read.read_rows, absent)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:

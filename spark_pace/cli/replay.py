@@ -65,6 +65,9 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
         counts[entry["values"]] = entry["counts"]
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
+    if replayed.absent:
+        what = "null in every record; a name in the schema that no record has?"
+        click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
     _list_bad("bad record", replayed.bad, ("source", "offset", "reason"))
     _list_bad("failed selection", replayed.result.failed, ("rule", "selection_id", "reason"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,10 +32,37 @@ from tests.support import expression_cases
 
 pytestmark = pytest.mark.spark
 
+ROOT = Path(__file__).parents[2]
+
 ONLY_PAIRS = RULES[: RULES.index("  - name: sums")]
 COMPUTED = ONLY_PAIRS.replace("kind = 'a'", "concat(kind, kind) = 'aa' and x + 1 > 0").replace(
     "kind = 'b'", "kind = 'b' and (x % 2 = 0 or not x * 3 < 10)"
 )
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_documented_job_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snippets = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    files = dict(re.findall(r"```\w+ (\S+)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
+    monkeypatch.chdir(tmp_path)
+    Path("rules.yaml").write_text(files["rules.yaml"])
+    Path("events").mkdir()
+    Path("events", "events.json").write_text(files["events.json"])
+    (snippet,) = snippets
+    names: dict[str, Any] = {}
+    for shown, tried in [
+        ('"events"', f'"{tmp_path}/events"'),  # the JVM of the tests was started in another folder
+        ('"checkpoint"', f'"{tmp_path}/checkpoint"'),
+        ('format("console")', 'format("memory").queryName("documented")'),
+    ]:
+        assert snippet.count(shown) == 1
+        snippet = snippet.replace(shown, tried)
+    exec(snippet, names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    assert names["spark"].sql("SELECT rule, probed, taken FROM documented").collect() == [
+        ("small_then_large", 1.5, 900.0)
+    ]
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:

@@ -102,6 +102,15 @@ def test_replay_shows_a_table_and_counts(files: Path):
     assert answer.stderr == "2 records; matches: a_then_b 1\n"
 
 
+def test_replay_names_attributes_that_no_record_has(files: Path):
+    rules = files / "rules.yaml"
+    rules.write_text(rules.read_text().replace("x BIGINT", "x BIGINT, why STRING, zz DOUBLE"))
+    answer = spark_pace("replay", "rules.yaml", "events.json", cwd=files)
+    assert answer.stderr.splitlines()[1:] == [
+        "why, zz: null in every record; a name in the schema that no record has?"
+    ]
+
+
 def test_replay_tells_of_bad_records(files: Path):
     with (files / "events.json").open("a", encoding="utf-8") as file:
         file.write("{nonsense\n")

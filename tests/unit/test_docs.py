@@ -70,6 +70,13 @@ def test_the_snippets_of_the_readme_run(tmp_path: Path):
     assert commands == 2
 
 
+def test_the_job_of_the_readme_is_right(tmp_path: Path):
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    assert run("spark-pace check job.yaml", tmp_path) == "1 file: no problems\n"
+
+
 def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
     """They are those that a job with the README's rules writes of its events."""
     for fence in fences(ROOT / "README.md"):
