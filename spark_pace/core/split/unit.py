@@ -36,7 +36,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.streams import Fresh, keep, pass_by, segments_of_keys
-from spark_pace.core.split.carry.wake import always_looks, wake_bit, window_us, woken_times
+from spark_pace.core.split.carry.wake import always_looks, wake_bit, woken_times
 from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
@@ -219,7 +219,10 @@ def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
 
 
 def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh, batch: Batch) -> Bools:
-    """bool[k], the keys of which selections may close or matches go out; the others only get more events."""
+    """bool[k], the keys of which selections may close or matches go out; the others only get more events.
+
+    A new event's window cannot be over while those of older events are not, which would have woken the key.
+    """
     if always_looks(planned.rule) or batch.ends or fresh.events is None:
         return np.ones(len(touched.texts), np.bool_)
     assert planned.rule.pattern is not None
@@ -227,7 +230,5 @@ def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh, batch: Batch) 
     look[len(fresh.texts) :] = True  # these were woken
     last = len(planned.rule.pattern.components) - 1
     decides = (numbers(fresh.events, MASK) >> np.uint16(last)) & np.uint16(1) == 1
-    if (length := window_us(planned.rule)) is not None:
-        decides |= numbers(fresh.events, TIME) + length < batch.frontier_us
     look[fresh.owner[decides]] = True
     return look  # type: ignore[no-any-return]
