@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME, numbers
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
+
+
+STEADY = settings(deadline=None, derandomize=True, database=None)
 
 
 def texts(*values: str) -> pa.Array:
@@ -32,6 +35,7 @@ def test_no_text_has_no_hash() -> None:
     assert hash_texts(texts()).tolist() == []
 
 
+@STEADY
 @given(st.lists(st.text(max_size=5), unique=True), st.lists(st.text(max_size=5)))
 def test_keys_are_found_by_their_hash(keys: list[str], asked: list[str]) -> None:
     hashes = hash_texts(texts(*keys))
@@ -119,6 +123,7 @@ def apply(carry: Carry, model: Model, puts: list[Put]) -> None:
 
 
 @pytest.mark.parametrize("small", [0, 8, 4096])
+@STEADY
 @given(PUTS)
 def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Put]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -41,7 +41,7 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry]) -> bytes:
     tables: list[pa.Table | memoryview] = [_table(order.pending), _table(order.recent)]
     for carry in carries:
         for chunk in carry.chunks:
-            tables += chunk.frames or [chunk.keys, _table(chunk.events), chunk.wakes]
+            tables += chunk.frames or [chunk.keys, _table(chunk.events)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
@@ -104,7 +104,7 @@ def _stored(
 ) -> Iterator[tuple[tuple[str, int, int], Stored]]:
     """What was stored for each unit, by its id."""
     for unit in header["units"]:
-        count = 2 if header["format_version"] == 2 else 3 * unit["chunks"]
+        count = 2 if header["format_version"] == 2 else 2 * unit["chunks"]
         yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
         frames = frames[count:]
 
@@ -175,9 +175,9 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
     header, frames = stored
     if "chunks" not in header:
         return _carry_of_version_2(planned, carry, *map(decode, frames))
-    for three in zip(frames[::3], frames[1::3], frames[2::3], strict=True):
-        keys, events, wakes = map(decode, three)
-        carry.chunks.append(Chunk(keys, _events(planned, events), wakes, three))
+    for both in zip(frames[::2], frames[1::2], strict=True):
+        keys, events = map(decode, both)
+        carry.chunks.append(Chunk(keys, _events(planned, events), both))
     carry.rows, carry.open, carry.unseen = header["rows"], header["open"], header["unseen"]
     return carry
 

@@ -55,7 +55,8 @@ class Carry:
     """What a unit keeps between two batches.
 
     Attributes:
-        wake_bit: which events wake their key, see `new_chunk`.
+        wake_bit: the bit of ``@mask`` of the events that wake their key once their window is over; or
+            `ALL_WAKE`; None where no event does.
         chunks: the oldest first.
         rows: how many events are carried.
         open: how many selections are open.
@@ -104,9 +105,15 @@ class Carry:
 
     def due(self, low_us: int, high_us: int) -> pa.Array:
         """string[k], the keys with an event that wakes them and is of a time in the range low_us:high_us."""
-        return _distinct([
-            array(chunk.keys, "key").take(pa.array(chunk.due(low_us, high_us))) for chunk in self.chunks
-        ])  # fmt: skip
+        if self.wake_bit is None:
+            return _distinct([])
+        rows = [chunk.due(low_us, high_us, self.wake_bit) for chunk in self.chunks]
+        return _distinct(
+            [
+                array(chunk.keys, "key").take(pa.array(due))
+                for chunk, due in zip(self.chunks, rows, strict=True)
+            ]
+        )
 
     def living(self) -> pa.Array:
         """string[k], every key of which events are carried."""
@@ -126,17 +133,17 @@ class Carry:
         self.open += int(touched.open.sum()) - touched.open_before
         counters = {name: pa.array(getattr(touched, name)) for name in COUNTERS}
         keys = pa.table({"hash": touched.hashes, "key": touched.texts, **counters, "since": since})
-        self.chunks.append(new_chunk(keys, events, owner, self.wake_bit))
+        self.chunks.append(new_chunk(keys, events, owner))
         self._merge()
 
     def _merge(self) -> None:
         """Merge the newest chunks until each is at least twice as large as the one behind it."""
         chunks = self.chunks
         while len(chunks) > 1 and chunks[-2].weight < max(SMALL, 2 * chunks[-1].weight):
-            chunks[-2:] = [merged(chunks[-2], chunks[-1], self.wake_bit)]
+            chunks[-2:] = [merged(chunks[-2], chunks[-1])]
         if sum(chunk.event_rows for chunk in chunks) > SMALL + 2 * self.rows:  # more dead than alive
             while len(chunks) > 1:
-                chunks[-2:] = [merged(chunks[-2], chunks[-1], self.wake_bit)]
+                chunks[-2:] = [merged(chunks[-2], chunks[-1])]
 
 
 def _lives(chunk: Chunk) -> pa.Array:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, compacted, concat, numbers
+from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, compacted, concat, numbers
 from spark_pace.core.split.carry.hashing import Hashes, place_of
 
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
@@ -24,15 +24,12 @@ class Chunk:
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
             the row behind its events here.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
-        wakes: table with ``time`` int64, ascending, and ``key`` int64, a row of `keys`: the times of
-            the events that wake their key, because something may happen once their window is over.
-        frames: the three tables as bytes, where they have come from a snapshot: they go into the next one as
-            they are.
+        frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
+            are.
     """
 
     keys: pa.Table
     events: pa.Table | None
-    wakes: pa.Table
     frames: tuple[memoryview, ...] = ()
 
     @property
@@ -63,10 +60,21 @@ class Chunk:
         """int64[m], the row of each of these keys; -1 for a key that is not here."""
         return place_of(self.hashes, array(self.keys, "key"), hashes, texts)
 
-    def due(self, low_us: int, high_us: int) -> Ints:
-        """The rows of the keys that an event of a time in the range low_us:high_us wakes."""
-        lo, hi = np.searchsorted(numbers(self.wakes, "time"), (low_us, high_us))
-        return np.unique(numbers(self.wakes, "key")[lo:hi])
+    def due(self, low_us: int, high_us: int, wake_bit: int) -> Ints:
+        """The rows of the keys with an event of a time in the range low_us:high_us that wakes them.
+
+        Args:
+            low_us: the least time.
+            high_us: the first time that is too great.
+            wake_bit: the bit of ``@mask`` of the events that wake their key; or `ALL_WAKE`.
+        """
+        if self.events is None:
+            return np.zeros(0, np.int64)
+        time = numbers(self.events, TIME)
+        rows = np.flatnonzero((time >= low_us) & (time < high_us))
+        if wake_bit != ALL_WAKE:
+            rows = rows[(numbers(self.events, MASK)[rows] >> np.uint16(wake_bit)) & np.uint16(1) == 1]
+        return np.unique(np.searchsorted(self.column("end"), rows, "right"))
 
     def alive(self, places: Ints, since: Ints) -> tuple[Ints, Ints]:
         """The rows of the events of some keys from some `seq` on.
@@ -91,45 +99,27 @@ class Chunk:
         return lo, hi
 
 
-def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints, wake_bit: int | None) -> Chunk:
+def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
     """A chunk of keys in any order.
 
     Args:
         keys: as in `Chunk`, without ``end``.
         events: their events; those of one key are in the order of ``@seq``.
         owner: int64[n], the row of `keys` of each event.
-        wake_bit: the bit of ``@mask`` of the events that wake their key once their window is over; or
-            `ALL_WAKE`; None where no event does.
     """
     by_hash = np.argsort(numbers(keys, "hash"), kind="stable")
     place = np.empty(len(by_hash), np.int64)
     place[by_hash] = np.arange(len(by_hash))
     owner = place[owner]
     order = np.argsort(owner, kind="stable")
-    owner = owner[order]
-    end = np.searchsorted(owner, np.arange(len(by_hash)), "right")
+    end = np.searchsorted(owner[order], np.arange(len(by_hash)), "right")
     keys = keys.take(pa.array(by_hash)).append_column("end", pa.array(end))
     if events is None or not events.num_rows:
-        return Chunk(keys, None, _wakes(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    events = compacted(events.take(pa.array(order)))
-    waking = _waking(events, wake_bit)
-    return Chunk(keys, events, _wakes(numbers(events, TIME)[waking], owner[waking]))
+        return Chunk(keys, None)
+    return Chunk(keys, compacted(events.take(pa.array(order))))
 
 
-def _waking(events: pa.Table, wake_bit: int | None) -> Bools:
-    if wake_bit is None:
-        return np.zeros(events.num_rows, np.bool_)
-    if wake_bit == ALL_WAKE:
-        return np.ones(events.num_rows, np.bool_)
-    return (numbers(events, MASK) >> np.uint16(wake_bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
-
-
-def _wakes(time: Ints, key: Ints) -> pa.Table:
-    order = np.argsort(time, kind="stable")
-    return pa.table({"time": time[order], "key": key[order]})
-
-
-def merged(old: Chunk, new: Chunk, wake_bit: int | None) -> Chunk:
+def merged(old: Chunk, new: Chunk) -> Chunk:
     """One chunk instead of two neighbours, without the events that the newer one says are dead."""
     places = old.places(new.hashes, array(new.keys, "key"))
     again = np.flatnonzero(places >= 0)
@@ -156,5 +146,5 @@ def merged(old: Chunk, new: Chunk, wake_bit: int | None) -> Chunk:
         tables.append(new.events)
         owners.append(np.repeat(np.arange(new.keys.num_rows), np.diff(new.bounds)) + int(left.sum()))
     if not tables:
-        return new_chunk(keys, None, np.zeros(0, np.int64), wake_bit)
-    return new_chunk(keys, concat(tables), np.concatenate(owners), wake_bit)
+        return new_chunk(keys, None, np.zeros(0, np.int64))
+    return new_chunk(keys, concat(tables), np.concatenate(owners))

@@ -14,7 +14,7 @@ from spark_pace.core.split.carry.chunk import ALL_WAKE
 
 
 def wake_bit(rule: Rule) -> int | None:
-    """Which events wake their key when the window that starts at them is over, see `chunk.new_chunk`."""
+    """Which events wake their key when the window that starts at them is over, see `Carry`."""
     if isinstance(rule.span, PredicateSpan):
         return OPEN_BIT
     if isinstance(rule.span, GridSpan):
