@@ -15,7 +15,6 @@ from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
 
-
 STEADY = settings(deadline=None, derandomize=True, database=None)
 
 
