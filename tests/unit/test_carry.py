@@ -131,6 +131,7 @@ def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Pu
         for puts in batches:
             if puts:
                 apply(carry, model, puts)
+    assert carry.keys == len(model.keys)
     living = sorted(key for key, (_, events) in model.keys.items() if events)
     assert carry.rows == carry.open == sum(len(events) for _, events in model.keys.values())
     assert sorted(carry.living().to_pylist()) == living

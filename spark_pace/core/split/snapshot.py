@@ -135,6 +135,7 @@ def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
 def _counts(carry: Carry) -> dict[str, Any]:
     return {
         "chunks": len(carry.chunks),
+        "keys": carry.keys,
         "rows": carry.rows,
         "open": carry.open,
         "unseen": carry.unseen,
@@ -178,7 +179,8 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
     for both in zip(frames[::2], frames[1::2], strict=True):
         keys, events = map(decode, both)
         carry.chunks.append(Chunk(keys, _events(planned, events), both))
-    carry.rows, carry.open, carry.unseen = header["rows"], header["open"], header["unseen"]
+    carry.keys, carry.rows = header["keys"], header["rows"]
+    carry.open, carry.unseen = header["open"], header["unseen"]
     return carry
 
 

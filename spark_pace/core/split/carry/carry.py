@@ -23,6 +23,11 @@ from spark_pace.core.split.carry.hashing import Hashes, hash_texts
 SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
 
 
+def is_small(rows: int) -> bool:
+    """Whether so many rows are stored anew as fast as it takes to find out which of them are stored already."""
+    return rows <= SMALL
+
+
 @dataclass(frozen=True)
 class Touched:
     """Some keys, and what the carry knows of them. The counters move on as the batch is worked on.
@@ -35,6 +40,7 @@ class Touched:
         next_selection: int64[k], the number of each key's next selection.
         open: int64[k], how many selections of each key are open.
         rows: int64[k], how many events of each key are carried.
+        new: how many of the keys the carry has never met.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
     """
@@ -46,6 +52,7 @@ class Touched:
     next_selection: Ints
     open: Ints
     rows: Ints
+    new: int
     rows_before: int
     open_before: int
 
@@ -58,6 +65,7 @@ class Carry:
         wake_bit: the bit of ``@mask`` of the events that wake their key once their window is over; or
             `ALL_WAKE`; None where no event does.
         chunks: the oldest first.
+        keys: how many keys were ever met.
         rows: how many events are carried.
         open: how many selections are open.
         unseen: whether the first batch must look at every key, because the counts are not known.
@@ -65,6 +73,7 @@ class Carry:
 
     wake_bit: int | None
     chunks: list[Chunk] = field(default_factory=list)
+    keys: int = 0
     rows: int = 0
     open: int = 0
     unseen: bool = False
@@ -74,12 +83,16 @@ class Carry:
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
         places = [chunk.places(hashes, texts) for chunk in self.chunks]
+        new = np.ones(len(texts), np.bool_)
         for chunk, place in zip(self.chunks, places, strict=True):
             here = np.flatnonzero(place >= 0)
+            new[here] = False
             for name, values in counters.items():
                 values[here] = chunk.column(name)[place[here]]
         rows, open_ = int(counters["rows"].sum()), int(counters["open"].sum())
-        return Touched(texts, hashes, places, **counters, rows_before=rows, open_before=open_)
+        return Touched(
+            texts, hashes, places, **counters, new=int(new.sum()), rows_before=rows, open_before=open_
+        )
 
     def events_of(self, touched: Touched, chosen: Bools) -> tuple[pa.Table | None, Ints]:
         """The carried events of the chosen keys.
@@ -129,11 +142,16 @@ class Carry:
             events: the events to add; those of one key are in the order of ``@seq``.
             owner: int64[n], the index of each event's key in `touched`.
         """
+        self.keys += touched.new
         self.rows += int(touched.rows.sum()) - touched.rows_before
         self.open += int(touched.open.sum()) - touched.open_before
         counters = {name: pa.array(getattr(touched, name)) for name in COUNTERS}
         keys = pa.table({"hash": touched.hashes, "key": touched.texts, **counters, "since": since})
-        self.chunks.append(new_chunk(keys, events, owner))
+        newest = new_chunk(keys, events, owner)
+        if len(touched.texts) == self.keys and newest.event_rows == self.rows:
+            self.chunks = [newest]  # it has all that there is
+            return
+        self.chunks.append(newest)
         self._merge()
 
     def _merge(self) -> None:

@@ -111,12 +111,13 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
     place = np.empty(len(by_hash), np.int64)
     place[by_hash] = np.arange(len(by_hash))
     owner = place[owner]
-    order = np.argsort(owner, kind="stable")
+    ordered = bool((owner[1:] >= owner[:-1]).all())
+    order = np.arange(len(owner)) if ordered else np.argsort(owner, kind="stable")
     end = np.searchsorted(owner[order], np.arange(len(by_hash)), "right")
     keys = keys.take(pa.array(by_hash)).append_column("end", pa.array(end))
     if events is None or not events.num_rows:
         return Chunk(keys, None)
-    return Chunk(keys, compacted(events.take(pa.array(order))))
+    return Chunk(keys, compacted(events if ordered else events.take(pa.array(order))))
 
 
 def merged(old: Chunk, new: Chunk) -> Chunk:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, segments_of, with_column
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.split.carry.carry import Carry, Touched
+from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.task import Split
 
 
@@ -122,7 +122,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     touched.rows[key] = 0
     touched.rows[key[segment]] = count
     again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
-    if SPENT not in events.column_names:  # marks change; all other columns never do
+    if SPENT not in events.column_names and not is_small(len(rows)):  # marks change, else nothing
         ends = np.append(stream.starts[1:], stream.rows)[segment]
         again[segment] = rows[first] + count < ends
         left.since[key[segment]] = np.where(again[segment], NO_ROW, stream.seq[rows[first]])
