@@ -24,7 +24,7 @@ SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more c
 
 
 def is_small(rows: int) -> bool:
-    """Whether so many rows are stored anew as fast as it takes to find out which of them are stored already."""
+    """Whether to store so many rows anew takes no longer than to find those that are stored already."""
     return rows <= SMALL
 
 
