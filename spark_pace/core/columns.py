@@ -84,10 +84,16 @@ def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
     if rows.all():
         return table
-    table = table.filter(pa.array(rows))
+    return compacted(table.filter(pa.array(rows)))
+
+
+def compacted(table: pa.Table) -> pa.Table:
+    """The table with columns of one chunk each; dictionaries lose the values that no row has any more."""
     for name in table.column_names:
-        if pa.types.is_dictionary(table.schema.field(name).type):
-            table = with_column(table, name, _compact(array(table, name)))
+        column = array(table, name)
+        if pa.types.is_dictionary(column.type):
+            column = _compact(column)
+        table = with_column(table, name, column)
     return table
 
 

@@ -29,9 +29,9 @@ def decode(frame: bytes | memoryview) -> pa.Table:
         return reader.read_all().unify_dictionaries().combine_chunks()
 
 
-def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table]) -> bytes:
-    """One parcel of a header of plain JSON values and some tables."""
-    frames = [encode(table) for table in tables]
+def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:
+    """One parcel of a header of plain JSON values and some tables, or frames of them."""
+    frames = [encode(table) if isinstance(table, pa.Table) else table for table in tables]
     text = json.dumps({**header, "frame_bytes": [len(frame) for frame in frames]}).encode()
     return b"".join([len(text).to_bytes(4, "big"), text, *frames])
 
@@ -44,13 +44,19 @@ def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:
     return header
 
 
-def decode_parcel(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[pa.Table]]:
-    """The header and the tables of a parcel."""
+def frames_of(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[memoryview]]:
+    """The header and the frames of a parcel."""
     view = memoryview(parcel)
     header = decode_header(view)
     start = 4 + int.from_bytes(view[:4], "big")
-    tables = []
+    frames = []
     for length in header["frame_bytes"]:
-        tables.append(decode(view[start : start + length]))
+        frames.append(view[start : start + length])
         start += length
-    return header, tables
+    return header, frames
+
+
+def decode_parcel(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[pa.Table]]:
+    """The header and the tables of a parcel."""
+    header, frames = frames_of(parcel)
+    return header, [decode(frame) for frame in frames]

@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis.
+"""Profiles of Hypothesis, and carries of several chunks.
 
 `ci`, the default, always takes the same examples. ``HYPOTHESIS_PROFILE=long`` searches on at random.
 """
@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from spark_pace.core.split.carry import carry
 
 COMMON = settings(
     deadline=None,
@@ -18,3 +22,11 @@ COMMON = settings(
 settings.register_profile("ci", COMMON, derandomize=True, max_examples=100, database=None)
 settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _chunks_of_any_size() -> Iterator[None]:
+    """Let a carry keep small chunks apart, so that the carry of a short stream has several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carry, "SMALL", 0)
+        yield

@@ -7,13 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.frames import decode_parcel, encode_parcel
+from spark_pace.core.frames import encode_parcel
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split import snapshot
+from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.snapshot import load
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 
@@ -59,6 +61,11 @@ def step(splitter: SlotSplitter, plan: Plan, events: pa.Table) -> None:
     splitter.step(frames, Progress(max(events["@time"].to_pylist())))
 
 
+def keys_of(carry: Carry) -> list[str]:
+    """Every key that was ever met."""
+    return sorted({key for chunk in carry.chunks for key in chunk.keys["key"].to_pylist()})
+
+
 def test_a_snapshot_of_a_new_splitter_is_one_of_no_events(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     saved = SlotSplitter(plan, 0).snapshot()
@@ -88,11 +95,12 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     splitter = SlotSplitter(plan, 0)
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
-    _, (pending, _, keys, carry) = decode_parcel(splitter.snapshot())
+    order, (carry,) = load(plan, 0, splitter.snapshot())
     # the newest event waits: its time may not be complete
-    assert (pending.num_rows, keys.num_rows) == (1, 1999)
-    assert carry.num_rows == 10
-    assert len(carry["@key:user"].chunk(0).dictionary) == 10
+    assert order.pending is not None
+    assert (order.pending.num_rows, len(keys_of(carry))) == (1, 1999)
+    assert carry.rows == sum(chunk.event_rows for chunk in carry.chunks) == 10
+    assert len(carry.living()) == 10
 
 
 def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +109,7 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
     with pytest.raises(
-        StateError, match=r"state of slot 0 — must have format version 2; got 0\. Start again"
+        StateError, match=r"state of slot 0 — must have format version 3; got 0\. Start again"
     ):
         SlotSplitter(plan, 0, old)
 
@@ -171,6 +179,6 @@ def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_pa
     later = batch(range(5, 9), "b").append_column("more", pa.array([1, 2, 3, 4]))
     step(restored, new, later)
     step(restored, new, batch(range(20, 21), "b").append_column("more", pa.array([1])))
-    _, (_, _, new_keys, _, pair_keys, _) = decode_parcel(restored.snapshot())
-    assert new_keys["key"].to_pylist() == ['{"more":2}', '{"more":3}', '{"more":4}']
-    assert pair_keys["key"].to_pylist() == [f'{{"user":"u{number}"}}' for number in (0, 1, 2, 5, 6, 7, 8)]
+    _, (of_new, of_pair) = load(new, 0, restored.snapshot())
+    assert keys_of(of_new) == ['{"more":2}', '{"more":3}', '{"more":4}']
+    assert keys_of(of_pair) == [f'{{"user":"u{number}"}}' for number in (0, 1, 2, 5, 6, 7, 8)]

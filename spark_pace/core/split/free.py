@@ -18,7 +18,7 @@ from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
-from spark_pace.core.split.task import Split, SplitTask, from_first
+from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
 def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
@@ -36,7 +36,7 @@ def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
         lanes = _backward_lanes(task, pattern, search, way)
         keep = _backward_keep(task, pattern, search, way, first_open)
     open_ = ~task.horizon.over_by_itself(task.stream, search.members[0], pattern.within) & ~closed
-    return Split(lanes, keep, int(open_.sum()))
+    return Split(lanes, keep, count_in_segments(task.stream, search.members[0][open_]))
 
 
 def _closed(

@@ -17,7 +17,7 @@ from spark_pace.core.match.release import must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Work, numbered, position_columns
-from spark_pace.core.split.task import Split, SplitTask, from_first
+from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
 def split_one_open(task: SplitTask, way: OneOpen) -> Split:
@@ -34,7 +34,7 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     lanes = cut(task, links, ids)
     keep = from_first(stream, links.openings[links.open])
     over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
-    open_ = len(np.unique(segment[(links.closes < 0) & ~over]))
+    open_ = np.minimum(1, count_in_segments(stream, links.openings[(links.closes < 0) & ~over]))
     return Split(lanes, keep, open_, task.next_selection + opened)
 
 

@@ -14,7 +14,7 @@ from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.snapshot import load, save
-from spark_pace.core.split.unit import Batch, UnitState, advance_unit, new_unit
+from spark_pace.core.split.unit import Batch, advance_unit, new_unit
 
 MOST_NAMED = 5
 
@@ -52,13 +52,13 @@ class SlotSplitter:
         self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
-            self._states = [new_unit(plan.rules[unit.rule_index]) for unit in self._units]
+            self._carries = [new_unit(plan.rules[unit.rule_index]) for unit in self._units]
         else:
-            self._order, self._states = load(plan, slot, snapshot)
+            self._order, self._carries = load(plan, slot, snapshot)
 
     def snapshot(self) -> bytes:
         """The state as bytes."""
-        return save(self._plan, self._slot, self._order, self._states)
+        return save(self._plan, self._slot, self._order, self._carries)
 
     def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
         """Process a batch.
@@ -71,12 +71,10 @@ class SlotSplitter:
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
         lanes: list[bytes] = []
-        open_ = 0
-        for unit, state in zip(self._units, self._states, strict=True):
+        for unit, carry in zip(self._units, self._carries, strict=True):
             planned = self._plan.rules[unit.rule_index]
-            cut, still_open = advance_unit(self._plan, planned, unit.bucket, state, batch)
+            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
             lanes += [lane.encode() for lane in cut]
-            open_ += still_open
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
@@ -87,8 +85,8 @@ class SlotSplitter:
             "late": late_rows,
             "repeats": advance.repeats,
             "pending": 0 if self._order.pending is None else int(numbers(self._order.pending, HOME).sum()),
-            "carry": sum(_rows(state) for state in self._states),
-            "open": open_,
+            "carry": sum(carry.rows for carry in self._carries),
+            "open": sum(carry.open for carry in self._carries),
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
@@ -104,7 +102,3 @@ class SlotSplitter:
     def finished(self) -> bool:
         """Whether the input has ended."""
         return self._order.frontier_us == UNKNOWN_TIME
-
-
-def _rows(state: UnitState) -> int:
-    return 0 if state.carry is None else int(state.carry.num_rows)

@@ -7,41 +7,49 @@ what was kept for others is dropped, and a rule that is new begins with the even
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import BITS, KEYS, Ints, array, numbers
+from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, numbers
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.frames import decode_header, decode_parcel, encode_parcel
+from spark_pace.core.frames import decode, decode_header, encode_parcel, frames_of
 from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
-from spark_pace.core.split.unit import UnitState, new_unit
+from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.chunk import Chunk
+from spark_pace.core.split.unit import new_unit
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+READ_VERSIONS = (2, FORMAT_VERSION)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
+def save(plan: Plan, slot: int, order: Order, carries: list[Carry]) -> bytes:
     """The state as bytes.
 
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables = [_table(order.pending), _table(order.recent)]
-    for state in states:
-        keys = {"key": state.keys, "next_seq": state.next_seq, "next_selection": state.next_selection}
-        tables += [pa.table(keys), _table(state.carry)]
+    tables: list[pa.Table | memoryview] = [_table(order.pending), _table(order.recent)]
+    for carry in carries:
+        for chunk in carry.chunks:
+            tables += chunk.frames or [chunk.keys, _table(chunk.events)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
         "bits": plan.bit_names,
-        "units": [_identity(plan, unit) for unit in plan.units[slot]],
+        "units": [
+            _identity(plan, unit) | _counts(carry)
+            for unit, carry in zip(plan.units[slot], carries, strict=True)
+        ],
         "frontier_us": order.frontier_us,
         "max_time_us": order.max_time_us,
         "first_us": order.first_us,
@@ -57,14 +65,14 @@ def save(plan: Plan, slot: int, order: Order, states: list[UnitState]) -> bytes:
     return parcel + _checksum(parcel)
 
 
-def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
+def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[Carry]]:
     """The state of these bytes, for the rules of the plan.
 
     Raises:
         StateError: they are damaged, of another format version, or of rules that have since changed or moved.
     """
     version = _version(parcel)
-    if version not in (None, FORMAT_VERSION):
+    if version not in (None, *READ_VERSIONS):
         raise StateError(
             f"state of slot {slot} — must have format version {FORMAT_VERSION}; got {version}. "
             "Start again with a new checkpoint, or with the version that wrote it."
@@ -74,24 +82,31 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[UnitState]]:
             f"state of slot {slot} — must be as this program wrote it; got damaged bytes. "
             "Start again with a new checkpoint."
         )
-    header, tables = decode_parcel(parcel)
+    header, (pending, recent, *of_units) = frames_of(parcel)
     _check(plan, slot, header)
-    pending, recent, *of_units = tables
     order = Order(
         header["frontier_us"],
         header["max_time_us"],
-        _pending(plan, slot, header["bits"], pending),
+        _pending(plan, slot, header["bits"], decode(pending)),
         header["sources"],
         header["first_us"],
-        _some(recent),
+        _some(decode(recent)),
     )
-    stored = {
-        (unit["rule"], unit["since"], unit["bucket"]): (keys, carry)
-        for unit, keys, carry in zip(header["units"], of_units[::2], of_units[1::2], strict=True)
-    }
-    return order, [
-        _state(plan.rules[unit.rule_index], stored.get(_unit_id(plan, unit))) for unit in plan.units[slot]
-    ]
+    stored = dict(_stored(header, of_units))
+    return order, [_carry(plan, unit, stored.get(_unit_id(plan, unit))) for unit in plan.units[slot]]
+
+
+Stored = tuple[dict[str, Any], list[memoryview]]  # what the header says of a unit, and its frames
+
+
+def _stored(
+    header: dict[str, Any], frames: list[memoryview]
+) -> Iterator[tuple[tuple[str, int, int], Stored]]:
+    """What was stored for each unit, by its id."""
+    for unit in header["units"]:
+        count = 2 if header["format_version"] == 2 else 2 * unit["chunks"]
+        yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
+        frames = frames[count:]
 
 
 def _checksum(parcel: bytes) -> bytes:
@@ -114,6 +129,16 @@ def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
         "since": planned.since,
         "bucket": unit.bucket,
         "fingerprint": planned.fingerprint,
+    }
+
+
+def _counts(carry: Carry) -> dict[str, Any]:
+    return {
+        "chunks": len(carry.chunks),
+        "keys": carry.keys,
+        "rows": carry.rows,
+        "open": carry.open,
+        "unseen": carry.unseen,
     }
 
 
@@ -143,20 +168,47 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _state(planned: RulePlan, stored: tuple[pa.Table, pa.Table] | None) -> UnitState:
+def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
+    planned = plan.rules[unit.rule_index]
+    carry = new_unit(planned)
     if stored is None:
-        return new_unit(planned)
-    keys, carry = stored
-    return UnitState(
-        _carry(planned, carry), array(keys, "key"), _own(keys, "next_seq"), _own(keys, "next_selection")
-    )
+        return carry
+    header, frames = stored
+    if "chunks" not in header:
+        return _carry_of_version_2(planned, carry, *map(decode, frames))
+    for both in zip(frames[::2], frames[1::2], strict=True):
+        keys, events = map(decode, both)
+        carry.chunks.append(Chunk(keys, _events(planned, events), both))
+    carry.keys, carry.rows = header["keys"], header["rows"]
+    carry.open, carry.unseen = header["open"], header["unseen"]
+    return carry
 
 
-def _carry(planned: RulePlan, carry: pa.Table) -> pa.Table | None:
-    """The carry with the rule's attributes in the order that the schema has now."""
+def _carry_of_version_2(planned: RulePlan, carry: Carry, keys: pa.Table, events: pa.Table) -> Carry:
+    """The carry of a build that kept all keys, and all events, in one table each."""
+    if not keys.num_rows:
+        return carry
+    carry.unseen = True
+    touched = carry.find(array(keys, "key"))
+    touched.next_seq[:] = numbers(keys, "next_seq")
+    touched.next_selection[:] = numbers(keys, "next_selection")
+    owner = np.zeros(events.num_rows, np.int64)
+    if events.num_columns and planned.key_column is not None:
+        column = array(events, planned.key_column)
+        owner = pc.index_in(column.dictionary, value_set=touched.texts).to_numpy().astype(np.int64)
+        owner = owner[column.indices.to_numpy()]
+        events = events.drop_columns(planned.key_column)
+    touched.rows[:] = np.bincount(owner, minlength=len(touched.texts))
+    carry.put(touched, np.full(len(touched.texts), NO_ROW), _events(planned, events), owner)
+    return carry
+
+
+def _events(planned: RulePlan, events: pa.Table) -> pa.Table | None:
+    """Carried events with the rule's attributes in the order that the schema has now."""
+    if not events.num_columns:
+        return None
     attributes = iter(planned.columns)
-    names = [name if name.startswith("@") else next(attributes) for name in carry.column_names]
-    return _some(carry.select(names))
+    return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 
 
 def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> pa.Table | None:
@@ -200,8 +252,3 @@ def _table(table: pa.Table | None) -> pa.Table:
 
 def _some(table: pa.Table) -> pa.Table | None:
     return table if table.num_columns else None
-
-
-def _own(table: pa.Table, name: str) -> Ints:
-    """The column as an array that may be written to."""
-    return np.array(numbers(table, name), np.int64)

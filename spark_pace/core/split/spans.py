@@ -10,7 +10,7 @@ from spark_pace.core.match.spans import SpanRows, spans_of
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
-from spark_pace.core.split.task import Split, SplitTask, from_first
+from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
 def split_spans(task: SplitTask) -> Split:
@@ -26,7 +26,7 @@ def split_spans(task: SplitTask) -> Split:
         next_ids = task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))
     seen_us = task.horizon.seen_us
     open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
-    return Split(lanes, keep, int(open_.sum()), next_ids)
+    return Split(lanes, keep, count_in_segments(task.stream, spans.start[open_]), next_ids)
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:

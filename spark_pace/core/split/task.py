@@ -51,7 +51,7 @@ class Split:
     Attributes:
         lanes: work for the operators.
         keep: bool[n], the events to carry on.
-        open: how many selections are still open.
+        open: int64[segments], how many selections are still open.
         next_selection: int64[segments], the number of each key's next selection; None where numbering the
             events has set it already.
         events: the events of which `keep` chooses; None: those of the task.
@@ -59,7 +59,7 @@ class Split:
 
     lanes: list[Lane]
     keep: Bools
-    open: int
+    open: Ints
     next_selection: Ints | None = None
     events: pa.Table | None = None
 
@@ -70,3 +70,8 @@ def from_first(stream: Stream, rows: Ints) -> Bools:
     start = np.full(len(stream.starts), stream.rows, np.int64)
     start[segments] = rows[first]
     return np.arange(stream.rows) >= start[stream.segment]
+
+
+def count_in_segments(stream: Stream, rows: Ints) -> Ints:
+    """int64[segments], how many of `rows` are in each segment."""
+    return np.bincount(stream.segment[rows], minlength=len(stream.starts))

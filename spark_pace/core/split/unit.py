@@ -23,43 +23,26 @@ from spark_pace.core.columns import (
     TIME,
     UNKNOWN_TIME,
     Bools,
-    Ints,
     array,
     chosen,
-    concat,
     numbers,
     segments_of,
     with_column,
 )
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
-from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.split.carry.carry import Carry, Touched
+from spark_pace.core.split.carry.streams import Fresh, keep, pass_by, segments_of_keys
+from spark_pace.core.split.carry.wake import always_looks, wake_bit, woken_times
 from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask
 from spark_pace.core.split.using_up import split_using_up
-
-
-@dataclass
-class UnitState:
-    """What a unit keeps between two batches.
-
-    Attributes:
-        carry: the events that open selections still need, by (key, stream order); None where there are none.
-        keys: string array of the partition keys met so far; one empty text without `partition_by`.
-        next_seq: int64[keys], the `seq` of each key's next event.
-        next_selection: int64[keys], the number of each key's next selection.
-    """
-
-    carry: pa.Table | None
-    keys: pa.Array
-    next_seq: Ints
-    next_selection: Ints
 
 
 @dataclass(frozen=True)
@@ -78,11 +61,15 @@ class Batch:
     frontier_us: int
     seen_us: int
 
+    @property
+    def ends(self) -> bool:
+        """Whether the input has ended."""
+        return self.frontier_us == UNKNOWN_TIME
 
-def new_unit(planned: RulePlan) -> UnitState:
+
+def new_unit(planned: RulePlan) -> Carry:
     """The state before the first event."""
-    keys = pa.array([] if planned.key_column else [""], pa.string())
-    return UnitState(None, keys, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64))
+    return Carry(wake_bit(planned.rule))
 
 
 def _way(planned: RulePlan) -> Way | None:
@@ -93,39 +80,42 @@ def _way(planned: RulePlan) -> Way | None:
     return context_of(planned.rule.pattern).way
 
 
-def advance_unit(
-    plan: Plan, planned: RulePlan, bucket: int, state: UnitState, batch: Batch
-) -> tuple[list[Lane], int]:
+def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch: Batch) -> list[Lane]:
     """Process the events that were released.
 
     Args:
         plan: the plan.
         planned: the unit's rule.
         bucket: the unit's bucket.
-        state: the unit's state; it is changed in place.
+        carry: the unit's state; it is changed in place.
         batch: what was released.
 
     Returns:
-        lanes with what may be releasable now; and how many selections are open. At the end of the input,
-        those count as open whose windows only that end has closed.
+        lanes with what may be releasable now. At the end of the input, those selections are counted as open
+        whose windows only that end has closed.
     """
-    fresh = None
-    if batch.released is not None:
-        fresh = _number(planned, state, _own_events(plan, planned, bucket, batch.released))
-    parts = [table for table in (state.carry, fresh) if table is not None and table.num_rows]
-    if not parts:
-        return [], 0
-    stream, segment_key = _sorted_stream(planned, state, concat(parts))
-    horizon = Horizon(batch.frontier_us)
-    if batch.frontier_us == UNKNOWN_TIME:
-        horizon = Horizon(batch.frontier_us, np.full(len(stream.starts), True), batch.seen_us)
-    counters = state.next_selection[segment_key]
-    split = _split(SplitTask(plan, planned, bucket, stream, horizon, batch.passed_us, counters))
-    carried = stream.events if split.events is None else split.events
-    state.carry = chosen(carried, split.keep) if split.keep.any() else None
-    if split.next_selection is not None:
-        state.next_selection[segment_key] = split.next_selection
-    return split.lanes, split.open
+    fresh = _fresh(plan, planned, bucket, batch)
+    texts = pc.unique(pa.concat_arrays([fresh.texts, _woken(planned, carry, batch)]))
+    if not len(texts):
+        return []
+    touched = carry.find(texts)
+    numbered = _number(planned, touched, fresh)
+    look = _looked_at(planned, touched, numbered, batch)
+    left = pass_by(touched, numbered, look, _opens(planned, numbered))
+    lanes: list[Lane] = []
+    segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
+    if segments is not None:
+        horizon = Horizon(batch.frontier_us)
+        if batch.ends:
+            complete = np.full(len(segments.stream.starts), True)
+            horizon = Horizon(batch.frontier_us, complete, batch.seen_us)
+        counters = touched.next_selection[segments.key]
+        task = SplitTask(plan, planned, bucket, segments.stream, horizon, batch.passed_us, counters)
+        split = _split(task)
+        lanes = split.lanes
+        keep(planned.key_column, touched, segments, split, left)
+    carry.put(touched, left.since, *left.events())
+    return lanes
 
 
 def _split(task: SplitTask) -> Split:
@@ -139,8 +129,12 @@ def _split(task: SplitTask) -> Split:
     return split_free(task, way)
 
 
-def _own_events(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table) -> pa.Table:
+def _fresh(plan: Plan, planned: RulePlan, bucket: int, batch: Batch) -> Fresh:
     """The events of the unit's stream, with ``@mask`` instead of the bits."""
+    released = batch.released
+    nothing = Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
+    if released is None:
+        return nothing
     words: dict[str, npt.NDArray[np.uint64]] = {}
 
     def held(number: int) -> Bools:
@@ -154,9 +148,15 @@ def _own_events(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table) 
     mine = held(plan.member_bit(planned))
     if planned.key_column is not None:
         mine &= _in_bucket(array(released, planned.key_column), bucket, plan.buckets)
-    names = [TIME, SOURCE, OFFSET, *([planned.key_column] if planned.key_column else []), *planned.columns]
-    events = with_column(released.select(names), MASK, mask)
-    return chosen(events, mine)
+    if not mine.any():
+        return nothing
+    events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
+    events = chosen(events, mine)
+    if planned.key_column is None:
+        return Fresh(events, pa.array([""], pa.string()), np.zeros(events.num_rows, np.int64))
+    keys = array(released, planned.key_column)
+    used, owner = np.unique(keys.indices.to_numpy()[mine], return_inverse=True)
+    return Fresh(events, keys.dictionary.take(pa.array(used)), owner)
 
 
 def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
@@ -166,28 +166,38 @@ def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
     return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
-def _number(planned: RulePlan, state: UnitState, fresh: pa.Table) -> pa.Table:
-    """Give each event its `seq` and the number of openings before it; the counters of the state move on."""
-    keys = _key_numbers(planned, state, fresh)
+def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
+    """string[k], the keys to look at because time has passed."""
+    if batch.ends or carry.unseen:
+        carry.unseen = False
+        return carry.living()
+    return carry.due(*woken_times(planned.rule, batch.passed_us, batch.frontier_us))
+
+
+def _number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
+    """Give each event its `seq` and the number of openings before it; the counters of its key move on."""
+    if fresh.events is None:
+        return fresh
+    keys = fresh.owner
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])
     counts = np.diff(np.append(starts, len(order)))
     present = keys[order][starts]
     seq = np.empty(len(keys), np.int64)
-    seq[order] = np.arange(len(order)) - np.repeat(starts - state.next_seq[present], counts)
-    state.next_seq[present] += counts
-    fresh = with_column(fresh, SEQ, seq)
+    seq[order] = np.arange(len(order)) - np.repeat(starts - touched.next_seq[present], counts)
+    touched.next_seq[present] += counts
+    events = with_column(fresh.events, SEQ, seq)
     if not _counts_openings(planned):
-        return fresh
-    opens = _initiators(planned, numbers(fresh, MASK))[order].astype(np.int64)
+        return Fresh(events, fresh.texts, keys)
+    opens = _initiators(planned, numbers(events, MASK))[order].astype(np.int64)
     before = np.cumsum(opens) - opens
     opening = np.empty(len(keys), np.int64)
-    opening[order] = before - np.repeat(before[starts] - state.next_selection[present], counts)
-    state.next_selection[present] += np.add.reduceat(opens, starts) if len(starts) else 0
-    fresh = with_column(fresh, OPENING, opening)
+    opening[order] = before - np.repeat(before[starts] - touched.next_selection[present], counts)
+    touched.next_selection[present] += np.add.reduceat(opens, starts)
+    events = with_column(events, OPENING, opening)
     if isinstance(_way(planned), UsingUp):
-        fresh = with_column(fresh, SPENT, np.zeros(len(keys), np.int8))
-    return fresh
+        events = with_column(events, SPENT, np.zeros(len(keys), np.int8))
+    return Fresh(events, fresh.texts, keys)
 
 
 def _counts_openings(planned: RulePlan) -> bool:
@@ -196,34 +206,29 @@ def _counts_openings(planned: RulePlan) -> bool:
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
+def _opens(planned: RulePlan, fresh: Fresh) -> Bools:
+    """bool[n], which events open a selection, wherever in their key's stream they stand."""
+    if fresh.events is None or not _counts_openings(planned):
+        return np.zeros(len(fresh.owner), np.bool_)
+    return _initiators(planned, numbers(fresh.events, MASK))
+
+
 def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
     bit = OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0
     return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
 
 
-def _key_numbers(planned: RulePlan, state: UnitState, events: pa.Table) -> Ints:
-    """int64[n], for each event the place of its key in the state; new keys are added to the state."""
-    if planned.key_column is None:
-        return np.zeros(events.num_rows, np.int64)
-    column = array(events, planned.key_column)
-    used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
-    texts = column.dictionary.take(pa.array(used))
-    place = pc.index_in(texts, value_set=state.keys)
-    new = texts.filter(pc.is_null(place))
-    places = pc.fill_null(place, -1).to_numpy().astype(np.int64)
-    places[places < 0] = np.arange(len(new)) + len(state.keys)
-    if len(new):
-        state.keys = pa.concat_arrays([state.keys, new])
-        state.next_seq = np.append(state.next_seq, np.zeros(len(new), np.int64))
-        state.next_selection = np.append(state.next_selection, np.zeros(len(new), np.int64))
-    return places[codes]  # type: ignore[no-any-return]
+def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh, batch: Batch) -> Bools:
+    """bool[k], the keys of which selections may close or matches go out; the others only get more events.
 
-
-def _sorted_stream(planned: RulePlan, state: UnitState, events: pa.Table) -> tuple[Stream, Ints]:
-    """The events sorted by (key, stream order), and for each segment the place of its key in the state."""
-    if planned.key_column is None:
-        return Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64)
-    keys = _key_numbers(planned, state, events)
-    order = np.argsort(keys, kind="stable")
-    starts = segments_of(keys[order])
-    return Stream(events.take(pa.array(order)), starts), keys[order][starts]
+    A new event's window cannot be over while those of older events are not, which would have woken the key.
+    """
+    if always_looks(planned.rule) or batch.ends or fresh.events is None:
+        return np.ones(len(touched.texts), np.bool_)
+    assert planned.rule.pattern is not None
+    look = touched.rows == 0
+    look[len(fresh.texts) :] = True  # these were woken
+    last = len(planned.rule.pattern.components) - 1
+    decides = (numbers(fresh.events, MASK) >> np.uint16(last)) & np.uint16(1) == 1
+    look[fresh.owner[decides]] = True
+    return look  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import must_wait, releases, resolved
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.split.one_open import matched_lanes
-from spark_pace.core.split.task import Split, SplitTask, from_first
+from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 Marks = npt.NDArray[np.int8]
 
@@ -66,12 +66,13 @@ def _mark(stream: Stream, sent: Found) -> Marks:
     return spent  # type: ignore[no-any-return]
 
 
-def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Marks) -> tuple[Bools, int]:
+def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Marks) -> tuple[Bools, Ints]:
     """The events that later matches can still use, and how many selections are open."""
     stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
     unclosed = spent[found.openings] != USED
-    open_ = int((unclosed & ~task.horizon.over_by_itself(stream, found.openings, pattern.within)).sum())
+    by_itself = task.horizon.over_by_itself(stream, found.openings, pattern.within)
+    open_ = count_in_segments(stream, found.openings[unclosed & ~by_itself])
     still_open = found.openings[unclosed & ~task.horizon.over(stream, found.openings, pattern.within)]
     if pattern.within is None and not pattern.where:
         return _plain_keep(stream, way, search, spent, still_open), open_

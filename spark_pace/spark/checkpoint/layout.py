@@ -11,17 +11,18 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.plan import RulePlace
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.snapshot import FORMAT_VERSION
+from spark_pace.core.split.snapshot import READ_VERSIONS as READ_STATES
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
 # Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
 # (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2
-# of the layout has no `planned`, and no file of its checkpoints has a checksum.
-STATE_VERSIONS = {1: 1, 2: 2, 3: 2}
+# of the layout has no `planned`, and no file of its checkpoints has a checksum; version 4 differs from 3 in
+# the state only.
+STATE_VERSIONS = {1: 1, 2: 2, 3: 2, 4: 3}
 LAYOUT_VERSION = max(STATE_VERSIONS)
-READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state == FORMAT_VERSION)
+READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state in READ_STATES)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,173 @@
+"""The carry of a unit: a log of chunks, looked up by key.
+
+A batch adds one chunk: the keys that it has touched, with their counters, and the events to keep of them. An
+older chunk is never changed. So a batch costs what it touches, not what is carried. Neighbouring chunks are
+merged as they come to be of like size, so that there are few of them; each event is merged a few times only.
+
+Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat
+from spark_pace.core.match.candidates import expand
+from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, merged, new_chunk
+from spark_pace.core.split.carry.hashing import Hashes, hash_texts
+
+SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
+
+
+def is_small(rows: int) -> bool:
+    """Whether to store so many rows anew takes no longer than to find those that are stored already."""
+    return rows <= SMALL
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Some keys, and what the carry knows of them. The counters move on as the batch is worked on.
+
+    Attributes:
+        texts: string[k], the keys, distinct.
+        hashes: uint64[k].
+        places: for each chunk int64[k], the row of each key; -1 where the chunk does not have it.
+        next_seq: int64[k], the `seq` of each key's next event.
+        next_selection: int64[k], the number of each key's next selection.
+        open: int64[k], how many selections of each key are open.
+        rows: int64[k], how many events of each key are carried.
+        new: how many of the keys the carry has never met.
+        rows_before: the sum of `rows` as the carry has it.
+        open_before: the sum of `open` as the carry has it.
+    """
+
+    texts: pa.Array
+    hashes: Hashes
+    places: list[Ints]
+    next_seq: Ints
+    next_selection: Ints
+    open: Ints
+    rows: Ints
+    new: int
+    rows_before: int
+    open_before: int
+
+
+@dataclass
+class Carry:
+    """What a unit keeps between two batches.
+
+    Attributes:
+        wake_bit: the bit of ``@mask`` of the events that wake their key once their window is over; or
+            `ALL_WAKE`; None where no event does.
+        chunks: the oldest first.
+        keys: how many keys were ever met.
+        rows: how many events are carried.
+        open: how many selections are open.
+        unseen: whether the first batch must look at every key, because the counts are not known.
+    """
+
+    wake_bit: int | None
+    chunks: list[Chunk] = field(default_factory=list)
+    keys: int = 0
+    rows: int = 0
+    open: int = 0
+    unseen: bool = False
+
+    def find(self, texts: pa.Array) -> Touched:
+        """What is known of some distinct keys; counters of keys that are new are 0."""
+        hashes = hash_texts(texts)
+        counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
+        places = [chunk.places(hashes, texts) for chunk in self.chunks]
+        new = np.ones(len(texts), np.bool_)
+        for chunk, place in zip(self.chunks, places, strict=True):
+            here = np.flatnonzero(place >= 0)
+            new[here] = False
+            for name, values in counters.items():
+                values[here] = chunk.column(name)[place[here]]
+        rows, open_ = int(counters["rows"].sum()), int(counters["open"].sum())
+        return Touched(
+            texts, hashes, places, **counters, new=int(new.sum()), rows_before=rows, open_before=open_
+        )
+
+    def events_of(self, touched: Touched, chosen: Bools) -> tuple[pa.Table | None, Ints]:
+        """The carried events of the chosen keys.
+
+        Returns:
+            events: None where there are none; owner: int64[n], the index of each event's key in `touched`.
+                Those of one key are in the order of ``@seq``.
+        """
+        since = np.where(chosen & (touched.rows > 0), np.int64(-1), NO_ROW)
+        tables: list[pa.Table] = []
+        owners: list[Ints] = []
+        for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
+            here = np.flatnonzero((place >= 0) & (since < NO_ROW))
+            lo, hi = chunk.alive(place[here], since[here])
+            owner, rows = expand(lo, hi)
+            if chunk.events is not None and len(rows):
+                tables.append(chunk.events.take(pa.array(rows)))
+                owners.append(here[owner])
+            since[here] = np.maximum(since[here], chunk.column("since")[place[here]])
+        if not tables:
+            return None, np.zeros(0, np.int64)
+        return concat(tables[::-1]), np.concatenate(owners[::-1])
+
+    def due(self, low_us: int, high_us: int) -> pa.Array:
+        """string[k], the keys with an event that wakes them and is of a time in the range low_us:high_us."""
+        if self.wake_bit is None:
+            return _distinct([])
+        rows = [chunk.due(low_us, high_us, self.wake_bit) for chunk in self.chunks]
+        return _distinct(
+            [
+                array(chunk.keys, "key").take(pa.array(due))
+                for chunk, due in zip(self.chunks, rows, strict=True)
+            ]
+        )
+
+    def living(self) -> pa.Array:
+        """string[k], every key of which events are carried."""
+        texts = _distinct([array(chunk.keys, "key").filter(_lives(chunk)) for chunk in self.chunks])
+        return texts.filter(pa.array(self.find(texts).rows > 0))
+
+    def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
+        """Keep what a batch has left of the keys that it has touched.
+
+        Args:
+            touched: the keys, with the counters that they have now.
+            since: int64[k], of each key's events in the chunks so far, those from this `seq` on live on.
+            events: the events to add; those of one key are in the order of ``@seq``.
+            owner: int64[n], the index of each event's key in `touched`.
+        """
+        self.keys += touched.new
+        self.rows += int(touched.rows.sum()) - touched.rows_before
+        self.open += int(touched.open.sum()) - touched.open_before
+        counters = {name: pa.array(getattr(touched, name)) for name in COUNTERS}
+        keys = pa.table({"hash": touched.hashes, "key": touched.texts, **counters, "since": since})
+        newest = new_chunk(keys, events, owner)
+        if len(touched.texts) == self.keys and newest.event_rows == self.rows:
+            self.chunks = [newest]  # it has all that there is
+            return
+        self.chunks.append(newest)
+        self._merge()
+
+    def _merge(self) -> None:
+        """Merge the newest chunks until each is at least twice as large as the one behind it."""
+        chunks = self.chunks
+        while len(chunks) > 1 and chunks[-2].weight < max(SMALL, 2 * chunks[-1].weight):
+            chunks[-2:] = [merged(chunks[-2], chunks[-1])]
+        if sum(chunk.event_rows for chunk in chunks) > SMALL + 2 * self.rows:  # more dead than alive
+            while len(chunks) > 1:
+                chunks[-2:] = [merged(chunks[-2], chunks[-1])]
+
+
+def _lives(chunk: Chunk) -> pa.Array:
+    return pa.array(chunk.column("rows") > 0)
+
+
+def _distinct(parts: list[pa.Array]) -> pa.Array:
+    kept = [part for part in parts if len(part)]
+    return pc.unique(pa.concat_arrays(kept)) if kept else pa.array([], pa.string())

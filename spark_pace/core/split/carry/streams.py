@@ -1,0 +1,131 @@
+"""The streams of the keys that a batch looks at, and what it leaves of them to the carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, segments_of, with_column
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.split.carry.carry import Carry, Touched, is_small
+from spark_pace.core.split.task import Split
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A unit's events of a batch, in stream order.
+
+    Attributes:
+        events: the events; None where there are none.
+        texts: string[k], their keys, distinct.
+        owner: int64[n], the index of each event's key.
+    """
+
+    events: pa.Table | None
+    texts: pa.Array
+    owner: Ints
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The streams of the keys that are looked at.
+
+    Attributes:
+        stream: carried and new events, with a segment for each key.
+        key: int64[s], the index of each segment's key among the keys that are touched.
+        carried: bool[n], which events were carried.
+    """
+
+    stream: Stream
+    key: Ints
+    carried: Bools
+
+
+def segments_of_keys(
+    key_column: str | None, carry: Carry, touched: Touched, fresh: Fresh, look: Bools
+) -> Segments | None:
+    """The streams of the keys that are looked at; None where they have no events."""
+    old, owner = carry.events_of(touched, look)
+    tables = [] if old is None else [old]
+    carried = np.ones(len(owner), np.bool_)
+    if fresh.events is not None and (here := look[fresh.owner]).any():
+        tables.append(fresh.events.filter(pa.array(here)))
+        owner = np.append(owner, fresh.owner[here])
+        carried = np.append(carried, np.zeros(int(here.sum()), np.bool_))
+    if not tables:
+        return None
+    events = concat(tables)
+    if key_column is None:
+        return Segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order]
+    starts = segments_of(owner)
+    keys = pa.DictionaryArray.from_arrays(pa.array(owner, pa.int32()), touched.texts)
+    events = with_column(events.take(pa.array(order)), key_column, keys)
+    return Segments(Stream(events, starts), owner[starts], carried[order])
+
+
+@dataclass
+class Left:
+    """What a batch leaves to the carry.
+
+    Attributes:
+        since: int64[k], see `Carry.put`.
+        tables: events to add.
+        owners: for each table int64[n], the index of each event's key.
+    """
+
+    since: Ints
+    tables: list[pa.Table]
+    owners: list[Ints]
+
+    def events(self) -> tuple[pa.Table | None, Ints]:
+        """All events to add."""
+        if not self.tables:
+            return None, np.zeros(0, np.int64)
+        return concat(self.tables), np.concatenate(self.owners)
+
+
+def pass_by(touched: Touched, fresh: Fresh, look: Bools, opens: Bools) -> Left:
+    """Add the events of keys that are not looked at; all that they carry lives on.
+
+    Args:
+        touched: the keys; their counts move on.
+        fresh: the events of the batch.
+        look: bool[k], the keys that are looked at.
+        opens: bool[n], which events open a selection that is still open.
+    """
+    left = Left(np.where(look, NO_ROW, np.int64(-1)), [], [])
+    if fresh.events is None or not (more := ~look[fresh.owner]).any():
+        return left
+    events, owner = fresh.events.filter(pa.array(more)), fresh.owner[more]
+    touched.rows[:] += np.bincount(owner, minlength=len(look))
+    touched.open[:] += np.bincount(owner[opens[more]], minlength=len(look))
+    left.tables.append(events)
+    left.owners.append(owner)
+    return left
+
+
+def keep(key_column: str | None, touched: Touched, segments: Segments, split: Split, left: Left) -> None:
+    """Leave to the carry what later events can need of the keys that were looked at."""
+    stream, key = segments.stream, segments.key
+    events = stream.events if split.events is None else split.events
+    if key_column is not None:
+        events = events.drop_columns(key_column)
+    if split.next_selection is not None:
+        touched.next_selection[key] = split.next_selection
+    touched.open[key] = split.open
+    rows = np.flatnonzero(split.keep)
+    segment, first, count = np.unique(stream.segment[rows], return_index=True, return_counts=True)
+    touched.rows[key] = 0
+    touched.rows[key[segment]] = count
+    again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
+    if SPENT not in events.column_names and not is_small(len(rows)):  # marks change, else nothing
+        ends = np.append(stream.starts[1:], stream.rows)[segment]
+        again[segment] = rows[first] + count < ends
+        left.since[key[segment]] = np.where(again[segment], NO_ROW, stream.seq[rows[first]])
+    stored = split.keep & ~(segments.carried & ~again[stream.segment])
+    left.tables.append(events.filter(pa.array(stored)))
+    left.owners.append(key[stream.segment[stored]])

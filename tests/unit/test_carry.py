@@ -1,0 +1,186 @@
+"""The carry of a unit: whatever is put, found, and merged, it holds what a dictionary of lists would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME, numbers
+from spark_pace.core.split.carry import carry as log
+from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.hashing import hash_texts, place_of
+
+STEADY = settings(deadline=None, derandomize=True, database=None)
+
+
+def texts(*values: str) -> pa.Array:
+    return pa.array(list(values), pa.string())
+
+
+def test_equal_texts_have_one_hash_wherever_they_stand() -> None:
+    values = ["", "a", "b", "ab", "ba", "é", "a\0", "\0a", "x" * 1000]
+    alone = [int(hash_texts(texts(value))[0]) for value in values]
+    together = hash_texts(texts("other", *values, "more").slice(1, len(values)))
+    assert alone == together.tolist()
+    assert len(set(alone)) == len(values)
+
+
+def test_no_text_has_no_hash() -> None:
+    assert hash_texts(texts()).tolist() == []
+
+
+@STEADY
+@given(st.lists(st.text(max_size=5), unique=True), st.lists(st.text(max_size=5)))
+def test_keys_are_found_by_their_hash(keys: list[str], asked: list[str]) -> None:
+    hashes = hash_texts(texts(*keys))
+    order = np.argsort(hashes)
+    ordered = [keys[at] for at in order]
+    places = place_of(hashes[order], texts(*ordered), hash_texts(texts(*asked)), texts(*asked))
+    assert [ordered[at] if at >= 0 else None for at in places] == [
+        text if text in keys else None for text in asked
+    ]
+
+
+def test_different_keys_of_one_hash_are_told_apart() -> None:
+    keys, asked = texts("a", "b", "c", "d"), texts("c", "x", "a", "d")
+    hashes = np.array([1, 1, 1, 2], np.uint64)
+    assert place_of(hashes, keys, np.array([1, 1, 1, 2], np.uint64), asked).tolist() == [2, -1, 0, 3]
+
+
+@dataclass
+class Model:
+    """The same carry as a dictionary: of each key its next `seq` and the (`seq`, time) of its events."""
+
+    keys: dict[str, tuple[int, list[tuple[int, int]]]] = field(default_factory=dict)
+
+    def put(self, key: str, since: int, added: list[int]) -> None:
+        seq, events = self.keys.get(key, (0, []))
+        new = [(seq + place, time) for place, time in enumerate(added)]
+        events = [event for event in events if event[0] >= since]
+        self.keys[key] = (seq + len(added), events + new)
+
+
+@dataclass(frozen=True)
+class Put:
+    """A batch's work on a key: how many events it drops, the times of new ones, and if it stores all anew."""
+
+    key: str
+    dropped: int
+    added: list[int]
+    rewritten: bool
+
+
+PUTS = st.lists(
+    st.lists(
+        st.builds(
+            Put,
+            st.sampled_from("abcdefgh"),
+            st.integers(0, 4),
+            st.lists(st.integers(0, 50), max_size=4),
+            st.booleans(),
+        ),
+        unique_by=lambda put: put.key,
+        max_size=5,
+    ),
+    max_size=12,
+)
+
+
+def events_table(rows: list[tuple[int, int]]) -> pa.Table:
+    return pa.table({
+        TIME: pa.array([time for _, time in rows], pa.int64()),
+        MASK: pa.array(np.ones(len(rows), np.uint16)),
+        SEQ: pa.array([seq for seq, _ in rows], pa.int64()),
+    })  # fmt: skip
+
+
+def apply(carry: Carry, model: Model, puts: list[Put]) -> None:
+    touched = carry.find(texts(*(put.key for put in puts)))
+    since = np.full(len(puts), NO_ROW)
+    rows: list[tuple[int, int]] = []
+    owner: list[int] = []
+    for at, put in enumerate(puts):
+        seq, events = model.keys.get(put.key, (0, []))
+        assert touched.next_seq[at] == seq
+        assert touched.rows[at] == len(events)
+        kept = events[put.dropped :]
+        first = kept[0][0] if kept else seq
+        model.put(put.key, first, put.added)
+        left = model.keys[put.key][1]
+        stored = left if put.rewritten else left[len(kept) :]
+        since[at] = NO_ROW if put.rewritten or not left else first
+        touched.next_seq[at] += len(put.added)
+        touched.rows[at] = touched.open[at] = len(left)
+        rows += stored
+        owner += [at] * len(stored)
+    carry.put(touched, since, events_table(rows), np.array(owner, np.int64))
+
+
+@pytest.mark.parametrize("small", [0, 8, 4096])
+@STEADY
+@given(PUTS)
+def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Put]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "SMALL", small)
+        carry, model = Carry(wake_bit=0), Model()
+        for puts in batches:
+            if puts:
+                apply(carry, model, puts)
+    assert carry.keys == len(model.keys)
+    living = sorted(key for key, (_, events) in model.keys.items() if events)
+    assert carry.rows == carry.open == sum(len(events) for _, events in model.keys.values())
+    assert sorted(carry.living().to_pylist()) == living
+    asked = texts(*"hgfedcbaz")
+    touched = carry.find(asked)
+    chosen = np.array([key in "aceg" for key in asked.to_pylist()])
+    events, owner = carry.events_of(touched, chosen)
+    found: dict[str, list[tuple[int, int]]] = {key: [] for key in "aceg"}
+    if events is not None:
+        for at, seq, time in zip(owner, numbers(events, SEQ), numbers(events, TIME), strict=True):
+            found[asked[at].as_py()].append((int(seq), int(time)))
+    assert found == {key: model.keys.get(key, (0, []))[1] for key in "aceg"}
+    for low, high in [(0, 10), (10, 11), (0, 100), (60, 90)]:
+        times = {key: [time for _, time in events] for key, (_, events) in model.keys.items()}
+        due = {key for key, of_key in times.items() if any(low <= time < high for time in of_key)}
+        assert due <= set(carry.due(low, high).to_pylist())
+
+
+def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SMALL", 16)
+    merged_rows = 0
+    merge = log.merged
+
+    def counted(*given: object) -> log.Chunk:
+        nonlocal merged_rows
+        chunk = merge(*given)  # type: ignore[arg-type]
+        merged_rows += chunk.weight
+        return chunk
+
+    monkeypatch.setattr(log, "merged", counted)
+    carry, model = Carry(wake_bit=0), Model()
+    for batch in range(512):
+        apply(carry, model, [Put(f"{batch}-{key}", 0, [batch], False) for key in range(8)])
+    weight = 512 * 8 * 2
+    assert len(carry.chunks) <= 10
+    assert merged_rows <= weight * 10
+    assert carry.rows == 512 * 8
+
+
+def test_dead_events_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SMALL", 16)
+    carry, model = Carry(wake_bit=0), Model()
+    apply(carry, model, [Put(f"{key}", 0, [1, 2, 3], False) for key in range(100)])
+    apply(carry, model, [Put(f"{key}", 3, [], False) for key in range(100)])
+    assert carry.rows == 0
+    assert sum(chunk.event_rows for chunk in carry.chunks) == 0
+
+
+def test_a_hash_is_the_same_in_every_process() -> None:
+    """State is sorted by it."""
+    known = [16294208416658607535, 8377570795104190720, 7015033755389176073]
+    assert hash_texts(texts("", "spark", '{"user":"u1"}')).tolist() == known
