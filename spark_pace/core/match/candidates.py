@@ -77,6 +77,14 @@ class Level:
         """Whether all that is decided at this level is looked up."""
         return not self.comparisons and not self.others
 
+    def groups(self, rows: int) -> Ints:
+        """int64[ranks + 1], where the rows of each rank begin in the pool, and where the last ones end."""
+        ranks = 1
+        if self.equality is not None:
+            sides = (self.equality.earlier_ranks, self.equality.later_ranks)
+            ranks = 1 + max(int(side.max(initial=0)) for side in sides)
+        return np.searchsorted(self.keys, np.arange(ranks + 1) * rows)
+
 
 class Search:
     """A pattern over a stream, ready to be searched level by level: level k adds the row of component k.

@@ -118,6 +118,7 @@ def _compiled_levels(search: Search) -> Levels:
 
     ranks: list[Ints] = []
     equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []
+    groups = [level.groups(search.stream.rows) for level in search.levels]
     for number, level in enumerate(search.levels):
         compared = [*level.comparisons, *([level.equality] if level.equality else [])]
         # later rows at a level that no comparison names leave fewer rows to this one, so they do not help
@@ -129,12 +130,11 @@ def _compiled_levels(search: Search) -> Levels:
             tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
             ranks += [one.earlier_ranks, one.later_ranks]
         test_bounds.append(len(tests))
-    sizes = [len(level.pool) for level in search.levels]
+    before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
     return compiled.Levels(
-        rows=search.stream.rows,
         pools=np.concatenate([level.pool for level in search.levels]),
-        keys=np.concatenate([level.keys for level in search.levels]),
-        pool_bounds=np.append(0, np.cumsum(sizes)),
+        groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
+        first_groups=np.cumsum([0, *map(len, groups)])[:-1],
         equals=np.array(equals),
         tests=np.array(tests, np.int64).reshape(-1, 4),
         test_bounds=np.array(test_bounds),

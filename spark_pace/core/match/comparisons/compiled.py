@@ -23,10 +23,10 @@ class Levels(NamedTuple):
     """What may be taken at each of n levels. Level 0 is given; the others' parts stand one behind the other.
 
     Attributes:
-        rows: how many rows the stream has.
-        pools: int64[p], the rows of each level's component, in the order of their keys.
-        keys: int64[p], ascending in each level: ``rank * rows + row``; the rank is 0 without an equality.
-        pool_bounds: int64[n + 1], where each level begins and ends in `pools` and `keys`.
+        pools: int64[p], the rows of each level's component; those of equal rank together, each in order.
+        groups: int64[], for each level where the rows of each rank begin in `pools`, and where the last ones
+            end. Without an equality all rows have the rank 0.
+        first_groups: int64[n], where each level begins in `groups`.
         equals: int64[n, 2], the earlier level whose rank is looked up, and the place in `ranks`; -1 for none.
         tests: int64[t, 4], the other comparisons: the earlier level, the places in `ranks` of the earlier and
             of the later side, and what is accepted.
@@ -35,10 +35,9 @@ class Levels(NamedTuple):
         back: int64[n], the level to go back to where no row has fitted.
     """
 
-    rows: int
     pools: Ints
-    keys: Ints
-    pool_bounds: Ints
+    groups: Ints
+    first_groups: Ints
     equals: Ints
     tests: Ints
     test_bounds: Ints
@@ -74,11 +73,11 @@ def _compiled(function: Function) -> Function:
 
 
 @_compiled
-def _place(keys: Ints, low: int, high: int, key: int) -> int:
-    """The first place from `low` on, before `high`, whose key is not below this one; `high` for none."""
+def _place(rows: Ints, low: int, high: int, least: int) -> int:
+    """The first place from `low` on whose row is not below `least`; `high` where there is none before it."""
     while low < high:
         middle = (low + high) // 2
-        if keys[middle] < key:
+        if rows[middle] < least:
             low = middle + 1
         else:
             high = middle
@@ -88,13 +87,13 @@ def _place(keys: Ints, low: int, high: int, key: int) -> int:
 @_compiled
 def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tuple[int, int]:
     """Where in the pools the rows between `after` and `end` stand that may follow the taken ones."""
-    low, high = levels.pool_bounds[level], levels.pool_bounds[level + 1]
     earlier = levels.equals[level, 0]
     rank = levels.ranks[levels.equals[level, 1], taken[earlier]] if earlier >= 0 else 0
     if rank < 0:
-        return low, low
-    base = rank * levels.rows
-    return _place(levels.keys, low, high, base + after + 1), _place(levels.keys, low, high, base + end)
+        return 0, 0
+    group = levels.first_groups[level] + rank
+    low, high = levels.groups[group], levels.groups[group + 1]
+    return _place(levels.pools, low, high, after + 1), _place(levels.pools, low, high, end)
 
 
 @_compiled
