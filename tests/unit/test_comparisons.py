@@ -163,6 +163,28 @@ def test_the_compiled_search_finds_what_candidates_in_pieces_give(
     assert matches > 150
 
 
+@pytest.mark.parametrize("steps", [2, 3])
+def test_blocks_in_which_nothing_fits_are_passed_over_and_no_others(steps: int) -> None:
+    generator = random.Random(steps)
+    matches = 0
+    for _ in range(30):
+        rows = 700
+        mask = np.array([1 << generator.randrange(steps) for _ in range(rows)], np.uint16)
+        drift = generator.choice([-0.3, 0.0, 0.3])  # so that the values of far blocks differ
+        values = {
+            name: pa.array(
+                [generator.choice([None, round(k * drift) + generator.randrange(9)]) for k in range(rows)]
+            )
+            for name in "xy"
+        }
+        stream = stream_of({MASK: mask, **values}, rows)
+        where, within = conditions(generator, steps), Within(events=300 if steps == 2 else 40)
+        found = answers(stream, pattern_of(steps, where, within))
+        assert found == answers(stream, pattern_of(steps, list(map(hidden, where)), within))
+        matches += len(found["greatest"])
+    assert matches > 1000
+
+
 def brute_force(stream: Stream, pattern: Pattern, terminator: int, start: int) -> list[list[int]]:
     """All candidates that end at a row and begin at another or later, of three components."""
     search = Search(stream, pattern)

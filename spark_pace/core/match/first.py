@@ -131,16 +131,27 @@ def _compiled_levels(search: Search) -> Levels:
             ranks += [one.earlier_ranks, one.later_ranks]
         test_bounds.append(len(tests))
     before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
+    pools = np.concatenate([level.pool for level in search.levels])
+    later = [one.later_ranks[pools] for level in search.levels for one in level.comparisons]
+    blocks = np.arange(0, len(pools), compiled.BLOCK_ROWS)
     return compiled.Levels(
-        pools=np.concatenate([level.pool for level in search.levels]),
+        pools=pools,
         groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
         first_groups=np.cumsum([0, *map(len, groups)])[:-1],
         equals=np.array(equals),
         tests=np.array(tests, np.int64).reshape(-1, 4),
         test_bounds=np.array(test_bounds),
+        least=_of_blocks(np.minimum, later, blocks),
+        greatest=_of_blocks(np.maximum, later, blocks),
         ranks=np.array(ranks, np.int64).reshape(len(ranks), search.stream.rows),
         back=np.array(back),
     )
+
+
+def _of_blocks(fold: np.ufunc, columns: list[Ints], blocks: Ints) -> Ints:
+    """int64[columns, blocks], the least or greatest number of each block, given where these begin."""
+    folded = [fold.reduceat(column, blocks) for column in columns if len(blocks)]
+    return np.array(folded, np.int64).reshape(len(columns), len(blocks))
 
 
 def _step_by_step(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:

@@ -19,7 +19,7 @@ from spark_pace.core.expr import Call, Column, Expr, evaluate, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
-LESS, EQUAL, GREATER = 1, 2, 4
+LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled`
 _ACCEPTS = {
     "<": LESS,
     "<=": LESS | EQUAL,

@@ -2,7 +2,7 @@
 
 This module is imported only where such a search is run, for numba takes half a second to load. The compiled
 code is kept beside this file or in the user's cache directory; where neither can be written, each process
-compiles it anew.
+compiles it anew. Kept code is used until this file changes, even if LESS, EQUAL or GREATER do in theirs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numba
 import numpy as np
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.comparisons.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
+BLOCK_ROWS = 64  # are passed over at once where their ranks tell that none fits
 
 
 class Levels(NamedTuple):
@@ -31,6 +33,8 @@ class Levels(NamedTuple):
         tests: int64[t, 4], the other comparisons: the earlier level, the places in `ranks` of the earlier and
             of the later side, and what is accepted.
         test_bounds: int64[n + 1], where each level begins and ends in `tests`.
+        least: int64[t, blocks], the least later rank of each test in each block of `BLOCK_ROWS` of `pools`.
+        greatest: int64[t, blocks], the greatest one.
         ranks: int64[c, rows], see `spark_pace.core.match.comparisons.comparison`.
         back: int64[n], the level to go back to where no row has fitted.
     """
@@ -41,6 +45,8 @@ class Levels(NamedTuple):
     equals: Ints
     tests: Ints
     test_bounds: Ints
+    least: Ints
+    greatest: Ints
     ranks: Ints
     back: Ints
 
@@ -109,14 +115,35 @@ def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
 
 
 @_compiled
+def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
+    """Whether the comparisons of `level` may hold between the taken rows and a row of the block."""
+    for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
+        left, accepts = (
+            levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]],
+            levels.tests[test, 3],
+        )
+        least, greatest = levels.least[test, block], levels.greatest[test, block]
+        if not (
+            (accepts & LESS and left < greatest)
+            or (accepts & EQUAL and least <= left <= greatest)
+            or (accepts & GREATER and left > least)
+        ):
+            return False
+    return True
+
+
+@_compiled
 def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int, int]) -> int:
     """The first place in a span of the pools whose row is not used and fits; the span's end for none."""
     place, stop = span
-    while place < stop and (
-        used[levels.pools[place]] or not _fits(levels, level, taken, levels.pools[place])
-    ):
-        place += 1
-    return place
+    while place < stop:
+        if place % BLOCK_ROWS == 0 and not _may_fit(levels, level, taken, place // BLOCK_ROWS):
+            place += BLOCK_ROWS
+        elif used[levels.pools[place]] or not _fits(levels, level, taken, levels.pools[place]):
+            place += 1
+        else:
+            return place
+    return stop
 
 
 @_compiled
