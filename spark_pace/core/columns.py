@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,8 +39,9 @@ UNUSED = 0  # `@spent` of an event that may still be used
 USED = 1  # a match that is out has used it
 USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
 
-OPEN_BIT = 8  # bit of `@mask`: the event satisfies the span's open
-CLOSE_BIT = 9  # bit of `@mask`: the event satisfies the part of the span's close that is over one event
+MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
+OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
+CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 
@@ -118,10 +120,29 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
 
 def value_codes(values: pa.Array) -> Ints:
     """int64[n], equal where the values are equal in SQL (NaN = NaN, 0.0 = -0.0); -1 for null."""
+    indices = pc.fill_null(_encoded(values).indices, -1)
+    return indices.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
+    """For each column of one type, int64[n] that compare as the values of all columns do in SQL; -1 for null.
+
+    NaN equals NaN and is greater than every number, 0.0 = -0.0, and text is compared by its UTF-8 bytes.
+    """
+    encoded = _encoded(pa.concat_arrays(columns))
+    ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # which puts NaN last
+    ranks = np.full(len(ascending) + 1, -1)
+    ranks[ascending] = np.arange(len(ascending))
+    codes = ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _encoded(values: pa.Array) -> pa.DictionaryArray:
+    """The values with a dictionary that has each once, as SQL counts them."""
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
-    indices = pc.fill_null(values.dictionary_encode().indices, -1)
-    return indices.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+        values = pc.if_else(pc.is_nan(values), math.nan, values)  # NaNs may differ in their bits
+    return values.dictionary_encode()
 
 
 def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:

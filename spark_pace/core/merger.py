@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import NOTHING_US, UTC_TIME, array, numbers, sorted_rows
+from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, array, numbers, sorted_rows
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
@@ -97,7 +98,8 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     if not table.num_rows:
         return table
     names = _sort_columns(planned, table.column_names)
-    return table.take(pa.array(sorted_rows({name: array(table, name) for name in names})))
+    columns = {name: array(table, name) for name in names}
+    return table.take(pa.array(sorted_rows(columns | _production_sets(table["events"]))))
 
 
 def _lifted(results: list[Result]) -> list[pa.Table]:
@@ -115,15 +117,29 @@ def _lifted(results: list[Result]) -> list[pa.Table]:
     return tables
 
 
+def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """The columns that order matches by their production sets, shorter ones first.
+
+    These are the first events of each match, as many as a candidate can have. Matches that gather more are in
+    no event the same.
+    """
+    lengths = pc.list_value_length(events).to_numpy().astype(np.int64)
+    start = np.cumsum(lengths) - lengths
+    seq = pa.chunked_array([piece.flatten().field("seq") for piece in events.chunks]).combine_chunks()
+    most = min(int(lengths.max(initial=0)), MOST_COMPONENTS)
+    return {
+        f"event {place}": seq.take(pa.array(start + place, mask=lengths <= place)) for place in range(most)
+    }
+
+
 def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:
-    """The columns that order a rule's matches; production sets (``@p``) last, shorter ones first."""
-    members = [name for name in names if name.startswith("@p") and name[2:].isdigit()]
+    """The columns that order a rule's matches, but for their production sets."""
     if planned.key_column is None and planned.rule.merge == "selection":
-        return ["selection_id", "seq", *members]
+        return ["selection_id", "seq"]
     ties = [name for name in names if name.startswith("@tie")]
     key = [] if planned.key_column is None else ["key"]
     seq = ["seq"] if planned.rule.merge == "selection" else []
-    return ["@release_us", "@phase", *ties, *key, "selection_id", *seq, *members]
+    return ["@release_us", "@phase", *ties, *key, "selection_id", *seq]
 
 
 def _finished(planned: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema) -> pa.Table:

@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Call, Column, Expr, conjunction, walk
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.plan.rule import Close, Component, Conjunct, Context, EventSchema, Pattern, Within
@@ -22,7 +23,6 @@ from spark_pace.rules.expressions.compile import compile_condition, compile_conj
 from spark_pace.rules.expressions.parsing import RuleDialect, conjuncts_of, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope, MatchScope
 
-MAX_COMPONENTS = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
@@ -97,11 +97,11 @@ def _read_components(rule: Section, schema: EventSchema | None) -> list[Componen
     node = fields.node("sequence")
     if node is None:
         return None
-    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MAX_COMPONENTS:
+    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
         got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
         rule.report.add(
             node.place,
-            f"must be a list of 1 to {MAX_COMPONENTS} components",
+            f"must be a list of 1 to {MOST_COMPONENTS} components",
             got,
             f"Write for example {_EXAMPLE}.",
         )

@@ -1,4 +1,4 @@
-"""A rule that weighs more combinations of events than fit into memory ends its job, and nothing else.
+"""A rule that matches more combinations of events than fit into memory ends its job, and nothing else.
 
 The job bounds the memory of its workers.
 """
@@ -21,9 +21,8 @@ EVENTS = 30_000  # ten a second, all within the hour
 CHEAP = RULES[: RULES.index("  - name: keyed")]
 COSTLY = """  - name: costly
     pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
-    where: b.x < a.x - 1000
     within: 1 h
-    context: all, selected
+    close: window
 """
 
 

@@ -23,6 +23,7 @@ ALLOWED = {
     "spark_pace.errors": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "numpy", "pyarrow"},
+    "spark_pace.core.match.comparisons.compiled": {"spark_pace.core", "numba", "numpy"},
     "spark_pace.rules": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"},
     "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},
@@ -184,7 +185,7 @@ def test_a_circle_is_found():
     [
         ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
         ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
-        ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot")),
+        ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
         ("import spark_pace.cli.replay", ("pyspark", "pandas", "deltalake")),
     ],
 )

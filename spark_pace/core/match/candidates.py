@@ -2,21 +2,30 @@
 
 A candidate has one row for each component, strictly ascending, that together satisfy every conjunct of
 `where` (semantics, section 3). Matrices of candidates are int64[m, n]: m candidates, n components. A conjunct
-``a.x = b.y`` is looked up by (value, row) in a sorted column; the other conjuncts are tested on what the
+``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts are tested on what the
 look-ups have found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.expr import Call, Column, evaluate_mask
+from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.match.comparisons.comparison import (
+    EQUAL,
+    Comparison,
+    comparison_of,
+    implied,
+    is_comparison,
+)
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
 PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
@@ -46,108 +55,139 @@ class CandidateColumns:
 
 
 @dataclass(frozen=True)
-class _Lookup:
-    """The rows of one component, in the order in which they are looked up.
+class Level:
+    """What may be taken at one level of a search, given the rows of the levels before.
 
     Attributes:
-        pool: int64[p], the rows; ascending where `sort_keys` is None.
-        sort_keys: int64[p], ascending: ``value code * rows + row`` of each row; None where nothing but the
-            row is looked up.
-        codes: int64[n], for each row of the stream the value code of the attribute that the earlier component
-            compares; None as `sort_keys` is.
-        earlier: the index of that component.
+        pool: int64[p], the rows of the level's component, in the order of their keys.
+        keys: int64[p], ascending: ``rank * rows + row`` of each row; the rank is 0 without an equality.
+        equality: the comparison by which rows are looked up, None where it is by their place alone.
+        comparisons: the other comparisons that are decided at this level.
+        others: what else is decided there.
     """
 
     pool: Ints
-    sort_keys: Ints | None = None
-    codes: Ints | None = None
-    earlier: int = 0
+    keys: Ints
+    equality: Comparison | None
+    comparisons: list[Comparison]
+    others: list[Expr]
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether all that is decided at this level is looked up."""
+        return not self.comparisons and not self.others
+
+    def groups(self, rows: int) -> Ints:
+        """int64[ranks + 1], where the rows of each rank begin in the pool, and where the last ones end."""
+        ranks = 1
+        if self.equality is not None:
+            sides = (self.equality.earlier_ranks, self.equality.later_ranks)
+            ranks = 1 + max(int(side.max(initial=0)) for side in sides)
+        return np.searchsorted(self.keys, np.arange(ranks + 1) * rows)
 
 
 class Search:
-    """A pattern over a stream, ready to be searched level by level. Level k adds the row of component k.
+    """A pattern over a stream, ready to be searched level by level: level k adds the row of component k.
 
     Attributes:
         stream: the stream.
+        pattern: the pattern.
         steps: how many components there are.
         plain: whether the pattern has no condition over several components.
         members: int64[], for each component the rows that match it, ascending.
     """
 
-    def __init__(self, stream: Stream, pattern: Pattern, bits: Sequence[int] = range(8)) -> None:
-        """Find the members of each component; component k is bit `bits[k]` of the mask."""
+    def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
+        """Begin with the members of each component; None: component k is bit k of the mask."""
         self.stream = stream
+        self.pattern = pattern
         self.steps = len(pattern.components)
         self.plain = not pattern.where
+        self.members = members or [stream.matching(bit) for bit in range(self.steps)]
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
-        self.members = [stream.matching(bit) for bit in bits[: self.steps]]
-        self._conjuncts = [[c for c in pattern.where if c.components[-1] == k] for k in range(self.steps)]
-        self._equalities = [next(filter(self._is_equality, decided), None) for decided in self._conjuncts]
-        self._lookups: dict[int, _Lookup] = {}
 
-    @staticmethod
-    def _is_equality(conjunct: Conjunct) -> bool:
-        """Whether it is ``a.x = b.y`` over two components."""
-        expr = conjunct.expr
-        return (
-            isinstance(expr, Call)
-            and expr.function == "="
-            and len(conjunct.components) == 2
-            and all(isinstance(side, Column) for side in expr.arguments)
-        )
+    @property
+    def compared(self) -> bool:
+        """Whether every condition is a comparison of two components."""
+        return all(is_comparison(conjunct.expr, self._roles) for conjunct in self.pattern.where)
 
-    def _lookup(self, level: int, equality: Conjunct | None) -> _Lookup:
-        pool = self.members[level]
-        if equality is None:
-            return _Lookup(pool)
-        assert isinstance(equality.expr, Call)
-        sides = {self._roles[s.component]: s for s in equality.expr.arguments if isinstance(s, Column)}
-        earlier = equality.components[0]
-        codes, values = self.stream.codes(sides[earlier].attribute, sides[level].attribute)
-        pool = pool[values[pool] >= 0]
-        sort_keys = values[pool] * self.stream.rows + pool
-        order = np.argsort(sort_keys)
-        return _Lookup(pool[order], sort_keys[order], codes, earlier)
+    @property
+    def looked_up(self) -> bool:
+        """Whether every condition is looked up."""
+        return all(level.looked_up for level in self.levels)
 
-    def reach(self, level: int, partial: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """Which rows may follow each partial candidate at `level`, before row `end`.
+    @cached_property
+    def levels(self) -> list[Level]:
+        """What may be taken at each level."""
+        return [self._level(level) for level in range(self.steps)]
+
+    def _level(self, level: int) -> Level:
+        exprs = [conjunct.expr for conjunct in self.pattern.where if conjunct.components[-1] == level]
+        compared = [
+            comparison_of(expr, self._roles, self.stream)
+            for expr in exprs
+            if is_comparison(expr, self._roles)
+        ]
+        others = [expr for expr in exprs if not is_comparison(expr, self._roles)]
+        equality = next((test for test in compared if test.accepts == EQUAL), None)
+        pool = keys = self.members[level]
+        if equality is not None:
+            pool = pool[equality.later_ranks[pool] >= 0]
+            keys = equality.later_ranks[pool] * self.stream.rows + pool
+            order = np.argsort(keys)
+            pool, keys = pool[order], keys[order]
+        return Level(pool, keys, equality, [test for test in compared if test is not equality], others)
+
+    def mirrored(self) -> Search:
+        """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.
+
+        It begins with the last component. So the first candidate that it finds is the greatest one.
+        """
+        last = self.stream.rows - 1
+        events = self.stream.events.select(sorted(attributes_of(c.expr for c in self.pattern.where)))
+        stream = Stream(events.take(pa.array(np.arange(last, -1, -1))), np.zeros(min(1, last + 1), np.int64))
+        members = [last - rows[::-1] for rows in reversed(self.members)]
+        return Search(stream, _rearranged(self.pattern, range(self.steps)[::-1]), members)
+
+    def rotated(self) -> Search:
+        """The same search with the last component in front of the first: for a given last row.
+
+        What a chain of equalities says of the given row is looked up from the second level on.
+        """
+        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self._roles)))
+        order = [self.steps - 1, *range(self.steps - 1)]
+        return Search(self.stream, _rearranged(pattern, order), [self.members[k] for k in order])
+
+    def reach(self, level: int, partial: Ints, after: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """Which rows may follow each partial candidate at `level`, behind row `after` and before row `end`.
 
         Args:
             level: the index of the component to be added.
             partial: int64[m, level], the rows taken so far.
+            after: int64[m], the row before the first allowed one.
             end: int64[m], the row after the last allowed one.
 
         Returns:
             pool, lo, hi: the rows ``pool[lo[i]:hi[i]]``, ascending, may follow ``partial[i]`` if they satisfy
                 the conjuncts that `passes` tests, too.
         """
-        if level not in self._lookups:
-            self._lookups[level] = self._lookup(level, self._equalities[level])
-        lookup = self._lookups[level]
-        after, base = partial[:, -1], np.int64(0)
-        if lookup.sort_keys is None or lookup.codes is None:
-            lo = np.searchsorted(lookup.pool, after, "right")
-            hi = np.searchsorted(lookup.pool, end, "left")
-            return lookup.pool, lo, np.maximum(lo, hi)
-        code = lookup.codes[partial[:, lookup.earlier]]
-        base = code * self.stream.rows
-        lo = np.searchsorted(lookup.sort_keys, base + after, "right")
-        hi = np.searchsorted(lookup.sort_keys, base + end, "left")
-        return lookup.pool, lo, np.where(code < 0, lo, np.maximum(lo, hi))
+        pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
+        rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
+        lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
+        hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
+        return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
 
-    def looked_up(self, level: int) -> bool:
-        """Whether `reach` tests every conjunct that can be decided at `level`."""
-        return not self._left(level)
-
-    def _left(self, level: int) -> list[Conjunct]:
-        return [conjunct for conjunct in self._conjuncts[level] if conjunct is not self._equalities[level]]
-
-    def passes(self, level: int, matrix: Ints, *, all_conjuncts: bool = False) -> Bools:
-        """bool[m], which candidates satisfy all conjuncts of `level`, or those that `reach` does not test."""
+    def passes(self, level: int, matrix: Ints, *, looked_up: bool = True) -> Bools:
+        """bool[m], which candidates satisfy the conjuncts of `level`; one may be looked up already."""
+        decided = self.levels[level]
         keep = np.ones(len(matrix), np.bool_)
+        if decided.equality is not None and not looked_up:
+            keep &= decided.equality.holds(matrix)
+        for comparison in decided.comparisons:
+            keep &= comparison.holds(matrix)
         columns = CandidateColumns(self.stream, matrix, self._roles)
-        for conjunct in self._conjuncts[level] if all_conjuncts else self._left(level):
-            keep &= evaluate_mask(conjunct.expr, columns)
+        for expr in decided.others:
+            keep &= evaluate_mask(expr, columns)
         return keep
 
     def following(self, level: int, rows: Ints) -> Ints:
@@ -161,6 +201,13 @@ class Search:
         return members[np.searchsorted(self.members[level], rows, "left")]
 
 
+def _rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
+    """The pattern with its components in another order, for searches; as a rule it means something else."""
+    places = {component: place for place, component in enumerate(order)}
+    where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
+    return replace(pattern, components=tuple(pattern.components[k] for k in order), where=tuple(where))
+
+
 def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     """All pairs (i, index) with index in the range lo[i]:hi[i], in order, as two int64[k]."""
     counts = hi - lo
@@ -169,63 +216,77 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
 
 
-def candidates(search: Search, starts: Ints, end: Ints, last: Ints | None = None) -> Iterator[Ints]:
-    """All candidates from each of `starts`, in pieces.
+@dataclass(frozen=True)
+class Ranges:
+    """Where candidates are sought, for each of m searches.
 
-    Args:
-        search: the pattern over a stream.
-        starts: int64[m], rows that match the first component.
+    Attributes:
+        anchors: int64[m], the row of the first level.
+        after: int64[m], the second level begins behind this row; each further one behind the row before it.
         end: int64[m], the row after the last one a candidate may use.
         last: int64[m], the row at which the candidate must end; None where any row will do.
+    """
+
+    anchors: Ints
+    after: Ints
+    end: Ints
+    last: Ints | None = None
+
+
+def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
+    """All candidates of each search, in pieces.
 
     Yields:
-        int64[p, n] candidates; those of one start are in ascending order.
+        int64[p, n] candidates, in the order of the searches; those of one search are in ascending order.
     """
-    if last is not None and search.steps == 1:
-        yield starts[starts == last][:, None]
+    if ranges.last is not None and search.steps == 1:
+        yield ranges.anchors[ranges.anchors == ranges.last][:, None]
         return
-    bounds = _bounds(search, end, last)
-    yield from _extend(search, starts[:, None], bounds, last)
+    yield from _extend(
+        search, ranges, _bounds(search, ranges), ranges.anchors[:, None], np.arange(len(ranges.anchors))
+    )
 
 
-def _bounds(search: Search, end: Ints, last: Ints | None) -> list[Ints]:
-    """For each level the row after the last one from which the fixed last row can still be reached."""
-    bounds = [end] * search.steps
-    if last is not None:
-        reach = last
+def _bounds(search: Search, ranges: Ranges) -> list[Ints]:
+    """For each level the row after the last one from which a fixed last row can still be reached."""
+    bounds = [ranges.end] * search.steps
+    if ranges.last is not None:
+        reach = ranges.last
         for level in range(search.steps - 2, 0, -1):
             reach = search.preceding(level, reach)
-            bounds[level] = np.minimum(end, reach + 1)
+            bounds[level] = np.minimum(ranges.end, reach + 1)
     return bounds
 
 
-def _extend(search: Search, partial: Ints, bounds: list[Ints], last: Ints | None) -> Iterator[Ints]:
-    """The candidates that begin with the partial ones, in pieces: each level adds one column."""
+def _extend(
+    search: Search, ranges: Ranges, bounds: list[Ints], partial: Ints, origin: Ints
+) -> Iterator[Ints]:
+    """The candidates that begin with the partial ones of the searches `origin`: each level adds a column."""
     level = partial.shape[1]
     if level == search.steps:
         yield partial
         return
-    if last is not None and level == search.steps - 1:
-        yield _close(search, partial, last)
+    if ranges.last is not None and level == search.steps - 1:
+        yield _close(search, partial, ranges.last[origin])
         return
-    pool, lo, hi = search.reach(level, partial, bounds[level])
-    for piece in _pieces(hi - lo):
+    after = ranges.after[origin] if level == 1 else partial[:, -1]
+    pool, lo, hi = search.reach(level, partial, after, bounds[level][origin])
+    for piece in pieces(hi - lo):
         owner, index = expand(lo[piece], hi[piece])
-        grown = np.column_stack([partial[piece][owner], pool[index]])
+        owner += piece.start
+        grown = np.column_stack([partial[owner], pool[index]])
         keep = search.passes(level, grown)
-        owner = owner[keep] + piece.start
-        rest = None if last is None else last[owner]
-        yield from _extend(search, grown[keep], [bound[owner] for bound in bounds], rest)
+        yield from _extend(search, ranges, bounds, grown[keep], origin[owner[keep]])
 
 
 def _close(search: Search, partial: Ints, last: Ints) -> Ints:
     """The candidates of the partial ones that lack nothing but their fixed last row."""
     keep = partial[:, -1] < last
     grown = np.column_stack([partial[keep], last[keep]])
-    return grown[search.passes(search.steps - 1, grown, all_conjuncts=True)]
+    return grown[search.passes(search.steps - 1, grown, looked_up=False)]
 
 
-def _pieces(counts: Ints) -> Iterator[slice]:
+def pieces(counts: Ints) -> Iterator[slice]:
     """Slices of partial candidates; each grows to about PIECE_ROWS where candidate i grows to counts[i]."""
     total = np.cumsum(counts)
     start = 0

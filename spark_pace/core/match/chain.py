@@ -14,9 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.match.candidates import Search, candidates, expand
+from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.completions import completions
-from spark_pace.core.match.found import stacked
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
@@ -65,26 +64,6 @@ def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: 
     closes = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
     return np.where(closes < end, closes, -1), None
-
-
-def inside(search: Search, openings: Ints, closes: Ints) -> tuple[Ints, Ints]:
-    """All candidates inside closed selections that do not overlap, ending where the selection closes.
-
-    Args:
-        search: the pattern over a stream.
-        openings: int64[s], first row of each selection, ascending.
-        closes: int64[s], last row of each selection.
-
-    Returns:
-        selection: int64[m], the selection of each candidate; matrix: int64[m, n].
-    """
-    initiators = search.members[0]
-    lo = np.searchsorted(initiators, openings)
-    hi = np.searchsorted(initiators, closes, "right")
-    owner, index = expand(lo, hi)
-    ends = closes[owner]
-    matrix = stacked(candidates(search, initiators[index], ends + 1, ends), search.steps)
-    return np.searchsorted(openings, matrix[:, 0], "right") - 1, matrix
 
 
 def _follow(stream: Stream, initiators: Ints, closes: Ints, over: Bools) -> Ints:

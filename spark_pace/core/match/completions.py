@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search, candidates
-from spark_pace.core.match.walk import walk
+from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.first import depth_first, walk
 
 _FIRST_HORIZON_ROWS = 64
 
@@ -28,10 +28,21 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
             rows = search.following(level, rows)
         return np.where(rows < end, rows, -1)
     closes = np.full(len(starts), -1, np.int64)
+    ranges = Ranges(starts, starts, end)
     if search.steps == 2:  # the walk takes the first event that fits, and nothing comes after it
-        index, matrix = walk(search, starts, end)
+        index, matrix = walk(search, ranges)
         closes[index] = matrix[:, -1]
-        return closes
+    elif search.compared:
+        index, matrix = depth_first(search, ranges, shorten=True)
+        closes[index] = matrix[:, -1]
+    else:
+        _within_horizons(search, ranges, closes)
+    return closes
+
+
+def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
+    """Write the completions into `closes`: of all candidates within ever more rows, until there is one."""
+    starts, end = ranges.anchors, ranges.end
     waiting = np.arange(len(starts))
     horizon = _FIRST_HORIZON_ROWS
     while len(waiting):
@@ -39,12 +50,11 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
         _first_ends(search, starts, closes, waiting, reach)
         waiting = waiting[(closes[waiting] < 0) & (reach < end[waiting])]
         horizon *= 4
-    return closes
 
 
 def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
     """Write into `closes` the least last row of the candidates from the waiting starts, before `reach`."""
-    for found in candidates(search, starts[waiting], reach):
+    for found in candidates(search, Ranges(starts[waiting], starts[waiting], reach)):
         index = np.searchsorted(starts, found[:, 0])
         least = np.full(len(starts), search.stream.rows, np.int64)
         np.minimum.at(least, index, found[:, -1])

@@ -64,6 +64,12 @@ def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Fou
     return Found(openings, closes, selection, np.arange(m + 1) * n, matrix.ravel(), roles)
 
 
+def found_backwards(openings: Ints, matrix: Ints) -> Found:
+    """The matches of a matrix, in selections that nothing closes before their window's end."""
+    closes = np.full(len(openings), -1, np.int64)
+    return found_of(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
+
+
 def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
     """Pieces of candidates as one matrix int64[m, n]."""
     kept = [piece for piece in pieces if len(piece)]

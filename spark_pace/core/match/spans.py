@@ -22,10 +22,10 @@ from spark_pace.core.columns import (
     numbers,
 )
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.candidates import Search, expand
+from spark_pace.core.match.candidates import Ranges, Search, expand
+from spark_pace.core.match.first import walk
 from spark_pace.core.match.release import earlier_resolved
 from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.walk import walk
 from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import (
     Component,
@@ -106,7 +106,7 @@ def _predicate_spans(stream: Stream, span: PredicateSpan, horizon: Horizon) -> S
     within = Within(time_us=span.within_us)
     end = window_end(stream, start, within)
     close = np.full(len(start), -1, np.int64)
-    index, matrix = walk(_opening_to_closing(stream, span), start, end)
+    index, matrix = walk(_opening_to_closing(stream, span), Ranges(start, start, end))
     close[index] = matrix[:, 1]
     closed = close >= 0
     ends = window_ends(stream, start, within, horizon)
@@ -125,7 +125,7 @@ def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
     # columns without a component are the closing event's
     components = (Component("open", true), Component(None, true))  # type: ignore[arg-type]
     pattern = Pattern(components, where, None, Context("next", "zero"))
-    return Search(stream, pattern, bits=(OPEN_BIT, CLOSE_BIT))
+    return Search(stream, pattern, [stream.matching(OPEN_BIT), stream.matching(CLOSE_BIT)])
 
 
 def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:

@@ -2,7 +2,8 @@
 
 The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, which is 0
 at an event and 1 directly behind all events of that time; ``@tie0…``, the place of the releasing event among
-those of its time; ``@p0…``, the production set.
+those of its time. Matches that are equal in these and in their selection are ordered by their ``events``; a
+Python operator's, which may have none, stay in the order of their rows.
 """
 
 from __future__ import annotations
@@ -61,9 +62,6 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     columns = _head(plan, planned, stream, labels, found.first)
     columns["seq"] = pa.array(stream.seq[found.last])
     columns["matched_at"] = _utc(stream.time[found.last])
-    lengths = np.diff(found.offsets)
-    for place in range(int(lengths.max(initial=0)) if len(set(lengths.tolist())) == 1 else 0):
-        columns[f"@p{place}"] = pa.array(stream.seq[found.members[found.offsets[:-1] + place]])
     columns |= emit_fields(planned.rule, stream, found)
     columns["events"] = _events(planned, stream, found)
     return pa.table(columns)
@@ -92,7 +90,6 @@ def operator_matches(
     columns = _head(plan, planned, stream, labels, last)
     columns["seq"] = pa.array(stream.seq[last])
     columns["matched_at"] = _utc(matched_us)
-    columns["@p0"] = pa.array(np.arange(len(last)))
     columns |= {name: array(rows, name) for name in rows.column_names}
     offsets = pa.array(np.zeros(len(last) + 1, np.int32))
     columns["events"] = pa.ListArray.from_arrays(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.chain import closed_by_completion, inside
+from spark_pace.core.match.candidates import Ranges, Search, candidates, expand
+from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
-from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.found import Found, found_of, stacked
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -16,7 +18,14 @@ def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints
 
     Sources: Siddam 2015, section 5.2; Snoop's continuous context (two steps).
     """
-    selection, matrix = inside(Search(stream, pattern), openings, closes)
+    search = Search(stream, pattern)
+    initiators = search.members[0]
+    lo = np.searchsorted(initiators, openings)
+    owner, index = expand(lo, np.searchsorted(initiators, closes, "right"))
+    ends = closes[owner]
+    ranges = Ranges(initiators[index], initiators[index], ends + 1, ends)
+    matrix = stacked(candidates(search, ranges), search.steps)
+    selection = np.searchsorted(openings, matrix[:, 0], "right") - 1
     return found_of(openings, closes, selection, matrix)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.found import Found, found_of, stacked, within_rows
@@ -23,11 +23,12 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     end = window_end(stream, openings, pattern.within)
     closes = np.full(len(openings), -1, np.int64)
     if pattern.close == "window":
-        matrix = stacked(candidates(search, openings, end), search.steps)
+        matrix = stacked(candidates(search, Ranges(openings, openings, end)), search.steps)
     else:
         closes = completions(search, openings, end)
-        done = np.flatnonzero(closes >= 0)
-        matrix = stacked(candidates(search, openings[done], closes[done] + 1, closes[done]), search.steps)
+        done = closes >= 0
+        ranges = Ranges(openings[done], openings[done], closes[done] + 1, closes[done])
+        matrix = stacked(candidates(search, ranges), search.steps)
     return found_of(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
 
 

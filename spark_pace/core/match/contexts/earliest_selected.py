@@ -3,7 +3,7 @@
 Three ways lead to the same result, and the first that applies is taken:
 - queues: a tandem of first-in-first-out queues, on whole columns;
 - greedily: for plain sequences, a loop that takes one step for each terminator;
-- by filtering: all candidates in order; one that needs a used event is dropped.
+- by filtering: candidates in order; one that needs a used event is dropped.
 
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
 (queues).
@@ -11,14 +11,17 @@ Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets);
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers
-from spark_pace.core.match.candidates import Search, candidates
+from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers, segments_of
+from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
-from spark_pace.core.match.found import Found, found_of, stacked
+from spark_pace.core.match.first import depth_first
+from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 
 
@@ -161,17 +164,27 @@ class _Unused:
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """The matches of any sequence: in the order of terminators, each candidate that needs no used event."""
-    starts = search.members[0]
-    every = stacked(candidates(search, starts, window_end(stream, starts, pattern.within)), search.steps)
-    order = np.lexsort([*every.T[-2::-1], every[:, -1]]) if search.steps > 1 else np.arange(len(every))
-    used: set[int] = set()
+    """The matches of any sequence: at each terminator, in order, the first candidate without a used event."""
+    terminators = search.members[-1]
+    ranges = Ranges(terminators, window_start(stream, terminators, pattern.within) - 1, terminators)
+    rotated = search.rotated()
+    if search.compared and not search.plain:
+        _, matrix = depth_first(rotated, ranges, use_up=True)
+    else:
+        matrix = _filtered(rotated, candidates(rotated, ranges))
+    return np.roll(matrix, -1, axis=1)
+
+
+def _filtered(search: Search, pieces: Iterable[Ints]) -> Ints:
+    """Of all candidates in order those without a used event; the loop takes one step for each terminator."""
+    used = np.zeros(search.stream.rows, np.bool_)
     taken = []
-    for index in order.tolist():
-        match = every[index].tolist()
-        if used.isdisjoint(match):
-            used.update(match)
-            taken.append(match)
+    for piece in pieces:
+        for run in np.split(piece, segments_of(piece[:, 0])[1:]):
+            unused = run[~used[run].any(axis=1)]
+            if len(unused):
+                used[unused[0]] = True
+                taken.append(unused[0])
     return np.array(taken, np.int64).reshape(-1, search.steps)
 
 

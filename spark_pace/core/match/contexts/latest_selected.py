@@ -6,11 +6,11 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.chain import closed_by_completion, inside
+from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
+from spark_pace.core.match.first import greatest
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.terminators import greatest
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -19,8 +19,7 @@ def latest_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: In
 
     Sources: Siddam 2015, section 5.3.
     """
-    _, matrix = inside(Search(stream, pattern), openings, closes)
-    best = greatest(matrix)
+    best = greatest(Search(stream, pattern), closes, openings)
     return found_of(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
-from spark_pace.core.match.found import Found, within_rows
+from spark_pace.core.match.first import greatest
+from spark_pace.core.match.found import Found, found_backwards, within_rows
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.terminators import ending_in, found_at_terminators, greatest
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -19,19 +19,9 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
 
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
-    if search.plain:
-        return found_at_terminators(search, _backwards(stream, pattern, search, owned))
-    return found_at_terminators(search, greatest(ending_in(stream, pattern, search, owned)))
-
-
-def _backwards(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Ints:
-    """Without conditions over several components: from the terminator back, always the nearest."""
     last = within_rows(search.members[-1], owned)
-    columns = [last]
-    for level in range(search.steps - 2, -1, -1):
-        columns.append(search.preceding(level, columns[-1]))
-    matrix = np.column_stack(columns[::-1])
-    return matrix[matrix[:, 0] >= window_start(stream, last, pattern.within)]
+    matrix = greatest(search, last, window_start(stream, last, pattern.within))
+    return found_backwards(search.members[0], matrix)
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.candidates import Ranges, Search
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
+from spark_pace.core.match.first import walk
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.walk import walk
 from spark_pace.core.plan.rule import Context
 
 
@@ -18,7 +18,7 @@ def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) 
     Sources: semantics, section 4; SQL's and Flink's "skip past last".
     """
     matrix = np.full((len(initiators), search.steps), -1, np.int64)
-    found, matches = walk(search, initiators, end)
+    found, matches = walk(search, Ranges(initiators, initiators, end))
     matrix[found] = matches
     return matrix[:, -1], matrix
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.candidates import Ranges, Search
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
+from spark_pace.core.match.first import walk
 from spark_pace.core.match.found import Found, found_of, within_rows
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.walk import walk
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -19,7 +19,8 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     Sources: skip-till-next-match; Flink's ``followedBy`` without skipping.
     """
     openings = within_rows(search.members[0], owned)
-    selection, matrix = walk(search, openings, window_end(stream, openings, pattern.within))
+    end = window_end(stream, openings, pattern.within)
+    selection, matrix = walk(search, Ranges(openings, openings, end))
     closes = np.full(len(openings), -1, np.int64)
     closes[selection] = matrix[:, -1]
     return found_of(openings, closes, selection, matrix)

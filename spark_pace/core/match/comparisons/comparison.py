@@ -1,0 +1,156 @@
+"""Which conditions compare two components, and how: by integers that compare as the values do in SQL.
+
+Most conditions over several components are ``left op right``, where each side is an expression over one
+component. Both sides are evaluated once for every event, and ranked together. After that, a test of a pair of
+events is a comparison of two integers, whatever the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Bools, Ints, value_ranks
+from spark_pace.core.expr import Call, Column, Expr, evaluate, walk
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import Conjunct, Pattern
+
+LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled`
+_ACCEPTS = {
+    "<": LESS,
+    "<=": LESS | EQUAL,
+    "=": EQUAL,
+    ">=": GREATER | EQUAL,
+    ">": GREATER,
+    "<>": LESS | GREATER,
+}
+_COMPARE: dict[int, Callable[[Any, Any], Any]] = {
+    LESS: np.less,
+    LESS | EQUAL: np.less_equal,
+    EQUAL: np.equal,
+    GREATER | EQUAL: np.greater_equal,
+    GREATER: np.greater,
+    LESS | GREATER: np.not_equal,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison between the rows of two components of one stream of n rows.
+
+    Attributes:
+        earlier: the index of the component that comes first.
+        later: the index of the other one.
+        earlier_ranks: int64[n], what the comparison sees of each row as the earlier component; -1 for null,
+            for which no comparison holds.
+        later_ranks: int64[n], the same as the later one.
+        accepts: which orders of the earlier rank to the later one hold: the sum of LESS, EQUAL and GREATER.
+    """
+
+    earlier: int
+    later: int
+    earlier_ranks: Ints
+    later_ranks: Ints
+    accepts: int
+
+    def holds(self, matrix: Ints) -> Bools:
+        """bool[m], for which candidates (int64[m, k]) the comparison holds."""
+        left = self.earlier_ranks[matrix[:, self.earlier]]
+        right = self.later_ranks[matrix[:, self.later]]
+        compared: Bools = _COMPARE[self.accepts](left, right)
+        return compared & (left >= 0) & (right >= 0)
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The events of a stream, as an expression over one of its components sees them."""
+
+    stream: Stream
+
+    @property
+    def rows(self) -> int:
+        return self.stream.rows
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        return self.stream.attribute(attribute)
+
+    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+        raise AssertionError(f"{function}({component}.{attribute}) has no group here")
+
+
+def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
+    """Whether a condition is a comparison of two components.
+
+    Args:
+        expr: the condition.
+        components: the index of each component, by name.
+    """
+    if not isinstance(expr, Call) or expr.function not in _ACCEPTS:
+        return False
+    left, right = expr.arguments
+    sides = [_components(side, components) for side in expr.arguments]
+    one_each = len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]
+    return one_each and left.type == right.type != "NULL"
+
+
+def comparison_of(expr: Expr, components: Mapping[str | None, int], stream: Stream) -> Comparison:
+    """The comparison of two components that a condition is, over the rows of a stream."""
+    assert isinstance(expr, Call)
+    sides = [(min(_components(side, components)), _anonymous(side)) for side in expr.arguments]
+    events = _Events(stream)
+    if sides[0][1] == sides[1][1]:
+        ranks = value_ranks([evaluate(sides[0][1], events)]) * 2
+    else:
+        ranks = value_ranks([evaluate(side, events) for _, side in sides])
+    accepts = _ACCEPTS[expr.function]
+    if sides[0][0] < sides[1][0]:
+        return Comparison(sides[0][0], sides[1][0], ranks[0], ranks[1], accepts)
+    return Comparison(sides[1][0], sides[0][0], ranks[1], ranks[0], _turned(accepts))
+
+
+def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conjunct]:
+    """What equalities in a chain say of the last component: ``a.x = c.x`` if a.x = b.x and b.x = c.x."""
+    groups: list[list[Expr]] = []
+    exprs = [conjunct.expr for conjunct in pattern.where]
+    stated = [expr.arguments for expr in exprs if _is_equality(expr, components)]
+    for sides in stated:
+        joined = [*sides, *(side for group in groups if not {*sides}.isdisjoint(group) for side in group)]
+        groups = [group for group in groups if {*sides}.isdisjoint(group)] + [list(dict.fromkeys(joined))]
+    last = len(pattern.components) - 1
+    found = []
+    for group in groups:
+        places = {side: min(_components(side, components)) for side in group}
+        of_last = [side for side in group if places[side] == last][:1]
+        found += [
+            Conjunct(Call("=", (side, one), "BOOLEAN"), (places[side], last))
+            for one in of_last
+            for side in group
+            if places[side] < last and (side, one) not in stated and (one, side) not in stated
+        ]
+    return found
+
+
+def _is_equality(expr: Expr, components: Mapping[str | None, int]) -> TypeGuard[Call]:
+    return is_comparison(expr, components) and isinstance(expr, Call) and expr.function == "="
+
+
+def _turned(accepts: int) -> int:
+    """What the comparison accepts when its sides change places."""
+    return accepts & EQUAL | LESS * bool(accepts & GREATER) | GREATER * bool(accepts & LESS)
+
+
+def _components(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
+    return {components[node.component] for node in walk(expr) if isinstance(node, Column)}
+
+
+def _anonymous(expr: Expr) -> Expr:
+    """The expression without the names of components."""
+    if isinstance(expr, Column):
+        return replace(expr, component=None)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(map(_anonymous, expr.arguments)))
+    return expr

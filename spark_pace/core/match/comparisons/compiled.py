@@ -1,0 +1,213 @@
+"""The depth-first search for candidates, compiled by numba.
+
+This module is imported only where such a search is run, for numba takes half a second to load. The compiled
+code is kept beside this file or in the user's cache directory; where neither can be written, each process
+compiles it anew. Kept code is used until this file changes, even if LESS, EQUAL or GREATER do in theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.comparisons.comparison import EQUAL, GREATER, LESS
+
+Function = TypeVar("Function", bound=Callable[..., object])
+BLOCK_ROWS = 64  # are passed over at once where their ranks tell that none fits
+
+
+class Levels(NamedTuple):
+    """What may be taken at each of n levels. Level 0 is given; the others' parts stand one behind the other.
+
+    Attributes:
+        pools: int64[p], the rows of each level's component; those of equal rank together, each in order.
+        groups: int64[], for each level where the rows of each rank begin in `pools`, and where the last ones
+            end. Without an equality all rows have the rank 0.
+        first_groups: int64[n], where each level begins in `groups`.
+        equals: int64[n, 2], the earlier level whose rank is looked up, and the place in `ranks`; -1 for none.
+        tests: int64[t, 4], the other comparisons: the earlier level, the places in `ranks` of the earlier and
+            of the later side, and what is accepted.
+        test_bounds: int64[n + 1], where each level begins and ends in `tests`.
+        least: int64[t, blocks], the least later rank of each test in each block of `BLOCK_ROWS` of `pools`.
+        greatest: int64[t, blocks], the greatest one.
+        ranks: int64[c, rows], see `spark_pace.core.match.comparisons.comparison`.
+        back: int64[n], the level to go back to where no row has fitted.
+    """
+
+    pools: Ints
+    groups: Ints
+    first_groups: Ints
+    equals: Ints
+    tests: Ints
+    test_bounds: Ints
+    least: Ints
+    greatest: Ints
+    ranks: Ints
+    back: Ints
+
+
+class Searches(NamedTuple):
+    """Searches to be done one after the other, and how.
+
+    Attributes:
+        anchors: int64[m], the row of level 0 of each.
+        after: int64[m], level 1 begins behind this row, every further one behind the row of the one before.
+        end: int64[m], the row after the last one that may be taken.
+        used: bool[rows], the rows that may not be taken.
+        second_thoughts: whether another row is tried at a level from which no candidate was reached.
+        shorten: whether the search goes on for a candidate that ends before the one it has found.
+        use_up: whether the rows of a candidate that was found become used.
+    """
+
+    anchors: Ints
+    after: Ints
+    end: Ints
+    used: Bools
+    second_thoughts: bool
+    shorten: bool
+    use_up: bool
+
+
+def _compiled(function: Function) -> Function:
+    """The function as compiled functions call it."""
+    return cast("Function", numba.njit(function))
+
+
+@_compiled
+def _place(rows: Ints, low: int, high: int, least: int) -> int:
+    """The first place from `low` on whose row is not below `least`; `high` where there is none before it."""
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_compiled
+def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tuple[int, int]:
+    """Where in the pools the rows between `after` and `end` stand that may follow the taken ones."""
+    earlier = levels.equals[level, 0]
+    rank = levels.ranks[levels.equals[level, 1], taken[earlier]] if earlier >= 0 else 0
+    if rank < 0:
+        return 0, 0
+    group = levels.first_groups[level] + rank
+    low, high = levels.groups[group], levels.groups[group + 1]
+    return _place(levels.pools, low, high, after + 1), _place(levels.pools, low, high, end)
+
+
+@_compiled
+def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
+    """Whether the comparisons of `level` hold between the taken rows and this one."""
+    for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
+        left = levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]]
+        right = levels.ranks[levels.tests[test, 2], row]
+        order = 1 + (left > right) - (left < right)
+        if left < 0 or right < 0 or not (levels.tests[test, 3] >> order) & 1:
+            return False
+    return True
+
+
+@_compiled
+def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
+    """Whether the comparisons of `level` may hold between the taken rows and a row of the block."""
+    for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
+        left, accepts = (
+            levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]],
+            levels.tests[test, 3],
+        )
+        least, greatest = levels.least[test, block], levels.greatest[test, block]
+        if not (
+            (accepts & LESS and left < greatest)
+            or (accepts & EQUAL and least <= left <= greatest)
+            or (accepts & GREATER and left > least)
+        ):
+            return False
+    return True
+
+
+@_compiled
+def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int, int]) -> int:
+    """The first place in a span of the pools whose row is not used and fits; the span's end for none."""
+    place, stop = span
+    while place < stop:
+        if place % BLOCK_ROWS == 0 and not _may_fit(levels, level, taken, place // BLOCK_ROWS):
+            place += BLOCK_ROWS
+        elif used[levels.pools[place]] or not _fits(levels, level, taken, levels.pools[place]):
+            place += 1
+        else:
+            return place
+    return stop
+
+
+@_compiled
+def _search(levels: Levels, searches: Searches, index: int, found: Ints) -> None:
+    """Write the candidate of one search into its row of `found`."""
+    last = found.shape[1] - 1
+    taken, fitted = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.bool_)
+    at, stop = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.int64)
+    taken[0], end = searches.anchors[index], searches.end[index]
+    level, enters = 1, True
+    while level > 0:
+        if enters:
+            after = searches.after[index] if level == 1 else taken[level - 1]
+            at[level], stop[level] = _span(levels, level, taken, after, end)
+            fitted[level], enters = False, False
+        place = _next(levels, searches.used, level, taken, (at[level], stop[level]))
+        if place == stop[level] or levels.pools[place] >= end:
+            if not searches.second_thoughts:
+                return
+            level = level - 1 if fitted[level] else levels.back[level]
+            continue
+        taken[level], fitted[level], at[level] = levels.pools[place], True, place + 1
+        if level < last:
+            level, enters = level + 1, True
+        else:
+            for place in range(last + 1):
+                found[index, place] = taken[place]
+            end = taken[last]
+            level = level - 1 if searches.shorten else 0
+
+
+def _kept(function: Function) -> Function:
+    """The function, compiled at its first call and kept for other processes, if there is a place for it."""
+    compiled_anew = numba.njit(function)
+    try:
+        compiled = numba.njit(cache=True)(function)
+    except RuntimeError:  # there is no such place
+        return cast("Function", compiled_anew)
+
+    @wraps(function)
+    def call(*arguments: object) -> object:
+        try:
+            return compiled(*arguments)
+        except OSError:  # there is one, but it cannot be read or written; the function itself has not begun
+            return compiled_anew(*arguments)
+
+    return cast("Function", call)
+
+
+@_kept
+def depth_first(levels: Levels, searches: Searches) -> Ints:
+    """The first candidate of each search, by the row of level 1, of equal ones by that of level 2, and so on.
+
+    With `shorten` it is one that ends first.
+
+    Returns:
+        int64[m, n], the rows by levels; -1 where there is no candidate.
+    """
+    found = np.full((len(searches.anchors), len(levels.back)), -1, np.int64)
+    for index in range(len(found)):
+        if searches.used[searches.anchors[index]]:
+            continue
+        _search(levels, searches, index, found)
+        if searches.use_up and found[index, 0] >= 0:
+            for place in range(found.shape[1]):
+                searches.used[found[index, place]] = True
+    return found

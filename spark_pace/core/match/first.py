@@ -1,0 +1,188 @@
+"""The first candidate of each search: from an initiator on, from a terminator back, or by the walk of *next*.
+
+Memory holds what is found and a piece of what is tested (`PIECE_ROWS`), never all candidates. Where all
+conditions compare two components, candidates are searched depth-first by compiled code; elsewhere they are
+made in pieces, of which the first one of each search is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Ranges, Search, candidates, expand, pieces
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.comparisons.compiled import Levels
+
+_FIRST_BLOCK_ROWS = 4
+
+
+def greatest(search: Search, terminators: Ints, start: Ints) -> Ints:
+    """The greatest candidate of each terminator that has one, compared from its last row back.
+
+    Args:
+        search: the pattern over a stream.
+        terminators: int64[m], rows of the last component.
+        start: int64[m], the first row that the candidates of each may use.
+
+    Returns:
+        int64[k, n], in the order of the terminators.
+    """
+    if search.plain:  # the nearest of each step, from the terminator back
+        columns = [terminators]
+        for level in range(search.steps - 2, -1, -1):
+            columns.append(search.preceding(level, columns[-1]))
+        matrix = np.column_stack(columns[::-1])
+        return matrix[matrix[:, 0] >= start]
+    last = search.stream.rows - 1
+    anchors = last - terminators
+    _, matrix = first(search.mirrored(), Ranges(anchors, anchors, last - start + 1))
+    return last - matrix[:, ::-1]
+
+
+def least(search: Search, terminators: Ints, start: Ints) -> Ints:
+    """The least candidate of each terminator that has one, compared from its first row on; see `greatest`."""
+    if search.plain:  # the nearest of each step, from the start on
+        columns = [start - 1]
+        for level in range(search.steps - 1):
+            columns.append(search.following(level, columns[-1]))
+        matrix = np.column_stack([*columns[1:], terminators])
+        return matrix if search.steps == 1 else matrix[matrix[:, -2] < terminators]
+    _, matrix = first(search.rotated(), Ranges(terminators, start - 1, terminators))
+    return np.roll(matrix, -1, axis=1)
+
+
+def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The walk of *next* from each anchor: each component takes the first event that fits and keeps it.
+
+    Sources: semantics, section 4; skip-till-next-match of SASE, Flink's ``followedBy``.
+
+    Returns:
+        found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
+    """
+    if search.compared and not search.looked_up:
+        return depth_first(search, ranges, second_thoughts=False)
+    return _step_by_step(search, ranges)
+
+
+def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The first candidate of each search that has one, compared level by level from the second on.
+
+    Returns:
+        As `walk` does.
+    """
+    if search.looked_up and search.steps == 2:
+        return _step_by_step(search, ranges)
+    if search.compared:
+        return depth_first(search, ranges)
+    matrix = np.full((len(ranges.anchors), search.steps), -1)
+    place = np.zeros(search.stream.rows, np.int64)
+    place[ranges.anchors] = np.arange(len(ranges.anchors))
+    for piece in candidates(search, ranges):
+        anchors, index = np.unique(piece[:, 0], return_index=True)
+        new = matrix[place[anchors], 0] < 0
+        matrix[place[anchors[new]]] = piece[index[new]]
+    found = np.flatnonzero(matrix[:, 0] >= 0)
+    return found, matrix[found]
+
+
+def depth_first(
+    search: Search,
+    ranges: Ranges,
+    *,
+    second_thoughts: bool = True,
+    shorten: bool = False,
+    use_up: bool = False,
+) -> tuple[Ints, Ints]:
+    """What the compiled search finds; `comparisons.compiled.Searches` says what the options do.
+
+    Returns:
+        As `walk` does.
+    """
+    from spark_pace.core.match.comparisons import compiled
+
+    anchors, after, end = (np.array(rows) for rows in (ranges.anchors, ranges.after, ranges.end))
+    used = np.zeros(search.stream.rows, np.bool_)
+    searches = compiled.Searches(anchors, after, end, used, second_thoughts, shorten, use_up)
+    matrix = compiled.depth_first(_compiled_levels(search), searches)
+    found = np.flatnonzero(matrix[:, 0] >= 0)
+    return found, matrix[found]
+
+
+def _compiled_levels(search: Search) -> Levels:
+    """The levels of a search as the compiled code takes them."""
+    from spark_pace.core.match.comparisons import compiled
+
+    ranks: list[Ints] = []
+    equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []
+    groups = [level.groups(search.stream.rows) for level in search.levels]
+    for number, level in enumerate(search.levels):
+        compared = [*level.comparisons, *([level.equality] if level.equality else [])]
+        # later rows at a level that no comparison names leave fewer rows to this one, so they do not help
+        named = number < 2 or any(one.earlier == number - 1 for one in compared)
+        back.append(number - 1 if named else number - 2)
+        equals.append((level.equality.earlier, len(ranks)) if level.equality else (-1, -1))
+        ranks += [level.equality.earlier_ranks] if level.equality else []
+        for one in level.comparisons:
+            tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
+            ranks += [one.earlier_ranks, one.later_ranks]
+        test_bounds.append(len(tests))
+    before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
+    pools = np.concatenate([level.pool for level in search.levels])
+    later = [one.later_ranks[pools] for level in search.levels for one in level.comparisons]
+    blocks = np.arange(0, len(pools), compiled.BLOCK_ROWS)
+    return compiled.Levels(
+        pools=pools,
+        groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
+        first_groups=np.cumsum([0, *map(len, groups)])[:-1],
+        equals=np.array(equals),
+        tests=np.array(tests, np.int64).reshape(-1, 4),
+        test_bounds=np.array(test_bounds),
+        least=_of_blocks(np.minimum, later, blocks),
+        greatest=_of_blocks(np.maximum, later, blocks),
+        ranks=np.array(ranks, np.int64).reshape(len(ranks), search.stream.rows),
+        back=np.array(back),
+    )
+
+
+def _of_blocks(fold: np.ufunc, columns: list[Ints], blocks: Ints) -> Ints:
+    """int64[columns, blocks], the least or greatest number of each block, given where these begin."""
+    folded = [fold.reduceat(column, blocks) for column in columns if len(blocks)]
+    return np.array(folded, np.int64).reshape(len(columns), len(blocks))
+
+
+def _step_by_step(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The walk of all searches at once, component by component."""
+    found = np.arange(len(ranges.anchors))
+    matrix, after = ranges.anchors[:, None], ranges.after
+    for level in range(1, search.steps):
+        index, rows = _step(search, level, matrix, after, ranges.end[found])
+        matrix = np.column_stack([matrix[index], rows])
+        found, after = found[index], rows
+    return found, matrix
+
+
+def _step(search: Search, level: int, matrix: Ints, after: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Which walks go on at `level`, and with which row. Ever larger blocks are tested until a row fits."""
+    pool, lo, hi = search.reach(level, matrix, after, end)
+    taken = np.full(len(matrix), -1, np.int64)
+    waiting = np.flatnonzero(lo < hi)
+    if search.levels[level].looked_up:
+        return waiting, pool[lo[waiting]]
+    block = _FIRST_BLOCK_ROWS
+    while len(waiting):
+        stop = np.minimum(hi[waiting], lo[waiting] + block)
+        for piece in pieces(stop - lo[waiting]):
+            owner, index = expand(lo[waiting[piece]], stop[piece])
+            grown = np.column_stack([matrix[waiting[piece][owner]], pool[index]])
+            fits = np.flatnonzero(search.passes(level, grown))
+            walks, position = np.unique(owner[fits], return_index=True)
+            taken[waiting[piece][walks]] = grown[fits[position], -1]
+        lo[waiting] = stop
+        waiting = waiting[(taken[waiting] < 0) & (stop < hi[waiting])]
+        block *= 4
+    kept = np.flatnonzero(taken >= 0)
+    return kept, taken[kept]
