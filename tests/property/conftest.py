@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis, and carries of several chunks.
+"""Profiles of Hypothesis, carries of several chunks, and searches that are compiled.
 
 `ci`, the default, always takes the same examples. ``HYPOTHESIS_PROFILE=long`` searches on at random.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spark_pace.core.match import candidates
 from spark_pace.core.split.carry import carry
 
 COMMON = settings(
@@ -25,8 +26,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _chunks_of_any_size() -> Iterator[None]:
-    """Let a carry keep small chunks apart, so that the carry of a short stream has several."""
+def _as_with_many_events() -> Iterator[None]:
+    """Let the carry of a short stream have several chunks, and let compiled code search it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry, "SMALL", 0)
+        patch.setattr(candidates, "FEW", 0)
         yield

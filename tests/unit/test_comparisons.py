@@ -17,6 +17,7 @@ import pytest
 
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints, value_ranks
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
+from spark_pace.core.match import candidates
 from spark_pace.core.match.candidates import CandidateColumns, Search
 from spark_pace.core.match.comparisons.comparison import comparison_of, is_comparison
 from spark_pace.core.match.completions import completions
@@ -38,6 +39,12 @@ VALUES: dict[TypeName, list[Any]] = {
     "DATE": [None, -719162, -1, 0, 1, 2932896],
 }
 ROLES: dict[str | None, int] = {"a": 0, "b": 1, "c": 2, "d": 3}
+
+
+@pytest.fixture(autouse=True)
+def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are searched by compiled code too."""
+    monkeypatch.setattr(candidates, "FEW", 0)
 
 
 def drawn(generator: random.Random, kind: TypeName, rows: int) -> pa.Array:
@@ -224,6 +231,9 @@ import pyarrow as pa
 from spark_pace.replaying import replay_table
 from spark_pace.rules import load_rules
 rules = load_rules(Path(sys.argv[1]))
+if len(sys.argv) > 2:
+    from spark_pace.core.match import candidates
+    candidates.FEW = 0
 times = [datetime(2024, 1, 1) + timedelta(seconds=k) for k in range(6)]
 table = pa.table({"time": times, "type": list("aabbab"), "x": [1.0, 3.0, 2.0, 4.0, 5.0, 0.0]})
 matches = replay_table(rules, table).matches
@@ -240,11 +250,13 @@ rules:
 """
 
 
-def replayed(tmp_path: Path, where: str, package: Path = ROOT, **environment: str) -> tuple[str, ...]:
+def replayed(
+    tmp_path: Path, where: str, *more: str, package: Path = ROOT, **environment: str
+) -> tuple[str, ...]:
     rules = tmp_path / "rules.yaml"
     rules.write_text(f"{RULE}    where: {where}\n" if where else RULE, encoding="utf-8")
     answer = subprocess.run(
-        [sys.executable, "-c", REPLAY, rules],
+        [sys.executable, "-c", REPLAY, rules, *more],
         cwd=tmp_path,
         env={"PATH": "", "PYTHONPATH": str(package), **environment},
         capture_output=True,
@@ -258,7 +270,11 @@ def replayed(tmp_path: Path, where: str, package: Path = ROOT, **environment: st
 def test_a_rule_without_comparisons_of_components_does_not_load_the_compiler(
     tmp_path: Path, where: str
 ) -> None:
-    assert replayed(tmp_path, where)[-1] == ("True" if "a.type" in where else "False")
+    assert replayed(tmp_path, where, "few")[-1] == ("True" if "a.type" in where else "False")
+
+
+def test_few_events_do_not_load_the_compiler(tmp_path: Path) -> None:
+    assert replayed(tmp_path, "b.x >= a.x") == ("[[0, 2], [1, 3]]", "False")
 
 
 def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None:
@@ -268,5 +284,5 @@ def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None
             file.write(path, path.relative_to(ROOT))
     home = tmp_path / "home"
     home.write_text("no directory")
-    found = replayed(tmp_path, "b.x >= a.x", archive, HOME=str(home))
+    found = replayed(tmp_path, "b.x >= a.x", "few", package=archive, HOME=str(home))
     assert found == ("[[0, 2], [1, 3]]", "True")

@@ -8,6 +8,7 @@ look-ups have found.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
+FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
 PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
 
 
@@ -107,9 +109,10 @@ class Search:
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
 
     @property
-    def compared(self) -> bool:
-        """Whether every condition is a comparison of two components."""
-        return all(is_comparison(conjunct.expr, self._roles) for conjunct in self.pattern.where)
+    def compiled(self) -> bool:
+        """Whether compiled code searches: all conditions compare two components, and rows are many."""
+        compared = all(is_comparison(conjunct.expr, self._roles) for conjunct in self.pattern.where)
+        return compared and math.prod(len(rows) for rows in self.members) > FEW
 
     @property
     def looked_up(self) -> bool:

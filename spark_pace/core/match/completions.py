@@ -32,7 +32,7 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     if search.steps == 2:  # the walk takes the first event that fits, and nothing comes after it
         index, matrix = walk(search, ranges)
         closes[index] = matrix[:, -1]
-    elif search.compared:
+    elif search.compiled:
         index, matrix = depth_first(search, ranges, shorten=True)
         closes[index] = matrix[:, -1]
     else:

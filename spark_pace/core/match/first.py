@@ -1,8 +1,8 @@
 """The first candidate of each search: from an initiator on, from a terminator back, or by the walk of *next*.
 
 Memory holds what is found and a piece of what is tested (`PIECE_ROWS`), never all candidates. Where all
-conditions compare two components, candidates are searched depth-first by compiled code; elsewhere they are
-made in pieces, of which the first one of each search is kept.
+conditions compare two components, candidates are searched depth-first by compiled code; elsewhere, and where
+there are few, they are made in pieces, of which the first one of each search is kept.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
-    if search.compared and not search.looked_up:
+    if search.compiled and not search.looked_up:
         return depth_first(search, ranges, second_thoughts=False)
     return _step_by_step(search, ranges)
 
@@ -76,7 +76,7 @@ def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     """
     if search.looked_up and search.steps == 2:
         return _step_by_step(search, ranges)
-    if search.compared:
+    if search.compiled:
         return depth_first(search, ranges)
     matrix = np.full((len(ranges.anchors), search.steps), -1)
     place = np.zeros(search.stream.rows, np.int64)

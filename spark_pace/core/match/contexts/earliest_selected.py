@@ -168,7 +168,7 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     terminators = search.members[-1]
     ranges = Ranges(terminators, window_start(stream, terminators, pattern.within) - 1, terminators)
     rotated = search.rotated()
-    if search.compared and not search.plain:
+    if search.compiled and not search.plain:
         _, matrix = depth_first(rotated, ranges, use_up=True)
     else:
         matrix = _filtered(rotated, candidates(rotated, ranges))
