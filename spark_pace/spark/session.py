@@ -40,12 +40,15 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # each stage has a partition per slot or lane already
     "spark.sql.adaptive.enabled": "false",
-    # a stop in the middle of a batch unwinds a deep stack
-    "spark.driver.extraJavaOptions": "-Xss16m",
+    # a stop in the middle of a batch unwinds a deep stack; the JVM moves frames and has no loop over events,
+    # so compiling it for speed takes more of the processors in minutes than it gains in days
+    "spark.driver.extraJavaOptions": "-Xss16m -XX:TieredStopAtLevel=1",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # workers begin with what they need loaded
+    "spark.python.daemon.module": "spark_pace.spark.stages.daemon",
     # pandas warns about its own future from every worker
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
