@@ -105,7 +105,7 @@ def _run(
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
-            job_session(spec.name, settings, spec.spark) as spark,
+            job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
             held_by_jvm(spark, checkpoint),
         ):
             if change is None:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
@@ -18,11 +16,12 @@ from spark_pace.spark.stages.operators import worked_off
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA = "snapshot binary"
 
-Frames = Iterator[pd.DataFrame]
+Frames = Iterator["pd.DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class SplitterHost:
 
     def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
         """One batch of one slot."""
+        import pandas as pd  # late: the driver imports this file before it starts the JVM
+
         slot = self.slot_of_key[int(key[0])]
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
