@@ -111,8 +111,7 @@ def build_session(
         settings: the settings of the user; they win over `SETTINGS`.
         jars: a directory of jars.
         secret: more settings, kept off the JVM's command line, which every user of the machine can read.
-        quick: let a JVM that is started here compile its code quickly, not thoroughly. That halves the
-            processor time of a start and of small batches, where the JVM has no loop over events.
+        quick: see `_own_jvm`.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -152,7 +151,12 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
 
 
 def _own_jvm(quick: bool) -> dict[str, str]:
-    """Let Spark and its JVM keep their temporary files in the session's folder; `quick`: see above."""
+    """Let Spark and its JVM keep their temporary files in the session's folder.
+
+    Args:
+        quick: compile the JVM's code quickly, not thoroughly. That halves the processor time of a start and
+            of small batches, where the JVM has no loop over events.
+    """
     folder = session_folder() / "tmp"
     folder.mkdir(exist_ok=True)
     options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
