@@ -28,7 +28,7 @@ from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
 from spark_pace.spark.checkpoint.whole import remove_leftovers, require_whole
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
-from spark_pace.spark.pipeline import Trigger, match_rows, start
+from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
 from spark_pace.spark.stages.merger import MergerHost, table_schemas
@@ -105,11 +105,11 @@ def _run(
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
-            job_session(spec.name, settings, spec.spark) as spark,
+            job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
             held_by_jvm(spark, checkpoint),
         ):
             if change is None:
-                layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
+                layout = new_layout(_cores(spark), spec.rules, spec.slots, spec.buckets, fixed)
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             job_input.require_readable(spark)
@@ -160,7 +160,7 @@ def _queries(
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
         plan, job_input = _plan(job, layout, spark), inputs(job)
         for end in (False,) if unfinished else job_input.ends:
-            rows = match_rows(job_input.rows(spark, plan, end), plan, layout.keys, _cores(spark))
+            rows = split_rows(job_input.rows(spark, plan, end), plan, layout.keys, _cores(spark))
             merger = merger_of(plan)
             yield start(rows, merger, trigger, spec.name), merger
 

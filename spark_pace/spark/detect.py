@@ -70,7 +70,7 @@ def detect(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
-    keys = slot_keys(spark, plan.slots, partitions)
+    keys = slot_keys(plan.slots, partitions)
     return _merged(match_rows(_intake_rows(df, plan), plan, keys, cores), plan)
 
 

@@ -1,4 +1,8 @@
-"""The one query: what `spark_pace.spark.sources` gives -> splitter -> operators -> merger."""
+"""The one query: what `spark_pace.spark.sources` gives -> splitter -> operators -> merger.
+
+A job asks for operators in the merger, and only if lanes are left that the splitter did not work off itself
+(`spark_pace.spark.stages.operators`).
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,12 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.sequences import kept_frontiers
 from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.merger import MergerHost
-from spark_pace.spark.stages.operators import OperatorHost
+from spark_pace.spark.stages.operators import operated
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
+
+# of a slot's lanes, compressed: as many as some 10,000 events take; larger ones are work for several tasks
+SMALL_BYTES = 1 << 18
 
 # microseconds between two batches; or all that is there now; or only the batch that was planned and not
 # finished
@@ -23,7 +30,12 @@ Trigger = int | Literal["available_now", "unfinished"]
 
 
 def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
-    """The rows for the merger (`PART_ROWS`), made of the rows of the intake (`SLOT_ROWS`).
+    """The rows for the merger (`PART_ROWS`), with all lanes worked off. See `split_rows`."""
+    return operated(split_rows(intake, plan, keys, parts), plan)
+
+
+def split_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
+    """What the splitters make of the rows of the intake (`SLOT_ROWS`), dealt out to operators (`PART_ROWS`).
 
     The query must have as many shuffle partitions as there are slots.
 
@@ -37,14 +49,13 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
     # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
     # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
-    splitter = SplitterHost(plan, {key: slot for slot, key in enumerate(keys)}, parts)
+    splitter = SplitterHost(plan, {key: slot for slot, key in enumerate(keys)}, parts, SMALL_BYTES)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
     split = slots.applyInPandasWithState(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
     )
     part = F.expr(f"pmod(part, {parts})").alias("part")
-    dealt = split.select(part, "kind", "body").repartitionById(parts, F.col("part"))
-    return dealt.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
+    return split.select(part, "kind", "body").repartitionById(parts, F.col("part"))
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
@@ -46,6 +48,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # workers begin with what they need loaded
+    "spark.python.daemon.module": "spark_pace.spark.stages.daemon",
     # pandas warns about its own future from every worker
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
@@ -58,13 +62,16 @@ LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": _FILE_MANA
 
 
 @contextmanager
-def job_session(name: str, settings: Mapping[str, str], written: Mapping[str, str]) -> Iterator[SparkSession]:
+def job_session(
+    name: str, settings: Mapping[str, str], written: Mapping[str, str], *, quick: bool = False
+) -> Iterator[SparkSession]:
     """A session with settings that are this job's alone. Spark is stopped at the end if it was started here.
 
     Args:
         name: the name that Spark shows.
         settings: the settings of the job, with values of the environment put in.
         written: the same settings as the job file has them. A setting whose value differs is a secret.
+        quick: see `build_session`.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -72,7 +79,7 @@ def job_session(name: str, settings: Mapping[str, str], written: Mapping[str, st
     running = SparkSession.getActiveSession() is not None
     secret = {key: value for key, value in settings.items() if value != written[key]}
     plain = {key: value for key, value in settings.items() if key not in secret}
-    spark = build_session(name, plain, secret=secret)
+    spark = build_session(name, plain, secret=secret, quick=quick)
     hush_updates(spark)
     try:
         own = spark.newSession()
@@ -91,6 +98,7 @@ def build_session(
     *,
     jars: Path | None = None,
     secret: Mapping[str, str] | None = None,
+    quick: bool = False,
 ) -> SparkSession:
     """The session, started if there is none.
 
@@ -103,6 +111,7 @@ def build_session(
         settings: the settings of the user; they win over `SETTINGS`.
         jars: a directory of jars.
         secret: more settings, kept off the JVM's command line, which every user of the machine can read.
+        quick: see `_own_jvm`.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -114,7 +123,7 @@ def build_session(
         without_archive()
         builder = _with_jars(builder.master("local[*]"), jars)
         if (settings or {}).get("spark.master", "local").startswith("local"):
-            settings = {**_temporary(), **(settings or {})}
+            settings = {**_own_jvm(quick), **(settings or {})}
         # workers import what this process can, operators beside the job included
         os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
@@ -126,6 +135,8 @@ def build_session(
 
 
 def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:
+    # queries need it; it is loaded while the JVM starts, which takes seconds
+    threading.Thread(target=import_module, args=("pandas",), daemon=True).start()
     try:
         if secret:
             SparkContext._ensure_initialized(
@@ -139,11 +150,17 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. {do}") from error
 
 
-def _temporary() -> dict[str, str]:
-    """Let Spark and its JVM keep their temporary files in the session's folder."""
+def _own_jvm(quick: bool) -> dict[str, str]:
+    """Let Spark and its JVM keep their temporary files in the session's folder.
+
+    Args:
+        quick: compile the JVM's code quickly, not thoroughly. That halves the processor time of a start and
+            of small batches, where the JVM has no loop over events.
+    """
     folder = session_folder() / "tmp"
     folder.mkdir(exist_ok=True)
     options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
+    options += " -XX:TieredStopAtLevel=1" if quick else ""
     return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
 

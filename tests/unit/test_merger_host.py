@@ -78,7 +78,9 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
     rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]
     table = pa.Table.from_batches(to_batches([*rows, (0, STATS, json.dumps(stats).encode())], "part"))
     session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda name, value: None))
-    return SimpleNamespace(sparkSession=session, toArrow=lambda: table)
+    found = SimpleNamespace(sparkSession=session, toArrow=lambda: table)
+    found.where = found.coalesce = lambda _: found
+    return found
 
 
 def stored(tmp_path: Path, name: str, *columns: str) -> list[tuple[int, ...]]:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.spark.session import _own_jvm
+from spark_pace.spark.sources.files import FilesInput
+from spark_pace.spark.sources.kafka import KafkaInput
+
 WAITS = "from spark_pace.spark.java.home import session_folder; print(session_folder(), flush=True); input()"
 ENDS = "from spark_pace.spark.java.home import session_folder; print(session_folder())"
 
@@ -57,3 +61,11 @@ def test_what_only_looks_like_such_a_folder_stays(temporary: Path) -> None:
     there = set(temporary.iterdir())
     ends()
     assert set(temporary.iterdir()) == there
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_only_a_jvm_without_a_loop_over_events_compiles_quickly(quick: bool) -> None:
+    options = _own_jvm(quick)["spark.driver.extraJavaOptions"]
+    assert "-Djava.io.tmpdir=" in options
+    assert ("-XX:TieredStopAtLevel=1" in options) == quick
+    assert [FilesInput.reads_in_jvm, KafkaInput.reads_in_jvm] == [False, True]

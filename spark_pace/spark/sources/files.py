@@ -37,6 +37,7 @@ class FilesInput:
 
     kind: ClassVar[str] = "files"
     lasting: ClassVar[tuple[str, ...]] = ()
+    reads_in_jvm: ClassVar[bool] = False
 
     @property
     def ends(self) -> tuple[bool, ...]:

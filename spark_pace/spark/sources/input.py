@@ -23,12 +23,14 @@ class Input(Protocol):
         kind: its name in job files and checkpoints.
         lasting: the fields of the source, tuples of names, that may grow over the life of a checkpoint but
             not shrink.
+        reads_in_jvm: whether the JVM handles each event; else only names of files and frames pass through it.
         source: what the job file says, with the environment's values in.
         checkpoint: the job's checkpoint.
     """
 
     kind: ClassVar[str]
     lasting: ClassVar[tuple[str, ...]]
+    reads_in_jvm: ClassVar[bool]
 
     def __init__(self, source: Any, checkpoint: Checkpoint, finish: bool, on_bad_record: OnBad) -> None:
         """Take what the job file says; `finish`: the input ends."""

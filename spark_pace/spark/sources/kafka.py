@@ -39,6 +39,7 @@ class KafkaInput:
 
     kind: ClassVar[str] = "kafka"
     lasting: ClassVar[tuple[str, ...]] = ("topics",)
+    reads_in_jvm: ClassVar[bool] = True
 
     @property
     def ends(self) -> tuple[bool, ...]:

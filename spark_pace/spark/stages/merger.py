@@ -40,6 +40,7 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
 from spark_pace.spark.stages.frontier import tell_frontiers
+from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
 
 _KEPT_SEQUENCES = 20
@@ -65,6 +66,10 @@ class MergerHost:
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
 
+    def __post_init__(self) -> None:
+        """Nothing was collected yet."""
+        self._rows = BatchRows(self.plan)
+
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
         with self._writing:
@@ -72,7 +77,7 @@ class MergerHost:
                 do = "Start the job again: it goes on where it stopped."
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             try:
-                self._write(rows.sparkSession, rows.toArrow(), batch_id)
+                self._write(rows.sparkSession, self._rows.collect(rows), batch_id)
             except Exception as error:
                 self.failure = error  # Spark hands on only its text
                 raise

@@ -1,18 +1,29 @@
-"""Host of the operators (`mapInArrow`): lanes in, results out; every other row is passed on."""
+"""Host of the operators (`mapInArrow`): lanes in, results out; every other row is passed on.
+
+A stage costs a tenth of a second even if it has nothing to do. So the splitter works off small lanes itself,
+in its own task (`worked_off`), and the stage runs only if lanes are left (`BatchRows`). A lane has
+the same result wherever it is worked off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.frames import decode_header
 from spark_pace.core.operate.operator import operate
-from spark_pace.core.operate.python_operator import Answers, Spans
+from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from spark_pace.spark.stages.rows import LANE, RESULT, Row, to_batches
+from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, Row, to_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -39,7 +50,63 @@ class OperatorHost:
     def _row(self, part: int, kind: str, body: bytes) -> Row:
         if kind != LANE:
             return part, kind, body
-        return decode_header(body)["rule_index"], RESULT, operate(self.plan, body, self._call)
+        return _result(self.plan, body, self._call)
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
+
+
+def _result(plan: Plan, lane: bytes, call: CallOperator) -> Row:
+    return decode_header(lane)["rule_index"], RESULT, operate(plan, lane, call)
+
+
+def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row] | None:
+    """The results of a slot's lanes if they have at most so many bytes; None if they have more.
+
+    Work for a Python operator is never small: one call may take minutes.
+    """
+    if sum(map(len, lanes)) > small_bytes:
+        return None
+    rules = {decode_header(lane)["rule_index"] for lane in lanes}
+    if any(plan.rules[index].rule.operator is not None for index in rules):
+        return None
+    return [_result(plan, lane, call_here) for lane in lanes]
+
+
+def operated(rows: DataFrame, plan: Plan) -> DataFrame:
+    """Rows of the splitters (`PART_ROWS`), with a result in the place of each lane."""
+    return rows.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
+
+
+@dataclass
+class BatchRows:
+    """Gets the rows of batches for the merger from Spark; the operators' stage runs only if there are lanes.
+
+    The splitters' rows stand behind an exchange, so asking for them twice does not compute them twice.
+    """
+
+    plan: Plan
+    _had_lanes: bool = False  # if the batch before had lanes, this one asks once for all
+
+    def collect(self, rows: DataFrame) -> pa.Table:
+        """The rows of a batch (`PART_ROWS`), with no lanes among them.
+
+        Args:
+            rows: what `spark_pace.spark.pipeline.split_rows` gives.
+        """
+        if self._had_lanes:
+            found = operated(rows, self.plan).toArrow()
+            self._had_lanes = _lanes_left(found)
+            return found
+        found = rows.where(f"kind <> '{LANE}'").coalesce(1).toArrow()
+        self._had_lanes = _lanes_left(found)
+        if not self._had_lanes:
+            return found
+        results = operated(rows.where(f"kind = '{LANE}'"), self.plan).toArrow()
+        return pa.concat_tables([found, results.cast(found.schema)])
+
+
+def _lanes_left(rows: pa.Table) -> bool:
+    """Whether a splitter has left lanes for the operators, as it says in its counts."""
+    stats = rows.filter(pc.equal(rows.column("kind"), STATS)).column("body").to_pylist()
+    return any(json.loads(body).get("lanes") for body in stats)

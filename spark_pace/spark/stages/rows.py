@@ -1,7 +1,7 @@
 """The rows that cross between the stages of the query: a number, a kind, and a body of a few MB at most.
 
 - intake to splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;
-- splitter to operators: `LANE`, `LATE`, `BAD`, `STATS`;
+- splitter to operators: `LANE` (or `RESULT`, of lanes that the splitter worked off), `LATE`, `BAD`, `STATS`;
 - operators to merger: `RESULT` in place of `LANE`, and the others.
 """
 

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.spark.stages.operators import worked_off
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA = "snapshot binary"
 
-Frames = Iterator[pd.DataFrame]
+Frames = Iterator["pd.DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,13 @@ class SplitterHost:
         plan: the plan.
         slot_of_key: the slot of each group key.
         parts: the number of partitions that lanes are dealt out to.
+        small_bytes: the most bytes of lanes that are worked off here.
     """
 
     plan: Plan
     slot_of_key: dict[int, int]
     parts: int
+    small_bytes: int
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
         """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
@@ -44,6 +46,8 @@ class SplitterHost:
 
     def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
         """One batch of one slot."""
+        import pandas as pd  # late: the driver imports this file before it starts the JVM
+
         slot = self.slot_of_key[int(key[0])]
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
@@ -61,12 +65,14 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
         }
+        results = worked_off(self.plan, output.lanes, self.small_bytes)
+        if results is None:
+            stats["lanes"] = len(output.lanes)
+            results = [((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)]
         if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
             stats |= {"counts": counts, "slowest": output.slowest}
-        rows: list[Row] = [
-            ((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)
-        ]
+        rows: list[Row] = [*results]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))

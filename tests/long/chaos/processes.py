@@ -74,6 +74,9 @@ class RunningJob:
         return found
 
 
+_DAEMONS = ("pyspark.daemon", "spark_pace.spark.stages.daemon")  # that of sources, and that of stages
+
+
 def _of_session(session: int) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
@@ -95,7 +98,7 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
     except psutil.NoSuchProcess:
         return ""
     parent = kinds.get(process.ppid(), "")
-    if "pyspark.daemon" in line and parent in ("jvm", ""):
+    if any(module in line for module in _DAEMONS) and parent in ("jvm", ""):
         return "daemon"
     return {"daemon": "worker", "worker": "operator"}.get(parent, "")
 

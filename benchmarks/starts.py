@@ -1,0 +1,153 @@
+"""The start of a job: the seconds from the command `spark-pace run` to its parts and to its first result.
+
+The job has one file of 1,000 events; each run begins with a new checkpoint and a new sink. The command runs
+as a user would run it, but for its calls being noted. Printed are medians over the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+ROOT = Path(__file__).parents[1]
+NAME = "starts"
+JOB = """
+name: starts
+source: {{kind: files, format: json, path: {events}}}
+events:
+  schema: "ts BIGINT, id BIGINT, etype STRING, value DOUBLE"
+  event_time: ts
+  time_unit: ms
+rules: [{rules}]
+sink: {{kind: delta, path: {out}}}
+checkpoint: {out}/_checkpoint
+trigger: available_now
+finish: false
+"""
+
+
+def command(path: str) -> None:
+    """In a process of its own: run the job at `path`; print each noted moment and the time."""
+    from spark_pace.cli.main import main
+
+    note("spark_pace is imported")
+    from spark_pace.cli import run as cli
+
+    note("all is imported")
+    import pyspark.core.context
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    from spark_pace import job as jobs
+    from spark_pace.io.delta import DeltaTables
+    from spark_pace.spark.stages.merger import MergerHost
+
+    begins = {
+        (jobs, "run_job"): "the job file is read",
+        (pyspark.core.context, "launch_gateway"): "the JVM is asked for",
+        (MergerHost, "__call__"): "the first batch is planned",
+        (cli, "line"): "first result",
+    }
+    ends = {
+        (pyspark.core.context, "launch_gateway"): "the JVM answers",
+        (jobs, "build_plan"): "Spark has started, all is checked",
+        (jobs, "start"): "the query has started",
+        (DataFrame, "toArrow"): "the first batch is computed",
+        (DeltaTables, "prepare"): "the tables are ready",
+    }
+    patches: dict[Any, Any] = {}
+    for place in {**begins, **ends}:
+        patches[place] = patch.object(*place, noted(getattr(*place), begins.get(place), ends.get(place)))
+    patch.object(cli, "run_job", noted(jobs.run_job, "the job file is read", None)).start()
+    for one in patches.values():
+        one.start()
+    sys.argv = ["spark-pace", "run", path]
+    main()
+
+
+_noted: set[str] = set()
+
+
+def note(moment: str | None) -> None:
+    """Print a moment, the first time it comes."""
+    if moment is not None and moment not in _noted:
+        _noted.add(moment)
+        print(json.dumps([moment, time.time(), processor_seconds()]), flush=True)
+
+
+def processor_seconds() -> float:
+    """What this process and all that it has started have taken of the processors; loads psutil when asked."""
+    import psutil
+
+    process, taken = psutil.Process(), 0.0
+    for one in (process, *process.children(recursive=True)):
+        with suppress(psutil.Error):
+            times = one.cpu_times()
+            taken += times.user + times.system
+    return taken
+
+
+def noted(function: Callable[..., Any], begin: str | None, end: str | None) -> Callable[..., Any]:
+    """The function, with the moments noted at which it is first called and first returns."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        note(begin)
+        result = function(*arguments, **named)
+        note(end)
+        return result
+
+    return call
+
+
+def one_run(job: Path, out: Path) -> dict[str, float]:
+    """Seconds from the command to each moment, and what the processors have done until then."""
+    shutil.rmtree(out, ignore_errors=True)
+    began = time.time()
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks.starts", "--job", str(job)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    moments = [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("[")]
+    seconds = {moment: at - began for moment, at, _ in moments}
+    taken = {f"{moment} (processors)": used for moment, _, used in moments}
+    return {**seconds, "end": time.time() - began, **taken}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--job", help="run this job and print its moments: what a measurement starts")
+    arguments = parser.parse_args()
+    if arguments.job:
+        command(arguments.job)
+        return
+    from benchmarks.events import write_events  # not where the command runs: it imports pyarrow
+
+    folder = ROOT / "out" / "bench" / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    events = write_events(ROOT / "data" / "bench" / NAME, 1_000, 1, "number")
+    job = folder / "job.yaml"
+    rules = ROOT / "benchmarks" / "batches.yaml"
+    job.write_text(JOB.format(events=events, rules=rules, out=folder / "run"), encoding="utf-8")
+    runs = [one_run(job, folder / "run") for _ in range(arguments.runs)]
+    result = {moment: round(statistics.median(run[moment] for run in runs), 2) for moment in runs[0]}
+    print("\n".join(f"{moment:50} {seconds:8.2f}" for moment, seconds in result.items()))
+    path = ROOT / "out" / "bench" / f"{NAME}.json"
+    path.write_text(json.dumps({"medians": result, "runs": runs}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

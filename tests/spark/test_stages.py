@@ -1,0 +1,63 @@
+"""What Spark makes of the stages: where lanes are worked off, keys of slots, workers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_pace.job import run_job
+from spark_pace.spark import pipeline
+from spark_pace.spark.checkpoint.layout import slot_keys, spark_hash
+from spark_pace.spark.stages import operators
+from tests.spark.jobs import in_core, job, matches, only, random_events, write_files
+
+FEW, MANY = 3, 2_000  # events of a file whose lanes the splitter works off, and of one with too large lanes
+SIZES = (FEW, MANY, MANY, FEW, FEW, FEW, MANY)
+SMALL_BYTES = 20_000
+
+
+def test_lanes_are_worked_off_in_the_splitter_or_by_operators_with_the_same_result(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = only(job(tmp_path), "pairs", "keyed")
+    events = random_events(5, sum(SIZES))
+    for number, size in enumerate(SIZES):
+        write_files(tmp_path, events[:size], 1, first=number)
+        events = events[size:]
+    asked: list[bool] = []
+    operated = operators.operated
+
+    def noted(rows: object, plan: object) -> object:
+        asked.append(True)
+        return operated(rows, plan)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(operators, "operated", noted)
+    monkeypatch.setattr(pipeline, "SMALL_BYTES", SMALL_BYTES)
+    run_job(spec)
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    assert 0 < len(asked) < len(SIZES)
+
+
+@pytest.mark.parametrize(("slots", "partitions"), [(1, None), (2, None), (4, None), (3, 8)])
+def test_each_slot_has_a_partition_of_its_own(
+    spark: SparkSession, slots: int, partitions: int | None
+) -> None:
+    hashes = spark.sql("SELECT transform(sequence(0, 999), k -> hash(k))").collect()[0][0]
+    assert [spark_hash(number) for number in range(1000)] == hashes
+    parts = partitions or slots
+    assert [hashes[key] % parts for key in slot_keys(slots, partitions)] == list(range(slots))
+
+
+def test_workers_begin_with_what_they_need_loaded(spark: SparkSession) -> None:
+    rows = spark.range(1).mapInArrow(_frozen, "objects long").collect()
+    assert all(row.objects > 10_000 for row in rows)
+
+
+def _frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    list(batches)
+    yield pa.record_batch({"objects": pa.array([gc.get_freeze_count()], pa.int64())})

@@ -1,0 +1,35 @@
+"""The process that forks Python workers: what it loads starts no threads, which a fork would lose."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+LOADS = """
+import gc
+from spark_pace.spark.stages.daemon import load, lost_threads
+load()
+print(lost_threads(), gc.get_freeze_count() > 10_000)
+"""
+STARTS_A_THREAD = """
+import threading
+from spark_pace.spark.stages.daemon import lost_threads
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(lost_threads())
+"""
+
+
+def test_what_workers_need_is_loaded_without_a_thread_and_kept_from_the_collector() -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # as Spark sets it for workers
+    answer = subprocess.run(
+        [sys.executable, "-c", LOADS], capture_output=True, text=True, check=True, env=environment
+    )
+    assert answer.stdout.split() == ["0", "True"]
+
+
+def test_a_thread_that_a_fork_would_lose_is_seen() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", STARTS_A_THREAD], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.split() == ["1"]
