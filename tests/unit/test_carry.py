@@ -14,6 +14,7 @@ from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME, numbers
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
+from spark_pace.core.split.carry.wake import Wake
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 
@@ -127,7 +128,7 @@ def apply(carry: Carry, model: Model, puts: list[Put]) -> None:
 def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Put]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log, "SMALL", small)
-        carry, model = Carry(wake_bit=0), Model()
+        carry, model = Carry(), Model()
         for puts in batches:
             if puts:
                 apply(carry, model, puts)
@@ -144,10 +145,12 @@ def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Pu
         for at, seq, time in zip(owner, numbers(events, SEQ), numbers(events, TIME), strict=True):
             found[asked[at].as_py()].append((int(seq), int(time)))
     assert found == {key: model.keys.get(key, (0, []))[1] for key in "aceg"}
-    for low, high in [(0, 10), (10, 11), (0, 100), (60, 90)]:
+    for low, high in [(0, 10), (10, 11), (0, 100), (60, 90), (9, 3)]:
         times = {key: [time for _, time in events] for key, (_, events) in model.keys.items()}
         due = {key for key, of_key in times.items() if any(low <= time < high for time in of_key)}
-        assert due <= set(carry.due(low, high).to_pylist())
+        for bit in (None, 0):
+            assert due <= set(carry.due(Wake(bit, low, high)).to_pylist())
+        assert not len(carry.due(Wake(1, low, high)))  # no event has that bit
 
 
 def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +165,7 @@ def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytes
         return chunk
 
     monkeypatch.setattr(log, "merged", counted)
-    carry, model = Carry(wake_bit=0), Model()
+    carry, model = Carry(), Model()
     for batch in range(512):
         apply(carry, model, [Put(f"{batch}-{key}", 0, [batch], False) for key in range(8)])
     weight = 512 * 8 * 2
@@ -173,7 +176,7 @@ def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytes
 
 def test_dead_events_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SMALL", 16)
-    carry, model = Carry(wake_bit=0), Model()
+    carry, model = Carry(), Model()
     apply(carry, model, [Put(f"{key}", 0, [1, 2, 3], False) for key in range(100)])
     apply(carry, model, [Put(f"{key}", 3, [], False) for key in range(100)])
     assert carry.rows == 0

@@ -53,6 +53,74 @@ def test_a_span_ends_when_its_time_is_over_and_nothing_is_left(
     falls_silent(rule, "o1@0=1,1 o2@1=1,1 a1@2=1,1 b1@3=1,1")
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(
+    tmp_path: Path, context: object, keyed: bool
+) -> None:
+    """In the batch in which the window of a1 ends, a3 comes: it can end nothing."""
+    key = ["x"] if keyed else None
+    rule = rule_of(tmp_path, context=str(context), within="5 s", where="b.y >= a.y", partition_by=key)
+    batches = ("a1@0=1,9 a2@1=1,1 b1@2=1,5 z1@4", "a3@5.5=1,1 z2@6", "z3@30")
+    each_batch_gives_what_is_releasable(rule, *batches)
+
+
+@pytest.mark.parametrize("merge", ["selection", "detection"])
+@pytest.mark.parametrize(
+    "span",
+    [{"open": "type = 'o'", "close": "type = 'c'", "within": "100 s"}, {"every": "1000 s", "size": "1000 s"}],
+)
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+def test_a_window_inside_a_span_ends_by_time_alone(
+    tmp_path: Path, context: object, span: dict[str, str], merge: str
+) -> None:
+    rule = rule_of(tmp_path, context=str(context), within="5 s", where="b.y >= a.y", span=span, merge=merge)
+    batches = ("o1@0=1,1 a1@1=1,9 a2@2=1,1 b1@3=1,5 z1@4", "z2@20", "z3@30", "c1@31=1,1 z4@200")
+    each_batch_gives_what_is_releasable(rule, *batches)
+
+
+def each_batch_gives_what_is_releasable(rule: Rule, *batches: str) -> None:
+    """Run the batches; after each of them, what has gone out is what the frontier has made releasable."""
+    events = parse_events(" ".join(batches))
+    matches = evaluate(rule, events)
+    assert matches
+    run, so_far = LocalRun(build_plan([rule], order=OrderSpec())), []
+    for text in batches:
+        step = run.step(table_of(rule, parse_events(text)))
+        so_far.append(step.matches)
+        expected = [
+            row
+            for row, match in zip(from_oracle(rule, matches), matches, strict=True)
+            if match.releasable[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))
+
+
+@pytest.mark.parametrize(
+    ("rule", "stream", "waiting"),
+    [
+        ({"context": "latest, zero", "pattern": {"sequence": [{"a": "type = 'a'"}]}}, "a1@0 a2@1 z1@4", 0),
+        ({"context": "latest, zero"}, "a1@0 a2@1 b1@2 z1@4", 1),
+        (
+            {
+                "context": "earliest, selected",
+                "pattern": {"sequence": [{"a": "type = 'a'"}, {"b": "type in ('a', 'b')"}]},
+            },
+            "a1@0 a2@1 z1@4",
+            0,
+        ),
+    ],
+)
+def test_without_a_window_those_are_open_that_later_events_can_reach(
+    tmp_path: Path, rule: dict[str, object], stream: str, waiting: int
+) -> None:
+    loaded = rule_of(tmp_path, **rule, partition_by=None)
+    run = LocalRun(build_plan([loaded], order=OrderSpec()))
+    steps = [run.step(table_of(loaded, parse_events(text))) for text in (stream, "z2@20")]
+    steps.append(run.step(None, finish=True))
+    assert [step.stats["open"] for step in steps] == [waiting] * 3
+
+
 def falls_silent(rule: Rule, stream: str) -> None:
     """Run the events of one key, let the frontier pass them, and then all windows that start at them."""
     run = LocalRun(build_plan([rule], order=OrderSpec()))

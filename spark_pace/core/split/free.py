@@ -35,8 +35,12 @@ def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
     else:
         lanes = _backward_lanes(task, pattern, search, way)
         keep = _backward_keep(task, pattern, search, way, first_open)
-    open_ = ~task.horizon.over_by_itself(task.stream, search.members[0], pattern.within) & ~closed
-    return Split(lanes, keep, count_in_segments(task.stream, search.members[0][open_]))
+    over = task.horizon.over_by_itself(task.stream, search.members[0], pattern.within)
+    open_ = search.members[0][~over & ~closed]
+    if isinstance(way, Backwards) and pattern.within is None:  # nothing ends these: some are out of reach
+        assert way.tail is not None
+        open_ = np.intersect1d(open_, way.tail(task.stream, search, task.stream.rows))
+    return Split(lanes, keep, count_in_segments(task.stream, open_))
 
 
 def _closed(

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import (
     MASK,
+    NO_FRONTIER,
     OFFSET,
     OPEN_BIT,
     OPENING,
@@ -34,9 +35,9 @@ from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
 from spark_pace.core.plan.rule import PredicateSpan
-from spark_pace.core.split.carry.carry import Carry, Touched
+from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.streams import Fresh, keep, pass_by, segments_of_keys
-from spark_pace.core.split.carry.wake import always_looks, wake_bit, woken_times
+from spark_pace.core.split.carry.wake import always_looks, wakes
 from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
@@ -69,7 +70,7 @@ class Batch:
 
 def new_unit(planned: RulePlan) -> Carry:
     """The state before the first event."""
-    return Carry(wake_bit(planned.rule))
+    return Carry()
 
 
 def _way(planned: RulePlan) -> Way | None:
@@ -94,13 +95,15 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         lanes with what may be releasable now. At the end of the input, those selections are counted as open
         whose windows only that end has closed.
     """
-    fresh = _fresh(plan, planned, bucket, batch)
-    texts = pc.unique(pa.concat_arrays([fresh.texts, _woken(planned, carry, batch)]))
+    fresh, woken = _fresh(plan, planned, bucket, batch), _woken(planned, carry, batch)
+    carry.unseen = False
+    texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
         return []
     touched = carry.find(texts)
     numbered = _number(planned, touched, fresh)
-    look = _looked_at(planned, touched, numbered, batch)
+    look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
+    look |= _looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, _opens(planned, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
@@ -169,9 +172,12 @@ def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
 def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
     """string[k], the keys to look at because time has passed."""
     if batch.ends or carry.unseen:
-        carry.unseen = False
         return carry.living()
-    return carry.due(*woken_times(planned.rule, batch.passed_us, batch.frontier_us))
+    if batch.passed_us == NO_FRONTIER:
+        return distinct_texts([])
+    return distinct_texts(
+        [carry.due(wake) for wake in wakes(planned.rule, batch.passed_us, batch.frontier_us)]
+    )
 
 
 def _number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
@@ -218,17 +224,18 @@ def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
     return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
 
 
-def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh, batch: Batch) -> Bools:
-    """bool[k], the keys of which selections may close or matches go out; the others only get more events.
+def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
+    """bool[k], the keys of which new events may close selections or end matches.
 
-    A new event's window cannot be over while those of older events are not, which would have woken the key.
+    The other keys only get more events. No window of these is over: older ones would be over too, which wakes
+    the key.
     """
-    if always_looks(planned.rule) or batch.ends or fresh.events is None:
+    if always_looks(planned.rule):
         return np.ones(len(touched.texts), np.bool_)
-    assert planned.rule.pattern is not None
     look = touched.rows == 0
-    look[len(fresh.texts) :] = True  # these were woken
-    last = len(planned.rule.pattern.components) - 1
-    decides = (numbers(fresh.events, MASK) >> np.uint16(last)) & np.uint16(1) == 1
-    look[fresh.owner[decides]] = True
+    if fresh.events is not None:
+        assert planned.rule.pattern is not None
+        last = len(planned.rule.pattern.components) - 1
+        decides = (numbers(fresh.events, MASK) >> np.uint16(last)) & np.uint16(1) == 1
+        look[fresh.owner[decides]] = True
     return look  # type: ignore[no-any-return]

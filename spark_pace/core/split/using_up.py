@@ -70,13 +70,13 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
     """The events that later matches can still use, and how many selections are open."""
     stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
-    unclosed = spent[found.openings] != USED
-    by_itself = task.horizon.over_by_itself(stream, found.openings, pattern.within)
-    open_ = count_in_segments(stream, found.openings[unclosed & ~by_itself])
-    still_open = found.openings[unclosed & ~task.horizon.over(stream, found.openings, pattern.within)]
+    openings = found.openings[spent[found.openings] != USED]
     if pattern.within is None and not pattern.where:
-        return _plain_keep(stream, way, search, spent, still_open), open_
-    return from_first(stream, still_open), open_
+        keep = _plain_keep(stream, way, search, spent, openings)
+        return keep & (task.horizon.complete is None), count_in_segments(stream, openings[keep[openings]])
+    by_itself = task.horizon.over_by_itself(stream, openings, pattern.within)
+    still_open = openings[~task.horizon.over(stream, openings, pattern.within)]
+    return from_first(stream, still_open), count_in_segments(stream, openings[~by_itself])
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:

@@ -1,8 +1,9 @@
 """The carry of a unit: a log of chunks, looked up by key.
 
 A batch adds one chunk: the keys that it has touched, with their counters, and the events to keep of them. An
-older chunk is never changed. So a batch costs what it touches, not what is carried. Neighbouring chunks are
-merged as they come to be of like size, so that there are few of them; each event is merged a few times only.
+older chunk is never changed. So a batch matches and writes what it touches, not what is carried; of the rest
+it looks at times only, to find windows that end. Neighbouring chunks are merged as they come to be of like
+size, so that there are few of them; each event is merged a few times only.
 
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 """
@@ -19,6 +20,7 @@ from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat
 from spark_pace.core.match.candidates import expand
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, merged, new_chunk
 from spark_pace.core.split.carry.hashing import Hashes, hash_texts
+from spark_pace.core.split.carry.wake import Wake
 
 SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
 
@@ -62,16 +64,13 @@ class Carry:
     """What a unit keeps between two batches.
 
     Attributes:
-        wake_bit: the bit of ``@mask`` of the events that wake their key once their window is over; or
-            `ALL_WAKE`; None where no event does.
         chunks: the oldest first.
         keys: how many keys were ever met.
         rows: how many events are carried.
         open: how many selections are open.
-        unseen: whether the first batch must look at every key, because the counts are not known.
+        unseen: whether the first batch must look at every key, because how many are open is not known.
     """
 
-    wake_bit: int | None
     chunks: list[Chunk] = field(default_factory=list)
     keys: int = 0
     rows: int = 0
@@ -116,12 +115,10 @@ class Carry:
             return None, np.zeros(0, np.int64)
         return concat(tables[::-1]), np.concatenate(owners[::-1])
 
-    def due(self, low_us: int, high_us: int) -> pa.Array:
-        """string[k], the keys with an event that wakes them and is of a time in the range low_us:high_us."""
-        if self.wake_bit is None:
-            return _distinct([])
-        rows = [chunk.due(low_us, high_us, self.wake_bit) for chunk in self.chunks]
-        return _distinct(
+    def due(self, wake: Wake) -> pa.Array:
+        """string[k], the keys that an event wakes."""
+        rows = [chunk.due(wake) for chunk in self.chunks]
+        return distinct_texts(
             [
                 array(chunk.keys, "key").take(pa.array(due))
                 for chunk, due in zip(self.chunks, rows, strict=True)
@@ -130,7 +127,7 @@ class Carry:
 
     def living(self) -> pa.Array:
         """string[k], every key of which events are carried."""
-        texts = _distinct([array(chunk.keys, "key").filter(_lives(chunk)) for chunk in self.chunks])
+        texts = distinct_texts([array(chunk.keys, "key").filter(_lives(chunk)) for chunk in self.chunks])
         return texts.filter(pa.array(self.find(texts).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
@@ -168,6 +165,7 @@ def _lives(chunk: Chunk) -> pa.Array:
     return pa.array(chunk.column("rows") > 0)
 
 
-def _distinct(parts: list[pa.Array]) -> pa.Array:
+def distinct_texts(parts: list[pa.Array]) -> pa.Array:
+    """string[k], each text of some string arrays once, in the order in which they stand first."""
     kept = [part for part in parts if len(part)]
     return pc.unique(pa.concat_arrays(kept)) if kept else pa.array([], pa.string())

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, compacted, concat, numbers
 from spark_pace.core.split.carry.hashing import Hashes, place_of
+from spark_pace.core.split.carry.wake import Wake
 
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
-ALL_WAKE = -1  # in the place of a bit of ``@mask``: every event can wake its key
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,14 @@ class Chunk:
         """int64[m], the row of each of these keys; -1 for a key that is not here."""
         return place_of(self.hashes, array(self.keys, "key"), hashes, texts)
 
-    def due(self, low_us: int, high_us: int, wake_bit: int) -> Ints:
-        """The rows of the keys with an event of a time in the range low_us:high_us that wakes them.
-
-        Args:
-            low_us: the least time.
-            high_us: the first time that is too great.
-            wake_bit: the bit of ``@mask`` of the events that wake their key; or `ALL_WAKE`.
-        """
-        if self.events is None:
+    def due(self, wake: Wake) -> Ints:
+        """The rows of the keys that an event wakes."""
+        if self.events is None or wake.low_us >= wake.high_us:
             return np.zeros(0, np.int64)
         time = numbers(self.events, TIME)
-        rows = np.flatnonzero((time >= low_us) & (time < high_us))
-        if wake_bit != ALL_WAKE:
-            rows = rows[(numbers(self.events, MASK)[rows] >> np.uint16(wake_bit)) & np.uint16(1) == 1]
+        rows = np.flatnonzero((time >= wake.low_us) & (time < wake.high_us))
+        if wake.bit is not None:
+            rows = rows[(numbers(self.events, MASK)[rows] >> np.uint16(wake.bit)) & np.uint16(1) == 1]
         return np.unique(np.searchsorted(self.column("end"), rows, "right"))
 
     def alive(self, places: Ints, since: Ints) -> tuple[Ints, Ints]:

@@ -62,9 +62,12 @@ def segments_of_keys(
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
     starts = segments_of(owner)
-    keys = pa.DictionaryArray.from_arrays(pa.array(owner, pa.int32()), touched.texts)
+    key = owner[starts]
+    number = np.repeat(np.arange(len(key)), np.diff(np.append(starts, len(owner))))
+    texts = touched.texts.take(pa.array(key))
+    keys = pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), texts)
     events = with_column(events.take(pa.array(order)), key_column, keys)
-    return Segments(Stream(events, starts), owner[starts], carried[order])
+    return Segments(Stream(events, starts), key, carried[order])
 
 
 @dataclass
@@ -95,7 +98,7 @@ def pass_by(touched: Touched, fresh: Fresh, look: Bools, opens: Bools) -> Left:
         touched: the keys; their counts move on.
         fresh: the events of the batch.
         look: bool[k], the keys that are looked at.
-        opens: bool[n], which events open a selection that is still open.
+        opens: bool[n], which events open a selection; it is still open, see `unit._looked_at`.
     """
     left = Left(np.where(look, NO_ROW, np.int64(-1)), [], [])
     if fresh.events is None or not (more := ~look[fresh.owner]).any():

@@ -1,56 +1,61 @@
 """Which keys a batch must look at: those that it can close a selection of, or release a match of.
 
 A key of which only events came that cannot end a match need not be looked at: its events are added to the
-carry as they are. A key of which no event came must be looked at when one of its windows ends.
+carry as they are. A key must be looked at, whether events of it came or not, when a window of it ends.
 """
 
 from __future__ import annotations
 
-from spark_pace.core.columns import NO_FRONTIER, OPEN_BIT, UNKNOWN_TIME
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_pace.core.columns import OPEN_BIT
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
-from spark_pace.core.split.carry.chunk import ALL_WAKE
 
 
-def wake_bit(rule: Rule) -> int | None:
-    """Which events wake their key when the window that starts at them is over, see `Carry`."""
-    if isinstance(rule.span, PredicateSpan):
-        return OPEN_BIT
-    if isinstance(rule.span, GridSpan):
-        return ALL_WAKE
-    return None if window_us(rule) is None else 0
+@dataclass(frozen=True)
+class Wake:
+    """The events that wake their keys as the frontier moves.
+
+    Attributes:
+        bit: the bit of ``@mask`` that they have; None: all events do.
+        low_us: their least event time.
+        high_us: the first event time that is too great.
+    """
+
+    bit: int | None
+    low_us: int
+    high_us: int
 
 
-def window_us(rule: Rule) -> int | None:
-    """How long the window is that starts at an event; None where no such window ends by time alone."""
-    if isinstance(rule.span, PredicateSpan):
-        return rule.span.within_us
-    if rule.span is not None or rule.pattern is None or rule.pattern.within is None:
-        return None
-    return rule.pattern.within.time_us
-
-
-def woken_times(rule: Rule, passed_us: int, frontier_us: int) -> tuple[int, int]:
-    """The range of event times of which events wake their keys when the frontier moves.
+def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
+    """Which events wake their keys: those with which a window begins that the frontier has passed just now.
 
     Args:
         rule: the rule.
-        passed_us: the frontier before.
+        passed_us: the frontier before; there were events then.
         frontier_us: the frontier now; the input has not ended.
     """
-    if passed_us == NO_FRONTIER or frontier_us == UNKNOWN_TIME:
-        return NO_FRONTIER, NO_FRONTIER
-    if isinstance(rule.span, GridSpan):
-        size, every = rule.span.size_us, rule.span.every_us
-        first, last = -((size - 1 - passed_us) // every), (frontier_us - size) // every
-        return (first * every, last * every + size) if first <= last else (NO_FRONTIER, NO_FRONTIER)
-    length = window_us(rule)
-    return (NO_FRONTIER, NO_FRONTIER) if length is None else (passed_us - length, frontier_us - length)
+    span, pattern = rule.span, rule.pattern
+    if isinstance(span, GridSpan):
+        first, last = (
+            -((span.size_us - 1 - passed_us) // span.every_us),
+            (frontier_us - span.size_us) // span.every_us,
+        )
+        if first <= last:
+            yield Wake(None, first * span.every_us, last * span.every_us + span.size_us)
+    if isinstance(span, PredicateSpan):
+        yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
+    length = None if pattern is None or pattern.within is None else pattern.within.time_us
+    # inside a span, the end of a pattern's window lets a match out only where matches wait for it
+    if pattern is not None and length is not None and (span is None or context_of(pattern).waits_for_earlier):
+        yield Wake(0, passed_us - length, frontier_us - length)
 
 
 def always_looks(rule: Rule) -> bool:
-    """Whether every event of a key makes a look at its carry needful.
+    """Whether any event of a key makes a look at its carry needful.
 
     It is so for spans; for windows of a number of events, which any event can end; and where, without a
     window, not all events since the oldest open selection are carried.
