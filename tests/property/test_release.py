@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from spark_pace.core.expr import Call, Column, Literal
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span
+from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.results import brief, from_core
-from tests.support.strategies import CONTEXTS, count_spans, grid_spans, predicate_spans, rules, span_rules
-from tests.support.streams import Arrival, arrivals
+from tests.support.results import brief, from_core, table_of
+from tests.support.strategies import (
+    CONTEXTS,
+    any_rule,
+    count_spans,
+    grid_spans,
+    predicate_spans,
+    rules,
+    span_rules,
+)
+from tests.support.streams import SECOND, Arrival, arrivals, streams
+
+PAUSE = "pause"
+PAUSES = Call("=", (Column(None, "type", "STRING"), Literal(PAUSE, "STRING")), "BOOLEAN")
 
 
 def check(rule: Rule, arrival: Arrival, slots: int) -> None:
@@ -63,3 +78,33 @@ def test_a_span_has_given_what_is_releasable_below_the_frontier(
     check(
         data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2))
     )
+
+
+@given(any_rule(), streams(), st.data())
+def test_what_waits_for_time_goes_out_in_pauses_too(
+    drawn: Rule, events: list[Event], data: st.DataObject
+) -> None:
+    """Before some events a batch comes that only moves the frontier, up to the next event or far beyond."""
+    rule = replace(drawn, partition_by=data.draw(st.sampled_from([drawn.partition_by, ("k",)])))
+    batches, place = list[list[Event]](), 0
+    while place < len(events):
+        size = data.draw(st.integers(1, 4))
+        batches.append(events[place : place + size])
+        place += size
+        if data.draw(st.booleans()):
+            until = events[place].time if place < len(events) else events[-1].time + 50 * SECOND
+            silent = {**events[-1].row, "time": until, "type": PAUSE}
+            batches.append([Event(until, "s", len(events) + place, silent)])
+    everything = expected_rows(rule, events)
+    releases = [match.releasable for match in evaluate(rule, events)]
+    plan = build_plan(
+        [rule], order=OrderSpec(), slots=data.draw(st.integers(1, 2)), buckets=2, heartbeat=PAUSES
+    )
+    tables = [table_of(rule, batch) for batch in batches]
+    so_far: list[pa.Table] = []
+    for step in drive(plan, tables, finish=False):
+        so_far.append(step.matches)
+        expected = [
+            row for row, release in zip(everything, releases, strict=True) if release[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))

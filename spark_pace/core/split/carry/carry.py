@@ -26,7 +26,10 @@ SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more c
 
 
 def is_small(rows: int) -> bool:
-    """Whether to store so many rows anew takes no longer than to find those that are stored already."""
+    """Whether to store so many rows anew takes no longer than to find those that are stored already.
+
+    It reads `SMALL` at each call: tests set it, for short streams to have several chunks.
+    """
     return rows <= SMALL
 
 

@@ -31,7 +31,9 @@ class Wake:
 
 
 def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
-    """Which events wake their keys: those with which a window begins that the frontier has passed just now.
+    """Which events wake their keys: those of windows that the frontier has passed just now.
+
+    Of a window that begins with an event, that event does; of one of a grid, every event in it.
 
     Args:
         rule: the rule.
