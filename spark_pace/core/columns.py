@@ -62,6 +62,11 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
+def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
+    """bool[n], in which of some unsigned integers the bit is set."""
+    return (words >> words.dtype.type(bit)) & words.dtype.type(1) == 1  # type: ignore[no-any-return]
+
+
 def json_rows(table: pa.Table) -> list[str]:
     """Each row as a JSON object, for people to read."""
     return [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]

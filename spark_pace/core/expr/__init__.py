@@ -3,7 +3,7 @@
 `spark_pace.rules.expressions.compile` compiles text to these trees; the core evaluates them.
 """
 
-from spark_pace.core.expr.evaluate import Columns, evaluate, evaluate_mask
+from spark_pace.core.expr.evaluate import Columns, EventColumns, evaluate, evaluate_mask
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
     Aggregate,
@@ -23,6 +23,7 @@ __all__ = [
     "Call",
     "Column",
     "Columns",
+    "EventColumns",
     "Expr",
     "ExprType",
     "Literal",

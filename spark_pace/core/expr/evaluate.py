@@ -7,6 +7,7 @@ time and one temporary column for each node that is being evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.columns import array
 from spark_pace.core.expr import arithmetic, casts, comparison, text, times
 from spark_pace.core.expr.nodes import ARROW_TYPES, Aggregate, Column, Expr, Literal
 
@@ -32,6 +34,27 @@ class Columns(Protocol):
 
     def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
         """The values of an aggregate over the events bound to `component`."""
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """The attributes of events: what an expression over a single event sees."""
+
+    events: pa.Table
+
+    @property
+    def rows(self) -> int:
+        """How many events there are."""
+        return int(self.events.num_rows)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """One attribute."""
+        assert component is None
+        return array(self.events, attribute)
+
+    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
 
 
 def evaluate(expr: Expr, columns: Columns) -> pa.Array:

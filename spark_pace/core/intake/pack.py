@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
-from spark_pace.core.expr import evaluate_mask
+from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of, key_column_of
-
-
-@dataclass(frozen=True)
-class EventColumns:
-    """The attributes of events: what a predicate over a single event sees."""
-
-    events: pa.Table
-
-    @property
-    def rows(self) -> int:
-        """How many events there are."""
-        return int(self.events.num_rows)
-
-    def column(self, component: str | None, attribute: str) -> pa.Array:
-        """One attribute."""
-        assert component is None
-        return array(self.events, attribute)
-
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
-        """A single event has no groups."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
 
 
 def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import SOURCE, TIME, array, chosen, numbers
-from spark_pace.core.expr import evaluate_mask
+from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
-from spark_pace.core.intake.pack import EventColumns
 from spark_pace.core.order.order import Progress
 from spark_pace.core.plan.plan import Plan
 

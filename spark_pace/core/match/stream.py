@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, numbers, value_codes
+from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, has_bit, numbers, value_codes
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Stream:
 
     def matching(self, bit: int) -> Ints:
         """The rows that match component `bit`, ascending."""
-        return np.flatnonzero((self.mask >> np.uint16(bit)) & np.uint16(1))
+        return np.flatnonzero(has_bit(self.mask, bit))
 
     def attribute(self, name: str) -> pa.Array:
         """The attribute of that name of all rows."""

@@ -13,8 +13,9 @@ from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.snapshot import load, save
-from spark_pace.core.split.unit import Batch, advance_unit, new_unit
+from spark_pace.core.split.unit import Batch, advance_unit
 
 MOST_NAMED = 5
 
@@ -52,7 +53,7 @@ class SlotSplitter:
         self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
-            self._carries = [new_unit(plan.rules[unit.rule_index]) for unit in self._units]
+            self._carries = [Carry() for _ in self._units]
         else:
             self._order, self._carries = load(plan, slot, snapshot)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, numbers
+from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, has_bit, numbers
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import decode, decode_header, encode_parcel, frames_of
 from spark_pace.core.intake.pack import slot_columns
@@ -23,7 +23,6 @@ from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.chunk import Chunk
-from spark_pace.core.split.unit import new_unit
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 3
@@ -104,7 +103,7 @@ def _stored(
 ) -> Iterator[tuple[tuple[str, int, int], Stored]]:
     """What was stored for each unit, by its id."""
     for unit in header["units"]:
-        count = 2 if header["format_version"] == 2 else 2 * unit["chunks"]
+        count = 2 * unit.get("chunks", 1)  # format 2 has no chunks, but one table of keys and one of events
         yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
         frames = frames[count:]
 
@@ -169,8 +168,7 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
 
 
 def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
-    planned = plan.rules[unit.rule_index]
-    carry = new_unit(planned)
+    planned, carry = plan.rules[unit.rule_index], Carry()
     if stored is None:
         return carry
     header, frames = stored
@@ -242,7 +240,7 @@ def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict
         word = words.setdefault(column, np.zeros(pending.num_rows, np.uint64))
         if name in place:
             old_column, old_bit = bits_column(place[name])
-            word |= ((numbers(pending, old_column) >> np.uint64(old_bit)) & np.uint64(1)) << np.uint64(bit)
+            word |= has_bit(numbers(pending, old_column), old_bit).astype(np.uint64) << np.uint64(bit)
     return words
 
 

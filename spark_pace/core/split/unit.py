@@ -26,6 +26,7 @@ from spark_pace.core.columns import (
     Bools,
     array,
     chosen,
+    has_bit,
     numbers,
     segments_of,
     with_column,
@@ -66,11 +67,6 @@ class Batch:
     def ends(self) -> bool:
         """Whether the input has ended."""
         return self.frontier_us == UNKNOWN_TIME
-
-
-def new_unit(planned: RulePlan) -> Carry:
-    """The state before the first event."""
-    return Carry()
 
 
 def _way(planned: RulePlan) -> Way | None:
@@ -143,7 +139,7 @@ def _fresh(plan: Plan, planned: RulePlan, bucket: int, batch: Batch) -> Fresh:
     def held(number: int) -> Bools:
         name, bit = bits_column(number)
         word = words.setdefault(name, numbers(released, name))
-        return ((word >> np.uint64(bit)) & np.uint64(1)).astype(np.bool_)  # type: ignore[no-any-return]
+        return has_bit(word, bit)
 
     mask = np.zeros(released.num_rows, np.uint16)
     for bit, predicate in planned.bits:
@@ -220,8 +216,7 @@ def _opens(planned: RulePlan, fresh: Fresh) -> Bools:
 
 
 def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
-    bit = OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0
-    return (mask >> np.uint16(bit)) & np.uint16(1) == 1  # type: ignore[no-any-return]
+    return has_bit(mask, OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0)
 
 
 def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
@@ -236,6 +231,5 @@ def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
     if fresh.events is not None:
         assert planned.rule.pattern is not None
         last = len(planned.rule.pattern.components) - 1
-        decides = (numbers(fresh.events, MASK) >> np.uint16(last)) & np.uint16(1) == 1
-        look[fresh.owner[decides]] = True
+        look[fresh.owner[has_bit(numbers(fresh.events, MASK), last)]] = True
     return look  # type: ignore[no-any-return]

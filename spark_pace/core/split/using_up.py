@@ -18,6 +18,7 @@ from spark_pace.core.columns import (
     USED_OPEN,
     Bools,
     Ints,
+    has_bit,
     numbers,
     with_column,
 )
@@ -60,8 +61,7 @@ def _unused(stream: Stream) -> Stream:
 def _mark(stream: Stream, sent: Found) -> Marks:
     """int8[n], ``@spent`` with the events of matches that go out marked."""
     spent = numbers(stream.events, SPENT).copy()
-    initiator = stream.mask[sent.members] & np.uint16(1) == 1
-    spent[sent.members] = np.where(initiator, USED_OPEN, USED)
+    spent[sent.members] = np.where(has_bit(stream.mask[sent.members], 0), USED_OPEN, USED)
     spent[sent.first] = USED  # its own selection is closed
     return spent  # type: ignore[no-any-return]
 

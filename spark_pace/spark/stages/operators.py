@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.frames import decode_header
 from spark_pace.core.operate.operator import operate
-from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
+from spark_pace.core.operate.python_operator import Answers, Spans
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, Row, to_batches
@@ -50,14 +50,10 @@ class OperatorHost:
     def _row(self, part: int, kind: str, body: bytes) -> Row:
         if kind != LANE:
             return part, kind, body
-        return _result(self.plan, body, self._call)
+        return decode_header(body)["rule_index"], RESULT, operate(self.plan, body, self._call)
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
-
-
-def _result(plan: Plan, lane: bytes, call: CallOperator) -> Row:
-    return decode_header(lane)["rule_index"], RESULT, operate(plan, lane, call)
 
 
 def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row] | None:
@@ -67,10 +63,10 @@ def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row
     """
     if sum(map(len, lanes)) > small_bytes:
         return None
-    rules = {decode_header(lane)["rule_index"] for lane in lanes}
+    rules = [decode_header(lane)["rule_index"] for lane in lanes]
     if any(plan.rules[index].rule.operator is not None for index in rules):
         return None
-    return [_result(plan, lane, call_here) for lane in lanes]
+    return [(index, RESULT, operate(plan, lane)) for index, lane in zip(rules, lanes, strict=True)]
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:

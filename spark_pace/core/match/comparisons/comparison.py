@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import numpy as np
-import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints, value_ranks
-from spark_pace.core.expr import Call, Column, Expr, evaluate, walk
+from spark_pace.core.expr import Call, Column, EventColumns, Expr, evaluate, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
@@ -65,23 +64,6 @@ class Comparison:
         return compared & (left >= 0) & (right >= 0)
 
 
-@dataclass(frozen=True)
-class _Events:
-    """The events of a stream, as an expression over one of its components sees them."""
-
-    stream: Stream
-
-    @property
-    def rows(self) -> int:
-        return self.stream.rows
-
-    def column(self, component: str | None, attribute: str) -> pa.Array:
-        return self.stream.attribute(attribute)
-
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
-        raise AssertionError(f"{function}({component}.{attribute}) has no group here")
-
-
 def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
     """Whether a condition is a comparison of two components.
 
@@ -101,7 +83,7 @@ def comparison_of(expr: Expr, components: Mapping[str | None, int], stream: Stre
     """The comparison of two components that a condition is, over the rows of a stream."""
     assert isinstance(expr, Call)
     sides = [(min(_components(side, components)), _anonymous(side)) for side in expr.arguments]
-    events = _Events(stream)
+    events = EventColumns(stream.events)
     if sides[0][1] == sides[1][1]:
         ranks = value_ranks([evaluate(sides[0][1], events)]) * 2
     else:

@@ -8,7 +8,18 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, compacted, concat, numbers
+from spark_pace.core.columns import (
+    MASK,
+    SEQ,
+    TIME,
+    Ints,
+    array,
+    compacted,
+    concat,
+    has_bit,
+    numbers,
+    with_column,
+)
 from spark_pace.core.split.carry.hashing import Hashes, place_of
 from spark_pace.core.split.carry.wake import Wake
 
@@ -67,7 +78,7 @@ class Chunk:
         time = numbers(self.events, TIME)
         rows = np.flatnonzero((time >= wake.low_us) & (time < wake.high_us))
         if wake.bit is not None:
-            rows = rows[(numbers(self.events, MASK)[rows] >> np.uint16(wake.bit)) & np.uint16(1) == 1]
+            rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
         return np.unique(np.searchsorted(self.column("end"), rows, "right"))
 
     def alive(self, places: Ints, since: Ints) -> tuple[Ints, Ints]:
@@ -124,13 +135,12 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     left[places[again]] = False
     older = np.full(new.keys.num_rows, -1, np.int64)
     older[again] = old.column("since")[places[again]]
-    newer = new.keys.drop_columns("end")
-    where = newer.column_names.index("since")
-    newer = newer.set_column(where, "since", pa.array(np.maximum(older, new.column("since"))))
-    keys = concat([old.keys.drop_columns("end").filter(pa.array(left)), newer])
+    newer = with_column(new.keys, "since", np.maximum(older, new.column("since")))
+    keys = concat([old.keys.filter(pa.array(left)), newer]).drop_columns("end")
+    only_old = int(left.sum())
     row = np.empty(old.keys.num_rows, np.int64)
-    row[left] = np.arange(int(left.sum()))
-    row[places[again]] = int(left.sum()) + again
+    row[left] = np.arange(only_old)
+    row[places[again]] = only_old + again
     tables, owners = [], []
     if old.events is not None:
         owner = np.repeat(np.arange(old.keys.num_rows), np.diff(old.bounds))
@@ -139,7 +149,7 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
         owners.append(row[owner[alive]])
     if new.events is not None:
         tables.append(new.events)
-        owners.append(np.repeat(np.arange(new.keys.num_rows), np.diff(new.bounds)) + int(left.sum()))
+        owners.append(np.repeat(np.arange(new.keys.num_rows), np.diff(new.bounds)) + only_old)
     if not tables:
         return new_chunk(keys, None, np.zeros(0, np.int64))
     return new_chunk(keys, concat(tables), np.concatenate(owners))
