@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_ALIGNED = 64  # bytes
 
 
 def encode(table: pa.Table) -> bytes:
@@ -32,8 +33,25 @@ def decode(frame: bytes | memoryview) -> pa.Table:
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:
     """One parcel of a header of plain JSON values and some tables, or frames of them."""
     frames = [encode(table) if isinstance(table, pa.Table) else table for table in tables]
+    return b"".join([*_head(header, frames), *frames])
+
+
+def mappable_parcel(header: dict[str, Any], tables: Sequence[pa.Table]) -> list[bytes | memoryview]:
+    """The pieces of a parcel that is not compressed: where it is mapped, only what is used is read."""
+    frames = []
+    for table in tables:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        frames.append(memoryview(sink.getvalue()))
+    return [*_head(header, frames), *frames]
+
+
+def _head(header: dict[str, Any], frames: Sequence[bytes | memoryview]) -> list[bytes]:
+    """What stands in front of the frames; numbers in them are aligned, if each frame's length is."""
     text = json.dumps({**header, "frame_bytes": [len(frame) for frame in frames]}).encode()
-    return b"".join([len(text).to_bytes(4, "big"), text, *frames])
+    text += b" " * (-(len(text) + 4) % _ALIGNED)
+    return [len(text).to_bytes(4, "big"), text]
 
 
 def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace.core.plan.plan import Plan
+from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.sequences import kept_frontiers
 from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.merger import MergerHost
@@ -34,7 +35,9 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
     return operated(split_rows(intake, plan, keys, parts), plan)
 
 
-def split_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
+def split_rows(
+    intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int, chunks: ChunkFiles | None = None
+) -> DataFrame:
     """What the splitters make of the rows of the intake (`SLOT_ROWS`), dealt out to operators (`PART_ROWS`).
 
     The query must have as many shuffle partitions as there are slots.
@@ -44,12 +47,14 @@ def split_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
         plan: the plan.
         keys: for each slot the key of its group.
         parts: the number of tasks that operators run in.
+        chunks: where large chunks of what is carried are kept; None: in Spark's state.
     """
     # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
     # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
     # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
-    splitter = SplitterHost(plan, {key: slot for slot, key in enumerate(keys)}, parts, SMALL_BYTES)
+    slot_of_key = {key: slot for slot, key in enumerate(keys)}
+    splitter = SplitterHost(plan, slot_of_key, parts, SMALL_BYTES, chunks)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
     split = slots.applyInPandasWithState(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout

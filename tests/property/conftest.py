@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis, carries of several chunks, and searches that are compiled.
+"""Profiles of Hypothesis, carries of several chunks, some beside the state, and searches that are compiled.
 
 `ci`, the default, always takes the same examples. ``HYPOTHESIS_PROFILE=long`` searches on at random.
 """
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from spark_pace.core.match import candidates
-from spark_pace.core.split.carry import carry
+from spark_pace.core.split.carry import carry, stored
 
 COMMON = settings(
     deadline=None,
@@ -30,5 +30,7 @@ def _as_with_many_events() -> Iterator[None]:
     """Let the carry of a short stream have several chunks, and let compiled code search it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry, "SMALL", 0)
+        patch.setattr(carry, "LARGEST", 12)
+        patch.setattr(stored, "INLINE", 4)
         patch.setattr(candidates, "FEW", 0)
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,25 @@ from spark_pace.core.operate.operator import operate
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+
+
+class KeptChunks:
+    """Large chunks of one slot's state, in memory: only those that its last state needs are still there."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+
+    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
+        content = b"".join(pieces)
+        name = hashlib.sha256(content).hexdigest()
+        self.content[name] = content
+        return name
+
+    def get(self, name: str) -> memoryview:
+        return memoryview(self.content[name])
+
+    def forget_all_but(self, names: Sequence[str]) -> None:
+        self.content = {name: self.content[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,7 @@ def drive(
     tables = [*batches, None] if finish else list(batches)
     plans = [plans] * len(tables) if isinstance(plans, Plan) else plans
     snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []
+    stores = [KeptChunks() for _ in snapshots]
     next_out_seq: dict[str, int] = {}
     frontier_us = NO_FRONTIER
     for plan, table in zip(plans, tables, strict=True):
@@ -51,10 +72,11 @@ def drive(
         results, outputs, frontiers = [], [], []
         counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
-            splitter = SlotSplitter(plan, slot, snapshots[slot])
+            splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
             output = splitter.step(frames[slot], progress)
             assert output.late is None, "the intake has taken the late events out"
             snapshots[slot] = splitter.snapshot()
+            stores[slot].forget_all_but(splitter.stored())
             outputs.append(output)
             frontiers.append(splitter.frontier_us)
             results += [operate(plan, lane) for lane in output.lanes]

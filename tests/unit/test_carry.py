@@ -122,17 +122,20 @@ def apply(carry: Carry, model: Model, puts: list[Put]) -> None:
     carry.put(touched, since, events_table(rows), np.array(owner, np.int64))
 
 
-@pytest.mark.parametrize("small", [0, 8, 4096])
+@pytest.mark.parametrize(("small", "largest"), [(0, 1 << 20), (0, 0), (0, 20), (8, 1 << 20), (4096, 1 << 20)])
 @STEADY
 @given(PUTS)
-def test_a_carry_holds_what_a_dictionary_would(small: int, batches: list[list[Put]]) -> None:
+def test_a_carry_holds_what_a_dictionary_would(small: int, largest: int, batches: list[list[Put]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log, "SMALL", small)
+        patch.setattr(log, "LARGEST", largest)
         carry, model = Carry(), Model()
         for puts in batches:
             if puts:
                 apply(carry, model, puts)
     assert carry.keys == len(model.keys)
+    dead = sum(chunk.dead for chunk in carry.chunks)
+    assert sum(chunk.event_rows for chunk in carry.chunks) - dead == carry.rows
     living = sorted(key for key, (_, events) in model.keys.items() if events)
     assert carry.rows == carry.open == sum(len(events) for _, events in model.keys.values())
     assert sorted(carry.living().to_pylist()) == living

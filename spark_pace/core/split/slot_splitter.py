@@ -14,6 +14,7 @@ from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.stored import ChunkStore
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 
@@ -42,24 +43,37 @@ class StepOutput:
 class SlotSplitter:
     """The splitter of one slot, for all its rules and buckets of partition keys."""
 
-    def __init__(self, plan: Plan, slot: int, snapshot: bytes | None = None) -> None:
+    def __init__(
+        self, plan: Plan, slot: int, snapshot: bytes | None = None, store: ChunkStore | None = None
+    ) -> None:
         """Begin with empty state, or go on from a snapshot.
+
+        Args:
+            plan: the plan.
+            slot: the slot.
+            snapshot: what `snapshot` gave; None: there is no state yet.
+            store: where the state's large chunks are; None: in the snapshots.
 
         Raises:
             StateError: the snapshot is damaged, of another format version or of other rules.
         """
         self._plan = plan
         self._slot = slot
+        self._store = store
         self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
             self._carries = [Carry() for _ in self._units]
         else:
-            self._order, self._carries = load(plan, slot, snapshot)
+            self._order, self._carries = load(plan, slot, snapshot, store)
 
     def snapshot(self) -> bytes:
-        """The state as bytes."""
-        return save(self._plan, self._slot, self._order, self._carries)
+        """The state as bytes; its large chunks are in the store."""
+        return save(self._plan, self._slot, self._order, self._carries, self._store)
+
+    def stored(self) -> list[str]:
+        """The names of the chunks in the store that the last snapshot needs."""
+        return [chunk.name for carry in self._carries for chunk in carry.chunks if chunk.name is not None]
 
     def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
         """Process a batch.

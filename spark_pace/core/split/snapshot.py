@@ -22,17 +22,30 @@ from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.chunk import Chunk
+from spark_pace.core.split.carry.stored import (
+    ChunkStore,
+    described,
+    inline_chunk,
+    put_beside,
+    stored_chunk,
+)
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 3
-READ_VERSIONS = (2, FORMAT_VERSION)
+FORMAT_VERSION = 4
+READ_VERSIONS = (2, 3, FORMAT_VERSION)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-def save(plan: Plan, slot: int, order: Order, carries: list[Carry]) -> bytes:
+def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: ChunkStore | None = None) -> bytes:
     """The state as bytes.
+
+    Args:
+        plan: the plan.
+        slot: the slot.
+        order: the state of the stream order.
+        carries: the carry of each unit of the slot; large chunks get their names.
+        store: where large chunks are kept; None: in the state, too.
 
     Raises:
         StateError: it is too large to be kept as one value.
@@ -40,7 +53,10 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry]) -> bytes:
     tables: list[pa.Table | memoryview] = [_table(order.pending), _table(order.recent)]
     for carry in carries:
         for chunk in carry.chunks:
-            tables += chunk.frames or [chunk.keys, _table(chunk.events)]
+            if store is not None:
+                put_beside(store, chunk)
+            if chunk.name is None:
+                tables += chunk.frames or [chunk.keys, _table(chunk.events)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
@@ -64,11 +80,18 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry]) -> bytes:
     return parcel + _checksum(parcel)
 
 
-def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[Carry]]:
+def load(plan: Plan, slot: int, parcel: bytes, store: ChunkStore | None = None) -> tuple[Order, list[Carry]]:
     """The state of these bytes, for the rules of the plan.
 
+    Args:
+        plan: the plan.
+        slot: the slot.
+        parcel: what `save` gave.
+        store: where it has put large chunks.
+
     Raises:
-        StateError: they are damaged, of another format version, or of rules that have since changed or moved.
+        StateError: they are damaged, of another format version, or of rules that have since changed or moved;
+            or a chunk is damaged or not there.
     """
     version = _version(parcel)
     if version not in (None, *READ_VERSIONS):
@@ -92,7 +115,7 @@ def load(plan: Plan, slot: int, parcel: bytes) -> tuple[Order, list[Carry]]:
         _some(decode(recent)),
     )
     stored = dict(_stored(header, of_units))
-    return order, [_carry(plan, unit, stored.get(_unit_id(plan, unit))) for unit in plan.units[slot]]
+    return order, [_carry(plan, unit, stored.get(_unit_id(plan, unit)), store) for unit in plan.units[slot]]
 
 
 Stored = tuple[dict[str, Any], list[memoryview]]  # what the header says of a unit, and its frames
@@ -103,9 +126,18 @@ def _stored(
 ) -> Iterator[tuple[tuple[str, int, int], Stored]]:
     """What was stored for each unit, by its id."""
     for unit in header["units"]:
-        count = 2 * unit.get("chunks", 1)  # format 2 has no chunks, but one table of keys and one of events
+        count = 2 * sum(chunk["name"] is None for chunk in _chunks(unit))
         yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
         frames = frames[count:]
+
+
+def _chunks(unit: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the header says of each chunk of a unit.
+
+    Format 2 has no chunks, but one table of keys and one of events; format 3 has a number.
+    """
+    chunks = unit.get("chunks", 1)
+    return [{"name": None, "dead": 0}] * chunks if isinstance(chunks, int) else chunks
 
 
 def _checksum(parcel: bytes) -> bytes:
@@ -133,7 +165,7 @@ def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
 
 def _counts(carry: Carry) -> dict[str, Any]:
     return {
-        "chunks": len(carry.chunks),
+        "chunks": [described(chunk) for chunk in carry.chunks],
         "keys": carry.keys,
         "rows": carry.rows,
         "open": carry.open,
@@ -167,16 +199,19 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
+def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: ChunkStore | None) -> Carry:
     planned, carry = plan.rules[unit.rule_index], Carry()
     if stored is None:
         return carry
     header, frames = stored
     if "chunks" not in header:
         return _carry_of_version_2(planned, carry, *map(decode, frames))
-    for both in zip(frames[::2], frames[1::2], strict=True):
-        keys, events = map(decode, both)
-        carry.chunks.append(Chunk(keys, _events(planned, events), both))
+    inline = iter(zip(frames[::2], frames[1::2], strict=True))
+    for entry in _chunks(header):
+        chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
+        chunk.events = None if chunk.events is None else _events(planned, chunk.events)
+        chunk.dead = entry["dead"]
+        carry.chunks.append(chunk)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open, carry.unseen = header["open"], header["unseen"]
     return carry
@@ -197,14 +232,13 @@ def _carry_of_version_2(planned: RulePlan, carry: Carry, keys: pa.Table, events:
         owner = owner[column.indices.to_numpy()]
         events = events.drop_columns(planned.key_column)
     touched.rows[:] = np.bincount(owner, minlength=len(touched.texts))
-    carry.put(touched, np.full(len(touched.texts), NO_ROW), _events(planned, events), owner)
+    known = _events(planned, events) if events.num_columns else None
+    carry.put(touched, np.full(len(touched.texts), NO_ROW), known, owner)
     return carry
 
 
-def _events(planned: RulePlan, events: pa.Table) -> pa.Table | None:
+def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
     """Carried events with the rule's attributes in the order that the schema has now."""
-    if not events.num_columns:
-        return None
     attributes = iter(planned.columns)
     return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 

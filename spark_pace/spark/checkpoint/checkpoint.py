@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.durable import RESTORE, digest
 
 
@@ -27,10 +28,13 @@ class Checkpoint:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
+    - ``carry/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
     - the tables, which lie elsewhere.
     - ``commits/N``: Spark's note that the batch is done.
+
+    It then removes the files of ``carry/`` that batch N - 1 began with, and batches N and N + 1 do not.
 
     Attributes:
         path: the folder.
@@ -76,6 +80,11 @@ class Checkpoint:
     def commits(self) -> Path:
         """The folder with a file for each batch that is done."""
         return self.path / "commits"
+
+    @property
+    def chunks(self) -> ChunkFiles:
+        """The large chunks of what is carried."""
+        return ChunkFiles(self.path.absolute() / "carry")
 
     @property
     def sequences(self) -> Path:

@@ -1,7 +1,7 @@
-"""Small JSON files that are either there whole or not at all, whenever the process or the machine stops.
+"""Files of a checkpoint that are either there whole or not at all, whenever the process or the machine stops.
 
-Each file holds an object with a checksum of itself: a changed digit would otherwise leave a number that looks
-right.
+The small ones hold a JSON object with a checksum of itself: a changed digit would otherwise leave a number
+that looks right.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,33 @@ RESTORE = "Restore the whole checkpoint together with its tables, or start a new
 _CHECKSUM = "checksum"
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a file by temporary file, sync and rename. Make its folder if it is missing."""
+def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a file by temporary file, sync and rename. Make its folder if it is missing.
+
+    Several processes may write the same file at once, if they write the same.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump({**value, _CHECKSUM: _checksum(value)}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a small file whole, see `write_whole`."""
+    write_whole(path, [json.dumps({**value, _CHECKSUM: _checksum(value)}).encode()])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -16,9 +16,9 @@ from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
 
 # Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
 # (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2
-# of the layout has no `planned`, and no file of its checkpoints has a checksum; version 4 differs from 3 in
-# the state only.
-STATE_VERSIONS = {1: 1, 2: 2, 3: 2, 4: 3}
+# of the layout has no `planned`, and no file of its checkpoints has a checksum; versions 3 to 5 differ in the
+# state only.
+STATE_VERSIONS = {1: 1, 2: 2, 3: 2, 4: 3, 5: 4}
 LAYOUT_VERSION = max(STATE_VERSIONS)
 READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state in READ_STATES)
 _BITS = (1 << 32) - 1

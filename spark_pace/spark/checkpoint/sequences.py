@@ -24,17 +24,19 @@ class Begin:
         tables: the last batch that was appended to each table; a table is missing if that is not known.
         offsets: the digest of what Spark noted of the input of the batch before; None in checkpoints of
             version 2, which do not have `tables` either.
+        chunks: the names of the chunks that the slots' states name; there are none before version 5.
     """
 
     out_seq: dict[str, int]
     frontier_us: int
     tables: dict[str, int] = field(default_factory=dict)
     offsets: str | None = None
+    chunks: list[str] = field(default_factory=list)
 
 
 FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
 _KEYS = {part.name for part in fields(Begin)}
-_KEYS_OF_VERSION_2 = {"out_seq", "frontier_us"}
+_OLD_KEYS = ({"out_seq", "frontier_us"}, _KEYS - {"chunks"})  # of versions 2 and 3
 
 
 def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
@@ -52,7 +54,7 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     stored = read_json(path)
     if stored is None:
         return None
-    whole = set(stored) in (_KEYS_OF_VERSION_2, _KEYS)
+    whole = set(stored) in (_KEYS, *_OLD_KEYS)
     if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
         raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
     return Begin(**stored)

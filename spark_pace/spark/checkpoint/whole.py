@@ -43,6 +43,7 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
         got = f"no {checkpoint.sequence(following).name}"
         raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
     _require_offsets(checkpoint, done)
+    checkpoint.chunks.require_whole(begin.chunks)
     if written is None:
         return
     for name, batch in begin.tables.items():
@@ -74,7 +75,9 @@ def _require_tables(
 
 
 def remove_leftovers(checkpoint: Checkpoint) -> None:
-    """Remove half-written offsets that a killed first start left: Spark refuses to begin beside them."""
+    """Remove what a killed job left: chunks, and first offsets that Spark refuses to begin beside."""
     if checkpoint.last_begun() < 0:
         for leftover in checkpoint.offsets.glob(".*"):
             leftover.unlink()
+    begin = read_sequence(checkpoint, checkpoint.next_batch())
+    checkpoint.chunks.remove_all_but([] if begin is None else begin.chunks)

@@ -103,7 +103,10 @@ class MergerHost:
         tables = {name: table for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
-        write_sequence(self.checkpoint, batch_id + 1, Begin(numbers, frontier_us, last_appended, digest))
+        chunks = sorted({name for slot in stats for name in slot["chunks"]}) if stats else begin.chunks
+        following = Begin(numbers, frontier_us, last_appended, digest, chunks)
+        write_sequence(self.checkpoint, batch_id + 1, following)
+        self._remove_chunks(batch_id, {*begin.chunks, *chunks})
         tell_frontiers(session, {batch_id + 1: frontier_us})
         self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES).unlink(missing_ok=True)
         stood = frontier_us == begin.frontier_us
@@ -115,6 +118,12 @@ class MergerHost:
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:
+        """Remove the chunks that only the batch before began with: it is done, so it will not run again."""
+        before = read_sequence(self.checkpoint, batch_id - 1)
+        if before is not None:
+            self.checkpoint.chunks.remove(set(before.chunks) - set(needed))
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
         """Append what an earlier try of the batch did not find, which ended between the two tables."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.carry.stored import ChunkStore
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.spark.stages.operators import worked_off
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
@@ -33,12 +34,14 @@ class SplitterHost:
         slot_of_key: the slot of each group key.
         parts: the number of partitions that lanes are dealt out to.
         small_bytes: the most bytes of lanes that are worked off here.
+        store: where large chunks of the state are; None: in the state.
     """
 
     plan: Plan
     slot_of_key: dict[int, int]
     parts: int
     small_bytes: int
+    store: ChunkStore | None
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
         """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
@@ -52,7 +55,8 @@ class SplitterHost:
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
         ]
-        splitter = SlotSplitter(self.plan, slot, bytes(state.get[0]) if state.exists else None)
+        before = bytes(state.get[0]) if state.exists else None
+        splitter = SlotSplitter(self.plan, slot, before, self.store)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
         progress = together(Progress(**report["progress"]) for report in reports)
         output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
@@ -62,6 +66,7 @@ class SplitterHost:
             **output.stats,
             "slot": slot,
             "state_bytes": len(snapshot),
+            "chunks": splitter.stored(),
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
         }

@@ -3,13 +3,16 @@
 A batch adds one chunk: the keys that it has touched, with their counters, and the events to keep of them. An
 older chunk is never changed. So a batch matches and writes what it touches, not what is carried; of the rest
 it looks at times only, to find windows that end. Neighbouring chunks are merged as they come to be of like
-size, so that there are few of them; each event is merged a few times only.
+size, so that there are few of them; each event is merged a few times only. No merge makes a chunk of more
+than `LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of some
+time, and loses them together when their windows have ended.
 
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,11 +21,12 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat
 from spark_pace.core.match.candidates import expand
-from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, merged, new_chunk
+from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
 from spark_pace.core.split.carry.hashing import Hashes, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 
 SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
+LARGEST = 1 << 21  # rows of a chunk: they must fit into memory three times when chunks are merged
 
 
 def is_small(rows: int) -> bool:
@@ -103,20 +107,30 @@ class Carry:
             events: None where there are none; owner: int64[n], the index of each event's key in `touched`.
                 Those of one key are in the order of ``@seq``.
         """
-        since = np.where(chosen & (touched.rows > 0), np.int64(-1), NO_ROW)
         tables: list[pa.Table] = []
         owners: list[Ints] = []
-        for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
-            here = np.flatnonzero((place >= 0) & (since < NO_ROW))
-            lo, hi = chunk.alive(place[here], since[here])
-            owner, rows = expand(lo, hi)
+        for chunk, here, place, since in self._holding(touched, chosen & (touched.rows > 0)):
+            owner, rows = expand(*chunk.alive(place, since))
             if chunk.events is not None and len(rows):
                 tables.append(chunk.events.take(pa.array(rows)))
                 owners.append(here[owner])
-            since[here] = np.maximum(since[here], chunk.column("since")[place[here]])
         if not tables:
             return None, np.zeros(0, np.int64)
         return concat(tables[::-1]), np.concatenate(owners[::-1])
+
+    def _holding(self, touched: Touched, chosen: Bools) -> Iterator[tuple[Chunk, Ints, Ints, Ints]]:
+        """The chunks in which chosen keys may have living events, the newest first.
+
+        Yields:
+            the chunk; int64[m] each: the indices in `touched` of such keys that it has, their rows there, and
+            the `seq` from which on their events in it are alive.
+        """
+        since = np.where(chosen, np.int64(-1), NO_ROW)
+        for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
+            here = np.flatnonzero((place >= 0) & (since < NO_ROW))
+            if len(here):
+                yield chunk, here, place[here], since[here]
+                since[here] = np.maximum(since[here], chunk.column("since")[place[here]])
 
     def due(self, wake: Wake) -> pa.Array:
         """string[k], the keys that an event wakes."""
@@ -151,17 +165,33 @@ class Carry:
         if len(touched.texts) == self.keys and newest.event_rows == self.rows:
             self.chunks = [newest]  # it has all that there is
             return
+        self._count_dead(touched, since)
         self.chunks.append(newest)
+        self._clean()
         self._merge()
 
-    def _merge(self) -> None:
-        """Merge the newest chunks until each is at least twice as large as the one behind it."""
+    def _count_dead(self, touched: Touched, since: Ints) -> None:
+        """Count in each chunk the events of some keys that are overruled from now on."""
+        for chunk, here, place, before in self._holding(touched, since > -1):
+            first, _ = chunk.alive(place, before)
+            still, _ = chunk.alive(place, np.maximum(since[here], before))
+            chunk.dead += int((still - first).sum())
+
+    def _clean(self) -> None:
+        """Remove the dead events of one chunk: the one with the most, if there are more dead than alive."""
         chunks = self.chunks
-        while len(chunks) > 1 and chunks[-2].weight < max(SMALL, 2 * chunks[-1].weight):
-            chunks[-2:] = [merged(chunks[-2], chunks[-1])]
-        if sum(chunk.event_rows for chunk in chunks) > SMALL + 2 * self.rows:  # more dead than alive
-            while len(chunks) > 1:
-                chunks[-2:] = [merged(chunks[-2], chunks[-1])]
+        at = max(range(len(chunks)), key=lambda place: chunks[place].dead)
+        if chunks[at].dead > max(SMALL, chunks[at].event_rows // 2):
+            kept = cleaned(chunks[at], chunks[at + 1 :], oldest=at == 0)
+            chunks[at : at + 1] = [kept] if kept.weight else []
+
+    def _merge(self) -> None:
+        """Merge neighbours until each chunk is at least twice as large as the one behind it, or too large."""
+        chunks = self.chunks
+        for at in range(len(chunks) - 2, -1, -1):
+            weight, behind = chunks[at].weight, chunks[at + 1].weight
+            if weight < max(SMALL, 2 * behind) and weight + behind <= LARGEST:
+                chunks[at : at + 2] = [merged(chunks[at], chunks[at + 1])]
 
 
 def _lives(chunk: Chunk) -> pa.Array:

@@ -1,9 +1,9 @@
-"""A chunk of a carry: keys with their counters and events. It never changes; newer chunks overrule it."""
+"""A chunk of a carry: keys with their counters and events. They never change; newer chunks overrule them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from spark_pace.core.split.carry.wake import Wake
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chunk:
     """Keys, by their hash, with their events.
 
@@ -35,13 +35,19 @@ class Chunk:
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
             the row behind its events here.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
+        times_us: the least and the greatest time of the events; None where there are none.
         frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
             are.
+        name: the chunk's name in the store; None where it is not stored there.
+        dead: how many of the events newer chunks overrule.
     """
 
     keys: pa.Table
     events: pa.Table | None
+    times_us: tuple[int, int] | None
     frames: tuple[memoryview, ...] = ()
+    name: str | None = None
+    dead: int = 0
 
     @property
     def weight(self) -> int:
@@ -57,15 +63,15 @@ class Chunk:
         """A column of numbers of the keys."""
         return numbers(self.keys, name)
 
-    @cached_property
+    @property
     def hashes(self) -> Hashes:
         """uint64[k], the hashes of the keys."""
         return numbers(self.keys, "hash")
 
-    @cached_property
-    def bounds(self) -> Ints:
-        """int64[k + 1], the events of key i are the rows ``bounds[i]:bounds[i + 1]``."""
-        return np.append(0, self.column("end"))
+    def owners(self) -> Ints:
+        """int64[n], the row of each event's key."""
+        counts = np.diff(self.column("end"), prepend=0)
+        return np.repeat(np.arange(self.keys.num_rows), counts)
 
     def places(self, hashes: Hashes, texts: pa.Array) -> Ints:
         """int64[m], the row of each of these keys; -1 for a key that is not here."""
@@ -73,8 +79,11 @@ class Chunk:
 
     def due(self, wake: Wake) -> Ints:
         """The rows of the keys that an event wakes."""
-        if self.events is None or wake.low_us >= wake.high_us:
-            return np.zeros(0, np.int64)
+        nothing = np.zeros(0, np.int64)
+        if self.events is None or self.times_us is None or wake.low_us >= wake.high_us:
+            return nothing
+        if self.times_us[0] >= wake.high_us or self.times_us[1] < wake.low_us:
+            return nothing
         time = numbers(self.events, TIME)
         rows = np.flatnonzero((time >= wake.low_us) & (time < wake.high_us))
         if wake.bit is not None:
@@ -91,7 +100,8 @@ class Chunk:
         Returns:
             lo, hi: int64[m] each, the events of key i are ``lo[i]:hi[i]``.
         """
-        lo, hi = self.bounds[places].copy(), self.bounds[places + 1]
+        end = self.column("end")
+        lo, hi = np.where(places > 0, end[places - 1], 0), end[places]
         if self.events is None:
             return lo, hi
         seq = numbers(self.events, SEQ)
@@ -121,8 +131,17 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
     end = np.searchsorted(owner[order], np.arange(len(by_hash)), "right")
     keys = keys.take(pa.array(by_hash)).append_column("end", pa.array(end))
     if events is None or not events.num_rows:
-        return Chunk(keys, None)
-    return Chunk(keys, compacted(events if ordered else events.take(pa.array(order))))
+        return Chunk(keys, None, None)
+    events = compacted(events if ordered else events.take(pa.array(order)))
+    return Chunk(keys, events, times_of(events))
+
+
+def times_of(events: pa.Table) -> tuple[int, int] | None:
+    """The least and the greatest time of some events; None where there are none."""
+    if not events.num_rows:
+        return None
+    time = numbers(events, TIME)
+    return int(time.min()), int(time.max())
 
 
 def merged(old: Chunk, new: Chunk) -> Chunk:
@@ -141,15 +160,43 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     row = np.empty(old.keys.num_rows, np.int64)
     row[left] = np.arange(only_old)
     row[places[again]] = only_old + again
-    tables, owners = [], []
+    tables, owners, dead = [], [], old.dead + new.dead
     if old.events is not None:
-        owner = np.repeat(np.arange(old.keys.num_rows), np.diff(old.bounds))
+        owner = old.owners()
         alive = numbers(old.events, SEQ) >= since[owner]
         tables.append(old.events.filter(pa.array(alive)))
         owners.append(row[owner[alive]])
+        dead -= len(alive) - int(alive.sum())
     if new.events is not None:
         tables.append(new.events)
-        owners.append(np.repeat(np.arange(new.keys.num_rows), np.diff(new.bounds)) + only_old)
+        owners.append(new.owners() + only_old)
     if not tables:
         return new_chunk(keys, None, np.zeros(0, np.int64))
-    return new_chunk(keys, concat(tables), np.concatenate(owners))
+    chunk = new_chunk(keys, concat(tables), np.concatenate(owners))
+    chunk.dead = dead
+    return chunk
+
+
+def cleaned(chunk: Chunk, newer: Sequence[Chunk], *, oldest: bool) -> Chunk:
+    """A chunk without its dead events.
+
+    Args:
+        chunk: the chunk.
+        newer: all chunks behind it.
+        oldest: whether there is none in front of it. Then it also loses the keys that have no events here
+            and stand in newer chunks.
+    """
+    since, known = np.full(chunk.keys.num_rows, -1, np.int64), np.zeros(chunk.keys.num_rows, np.bool_)
+    for other in newer:
+        places = other.places(chunk.hashes, array(chunk.keys, "key"))
+        here = np.flatnonzero(places >= 0)
+        since[here] = np.maximum(since[here], other.column("since")[places[here]])
+        known[here] = True
+    owner = chunk.owners()
+    assert chunk.events is not None
+    alive = numbers(chunk.events, SEQ) >= since[owner]
+    kept = ~(known & oldest)
+    kept[owner[alive]] = True
+    row = np.cumsum(kept) - 1
+    keys = chunk.keys.filter(pa.array(kept)).drop_columns("end")
+    return new_chunk(keys, chunk.events.filter(pa.array(alive)), row[owner[alive]])
