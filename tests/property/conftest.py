@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from spark_pace.core.match import candidates
-from spark_pace.core.split.carry import carry, stored
+from spark_pace.core.split.carry import carry
 
 COMMON = settings(
     deadline=None,
@@ -31,6 +31,5 @@ def _as_with_many_events() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry, "SMALL", 0)
         patch.setattr(carry, "LARGEST", 12)
-        patch.setattr(stored, "INLINE", 4)
         patch.setattr(candidates, "FEW", 0)
         yield

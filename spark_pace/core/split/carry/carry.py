@@ -25,7 +25,9 @@ from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, 
 from spark_pace.core.split.carry.hashing import Hashes, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 
-SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
+# Chunks of no more rows are merged at once and kept in the state: to look into one more, or to write a file,
+# costs more.
+SMALL = 4096
 LARGEST = 1 << 21  # rows of a chunk: they must fit into memory three times when chunks are merged
 
 

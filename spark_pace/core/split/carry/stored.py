@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from spark_pace.core.frames import decode, frames_of, mappable_parcel
+from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, times_of
 from spark_pace.errors import StateError
-
-INLINE = 1 << 15  # rows of a chunk that the state holds itself
 
 
 class ChunkStore(Protocol):
@@ -32,8 +31,8 @@ class ChunkStore(Protocol):
 
 
 def put_beside(store: ChunkStore, chunk: Chunk) -> None:
-    """Store a chunk if it is too large for a state, and give it its name. Tests set `INLINE`."""
-    if chunk.name is None and chunk.weight > INLINE:
+    """Store a chunk if it is not small, and give it its name."""
+    if chunk.name is None and not is_small(chunk.weight):
         events = pa.table({}) if chunk.events is None else chunk.events
         chunk.name = store.put(mappable_parcel({"times_us": chunk.times_us}, [chunk.keys, events]))
 
