@@ -63,13 +63,13 @@ def drive(
     next_out_seq: dict[str, int] = {}
     frontier_us = NO_FRONTIER
     for plan, table in zip(plans, tables, strict=True):
-        sifted = [sift(plan, piece, frontier_us) for piece in ([] if table is None else pieces(table, parts))]
+        sifted = [sift(plan, piece, frontier_us) for piece in pieces(table, parts)]
         frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
         for part in sifted:
             for slot, frame in pack(plan, part.events):
                 frames[slot].append(frame)
         progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
-        results, outputs, frontiers = [], [], []
+        results, outputs = [], []
         counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
@@ -78,11 +78,10 @@ def drive(
             snapshots[slot] = splitter.snapshot()
             stores[slot].forget_all_but(splitter.stored())
             outputs.append(output)
-            frontiers.append(splitter.frontier_us)
             results += [operate(plan, lane) for lane in output.lanes]
-        assert len(set(frontiers)) == 1, "every slot has the same frontier"
+        assert len({output.stats["frontier_us"] for output in outputs}) == 1, "every slot has one frontier"
         assert len({output.stats["repeats"] for output in outputs}) == 1, "every slot drops the same events"
-        frontier_us = frontiers[0]
+        frontier_us = outputs[0].stats["frontier_us"]
         repeats = outputs[0].stats["repeats"]
         counts.update(repeats=repeats, events=-repeats)
         for part in sifted:
@@ -92,5 +91,7 @@ def drive(
         yield Step(merged.matches, merged.failed, [part.late for part in sifted], counts, frontier_us)
 
 
-def pieces(table: pa.Table, parts: int) -> list[pa.Table]:
+def pieces(table: pa.Table | None, parts: int) -> list[pa.Table]:
+    if table is None:
+        return []
     return [table.take(pa.array(range(part, table.num_rows, parts), pa.int64())) for part in range(parts)]

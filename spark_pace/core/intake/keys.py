@@ -7,23 +7,42 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.columns import distinct
 
+_ESCAPED = r'["\\\x00-\x1f]'  # what JSON cannot have in a text as it is
+
 
 def key_texts(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.DictionaryArray:
-    """The key of each row as dictionary<int32, string>. The text is made once for each distinct key."""
+    """The key of each row as dictionary<int32, string>: compact JSON, made once for each distinct key."""
     first, code = distinct(columns)
-    values = [column.take(pa.array(first)).to_pylist() for column in columns]
-    texts = [key_text(names, row) for row in zip(*values, strict=True)]
-    return pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), pa.array(texts, pa.string()))
+    parts: list[Any] = []
+    for name, column in zip(names, columns, strict=True):
+        parts += ["," if parts else "{", f"{_json(name)}:", _json_texts(column.take(pa.array(first)))]
+    texts = pc.binary_join_element_wise(*parts, "}", "")
+    return pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), texts)
 
 
-def key_text(names: Sequence[str], values: Sequence[Any]) -> str:
-    """One key as compact JSON; times and dates in ISO 8601."""
-    row = {name: _plain(value) for name, value in zip(names, values, strict=True)}
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+def _json_texts(values: pa.Array) -> pa.Array:
+    """string[n], each value as JSON; times and dates in ISO 8601."""
+    if pa.types.is_string(values.type):
+        texts = pc.binary_join_element_wise('"', values, '"', "")
+        alone = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), False)
+    elif pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
+        texts, alone = values.cast(pa.string()), pa.array(np.zeros(len(values), np.bool_))
+    else:
+        texts, alone = pa.nulls(len(values), pa.string()), pc.is_valid(values)
+    if pc.any(alone).as_py():
+        told = [_json(_plain(value)) for value in values.filter(alone).to_pylist()]
+        texts = pc.replace_with_mask(texts, alone, pa.array(told, pa.string()))
+    return pc.fill_null(texts, "null")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

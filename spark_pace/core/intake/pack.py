@@ -9,7 +9,8 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.keys import key_texts
-from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of, key_column_of
+from spark_pace.core.plan.buckets import buckets_of
+from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
 
 
 def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
@@ -75,8 +76,7 @@ def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
 
 def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.int64]:
     keys = array(events, key_column)
-    of_key = np.array([bucket_of(text, buckets) for text in keys.dictionary.to_pylist()], np.int64)
-    return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
+    return buckets_of(keys.dictionary, buckets)[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
 def _slot_frames(

@@ -5,7 +5,6 @@ A plan is made once and never changes. Every part reads it, so it can be pickled
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -252,8 +251,3 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
 def bits_column(number: int) -> tuple[str, int]:
     """The column, and the bit in it, of what has this number in `Plan.bit_names`."""
     return f"{BITS}{number // 64}", number % 64
-
-
-def bucket_of(key: str, buckets: int) -> int:
-    """The bucket of the text of a partition key."""
-    return zlib.crc32(key.encode()) % buckets

@@ -50,13 +50,7 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Chunk
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables: list[pa.Table | memoryview] = [_table(order.pending), _table(order.recent)]
-    for carry in carries:
-        for chunk in carry.chunks:
-            if store is not None:
-                put_beside(store, chunk)
-            if chunk.name is None:
-                tables += chunk.frames or [chunk.keys, _table(chunk.events)]
+    tables = [_table(order.pending), _table(order.recent), *_inline(carries, store)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
@@ -78,6 +72,16 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Chunk
             "each needs a new checkpoint and sink."
         )
     return parcel + _checksum(parcel)
+
+
+def _inline(carries: list[Carry], store: ChunkStore | None) -> Iterator[pa.Table | memoryview]:
+    """The tables of the chunks that are not put into the store."""
+    for carry in carries:
+        for chunk in carry.chunks:
+            if store is not None:
+                put_beside(store, chunk)
+            if chunk.name is None:
+                yield from chunk.frames or [chunk.keys, _table(chunk.events)]
 
 
 def load(plan: Plan, slot: int, parcel: bytes, store: ChunkStore | None = None) -> tuple[Order, list[Carry]]:

@@ -34,7 +34,8 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, bucket_of
+from spark_pace.core.plan.buckets import buckets_of
+from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.streams import Fresh, keep, pass_by, segments_of_keys
@@ -146,7 +147,8 @@ def _fresh(plan: Plan, planned: RulePlan, bucket: int, batch: Batch) -> Fresh:
         mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
     mine = held(plan.member_bit(planned))
     if planned.key_column is not None:
-        mine &= _in_bucket(array(released, planned.key_column), bucket, plan.buckets)
+        keys = array(released, planned.key_column)
+        mine &= buckets_of(keys.dictionary, plan.buckets)[keys.indices.to_numpy()] == bucket
     if not mine.any():
         return nothing
     events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
@@ -156,13 +158,6 @@ def _fresh(plan: Plan, planned: RulePlan, bucket: int, batch: Batch) -> Fresh:
     keys = array(released, planned.key_column)
     used, owner = np.unique(keys.indices.to_numpy()[mine], return_inverse=True)
     return Fresh(events, keys.dictionary.take(pa.array(used)), owner)
-
-
-def _in_bucket(keys: pa.DictionaryArray, bucket: int, buckets: int) -> Bools:
-    if buckets == 1:
-        return np.full(len(keys), True)
-    of_key = np.array([bucket_of(text, buckets) == bucket for text in keys.dictionary.to_pylist()], np.bool_)
-    return of_key[keys.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
 def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
