@@ -1,4 +1,4 @@
-"""The job of a series of kills: several contexts, a key, a span, an operator that sometimes fails."""
+"""The job of a series of kills: several contexts, a key, spans, an operator that may fail, a long wait."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ rules:
     pattern: {{sequence: [{{a: "kind = 'a'"}}, {{b: "kind = 'b'"}}, {{c: "kind = 'c'"}}]}}
     context: earliest, selected
     emit: {{opened_by: a.id, closed_by: c.id}}
+  - name: waits
+    pattern: {{sequence: [{{a: "kind <> 'b'"}}, {{b: "id % 7000 = 6999"}}]}}
+    within: 3 h
+    emit: {{first: a.id, second: b.id}}
   - name: sums
     span: {{every: 60 s, size: 2 min}}
     operator: tests.long.chaos.job:total

@@ -1,0 +1,133 @@
+"""A job's batches of 10,000 payments while more and more wait: seconds, bytes written, memory.
+
+As `benchmarks.carry`, but the whole job: Parquet files to Delta. The first batches bring what waits, the last
+ones are timed. The matches are compared with the core's before any figure is printed.
+
+``python -m benchmarks.waits [CARRIED ...]``
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+
+from benchmarks.carry import BATCH, LARGE, payments
+from benchmarks.jobs import ROOT, job, require_equal
+from spark_pace.io.metrics import BatchReport
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec
+
+CARRIED = (0, 2_000_000, 10_000_000)
+FILLING = 500_000  # payments of a batch that brings what waits
+WARM, TIMED = 5, 20
+MEMORY = {"spark.driver.memory": "1g"}
+COLUMNS = ["time", "value", "card"]
+
+
+def main() -> int:
+    """Measure with each number of payments that wait."""
+    carried = [int(text) for text in sys.argv[1:]] or list(CARRIED)
+    results = [measure(count) for count in carried]
+    base = results[0]["seconds"]
+    for row in results:
+        told = ", ".join(f"{name} {value:,}" for name, value in row.items())
+        print(f"{told}; x {row['seconds'] / base:.2f} of the first")
+    print(json.dumps(results))
+    return 0
+
+
+def measure(carried: int) -> dict[str, Any]:
+    """The figures with so many payments that wait.
+
+    Raises:
+        SystemExit: the matches are not the core's.
+    """
+    spec = job_of(carried)
+    shutil.rmtree(spec.sink_path, ignore_errors=True)
+    seconds: list[float] = []
+    written: list[int] = []
+    chunks = Path(spec.checkpoint_path) / "carry"
+
+    def note(report: BatchReport) -> None:
+        seconds.append(report.seconds)
+        state = report.state_bytes
+        written.append(state + sum(path.stat().st_size for path in new_files(chunks)))
+
+    with watched() as sizes:
+        run_job(spec, on_progress=note)
+    first = len(seconds) - 1 - TIMED  # the last batch is the end of the input
+    return {
+        "carried": carried,
+        "seconds": round(statistics.median(seconds[first:-1]), 3),
+        "slowest": round(max(seconds[first:-1]), 3),
+        "written_bytes": round(statistics.mean(written[first:-1])),
+        "peak_mb": round(max(sizes) / 1e6),
+        "carry_files_mb": round(sum(path.stat().st_size for path in chunks.glob("*")) / 1e6),
+        "matches": require_equal(spec),
+    }
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """The memory of this process and all that it has started, once a second; of shared pages each its part."""
+    sizes: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(1):
+            mine, total = psutil.Process(), 0
+            for process in [mine, *mine.children(recursive=True)]:
+                with suppress(psutil.Error):
+                    total += process.memory_full_info().pss
+            sizes.append(total)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        over.set()
+        thread.join()
+
+
+_seen: set[Path] = set()
+
+
+def new_files(folder: Path) -> list[Path]:
+    """The files that were not there at the last call."""
+    new = [path for path in folder.glob("[0-9a-f]*") if path not in _seen]
+    _seen.update(new)
+    return new
+
+
+def job_of(carried: int) -> JobSpec:
+    """The job, and its files: those that bring what waits, then those that are timed."""
+    folder = ROOT / "data" / "bench" / f"waits-{carried}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(1)
+    sizes = [(FILLING, 0)] * (carried // FILLING) + [(BATCH, LARGE)] * (WARM + TIMED)
+    first = 0
+    for number, (count, large) in enumerate(sizes):
+        table = payments(first, count, large, random).select(COLUMNS)
+        pq.write_table(table, folder / f"{number:04d}.parquet")
+        first += count
+    spec = job("waits", folder)
+    source = replace(spec.files, format="parquet", max_files_per_trigger=1)
+    return replace(spec, source=source, spark=MEMORY)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
