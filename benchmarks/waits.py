@@ -81,7 +81,7 @@ def measure(carried: int) -> dict[str, Any]:
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """The memory of this process and all that it has started, once a second; of shared pages each its part."""
+    """The memory of this process and all that it has started, once a second; shared pages count once."""
     sizes: list[int] = []
     over = threading.Event()
 

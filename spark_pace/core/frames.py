@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _ALIGNED = 64  # bytes
+
+
+class TableStore(Protocol):
+    """Where large tables are kept beside the state. What is stored under a name never changes."""
+
+    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
+        """Store some bytes, given in pieces. The name that is returned is the same for the same bytes."""
+
+    def get(self, name: str) -> memoryview:
+        """The bytes of that name, mapped into memory where that can be.
+
+        Raises:
+            StateError: there are none.
+        """
 
 
 def encode(table: pa.Table) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from spark_pace.core.match import candidates
+from spark_pace.core.order import pending
 from spark_pace.core.split.carry import carry
 
 COMMON = settings(
@@ -31,5 +32,7 @@ def _as_with_many_events() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry, "SMALL", 0)
         patch.setattr(carry, "LARGEST", 12)
+        patch.setattr(pending, "SMALL", 0)
+        patch.setattr(pending, "LARGEST", 9)
         patch.setattr(candidates, "FEW", 0)
         yield

@@ -55,7 +55,7 @@ def test_events_below_the_frontier_are_released_and_the_others_wait() -> None:
     assert (times(first.released), first.late, order.frontier_us) == ([1], None, 5)
     second = order.advance([], Progress(8), TWO, TIES)
     assert times(second.released) == [5]
-    assert times(order.pending) == [7]
+    assert [times(run.waiting()) for run in order.pending.runs] == [[7]]
 
 
 def test_late_is_what_lies_below_the_frontier_that_held_when_the_batch_began() -> None:
@@ -85,7 +85,7 @@ def test_the_end_of_the_input_releases_everything(delay: int) -> None:
     order.advance([events((3, "s", 0), (2, "s", 1))], Progress(3), OrderSpec(delay), TIES)
     last = order.advance([], Progress(None, finish=True), OrderSpec(delay), TIES)
     assert times(last.released)[-1] == 3
-    assert order.pending is None
+    assert order.pending.runs == []
     assert order.frontier_us == UNKNOWN_TIME
     behind = order.advance([events((4, "s", 2))], Progress(4), OrderSpec(delay), TIES)
     assert times(behind.late) == [4]

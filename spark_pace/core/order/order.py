@@ -23,6 +23,7 @@ from spark_pace.core.columns import (
     numbers,
     sorted_rows,
 )
+from spark_pace.core.order.pending import Pending
 from spark_pace.core.order.repeats import drop_repeats
 
 
@@ -137,7 +138,7 @@ class Order:
     Attributes:
         frontier_us: events below it have been released; it never moves back.
         max_time_us: the greatest event time seen.
-        pending: events at or above the frontier, in no order; None where there are none.
+        pending: events at or above the frontier.
         sources: the greatest event time of each source that was heard of; empty unless the frontier follows
             them.
         first_us: the least event time seen.
@@ -146,7 +147,7 @@ class Order:
 
     frontier_us: int = NO_FRONTIER
     max_time_us: int = NO_FRONTIER
-    pending: pa.Table | None = None
+    pending: Pending = field(default_factory=Pending)
     sources: dict[str, int] = field(default_factory=dict)
     first_us: int = UNKNOWN_TIME
     recent: pa.Table | None = None
@@ -170,9 +171,7 @@ class Order:
                 late = chosen(fresh, is_late)
                 fresh = chosen(fresh, ~is_late)
         self._move(progress, spec)
-        waiting = [table for table in (self.pending, fresh) if table is not None and table.num_rows]
-        self.pending = None
-        released = self._release(concat(waiting), ties) if waiting else None
+        released = self._release(fresh, ties)
         if released is None or not spec.deduplicate_on:
             return Advance(released, late)
         kept = drop_repeats(released, self.recent, spec.deduplicate_on, spec.delay_us, self.frontier_us)
@@ -205,12 +204,17 @@ class Order:
         unheard = frozenset(spec.expected_sources) - self.sources.keys()
         return Standing({name: at for name, at in times.items() if name not in idle}, idle, unheard)
 
-    def _release(self, events: pa.Table, ties: tuple[str, ...]) -> pa.Table | None:
-        ready = numbers(events, TIME) < self.frontier_us
-        self.pending = None if ready.all() else chosen(events, ~ready)
-        events = chosen(events, ready)
-        if not events.num_rows:
+    def _release(self, fresh: pa.Table | None, ties: tuple[str, ...]) -> pa.Table | None:
+        parts = list(self.pending.release(self.frontier_us))
+        if fresh is not None:
+            ready = numbers(fresh, TIME) < self.frontier_us
+            if ready.any():
+                parts.append(chosen(fresh, ready))
+            if not ready.all():
+                self.pending.add(chosen(fresh, ~ready))
+        if not parts:
             return None
+        events = concat(parts)
         order = stream_order(events, ties)
         if np.array_equal(order, np.arange(len(order))):
             return events

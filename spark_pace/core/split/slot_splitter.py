@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.stored import ChunkStore
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 
@@ -44,7 +44,7 @@ class SlotSplitter:
     """The splitter of one slot, for all its rules and buckets of partition keys."""
 
     def __init__(
-        self, plan: Plan, slot: int, snapshot: bytes | None = None, store: ChunkStore | None = None
+        self, plan: Plan, slot: int, snapshot: bytes | None = None, store: TableStore | None = None
     ) -> None:
         """Begin with empty state, or go on from a snapshot.
 
@@ -72,8 +72,11 @@ class SlotSplitter:
         return save(self._plan, self._slot, self._order, self._carries, self._store)
 
     def stored(self) -> list[str]:
-        """The names of the chunks in the store that the last snapshot needs."""
-        return [chunk.name for carry in self._carries for chunk in carry.chunks if chunk.name is not None]
+        """The names of what is in the store and the last snapshot needs."""
+        chunks = [chunk.name for carry in self._carries for chunk in carry.chunks]
+        return [
+            name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
+        ]
 
     def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
         """Process a batch.
@@ -99,7 +102,7 @@ class SlotSplitter:
             "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
             "late": late_rows,
             "repeats": advance.repeats,
-            "pending": 0 if self._order.pending is None else int(numbers(self._order.pending, HOME).sum()),
+            "pending": self._order.pending.counted,
             "carry": sum(carry.rows for carry in self._carries),
             "open": sum(carry.open for carry in self._carries),
             "frontier_us": batch.frontier_us,

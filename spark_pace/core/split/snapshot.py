@@ -15,19 +15,27 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, has_bit, numbers
+from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, compacted, has_bit, numbers
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.frames import decode, decode_header, encode_parcel, frames_of
+from spark_pace.core.frames import (
+    TableStore,
+    decode,
+    decode_header,
+    encode_parcel,
+    frames_of,
+    mappable_parcel,
+)
 from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
+from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
-from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.carry import Carry, is_small
 from spark_pace.core.split.carry.stored import (
-    ChunkStore,
     described,
     inline_chunk,
     put_beside,
     stored_chunk,
+    stored_tables,
 )
 from spark_pace.errors import StateError
 
@@ -37,7 +45,7 @@ _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: ChunkStore | None = None) -> bytes:
+def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: TableStore | None = None) -> bytes:
     """The state as bytes.
 
     Args:
@@ -50,7 +58,7 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Chunk
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables = [_table(order.pending), _table(order.recent), *_inline(carries, store)]
+    tables = [_table(order.recent), *_waiting(order.pending, store), *_inline(carries, store)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
@@ -63,6 +71,7 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Chunk
         "max_time_us": order.max_time_us,
         "first_us": order.first_us,
         "sources": order.sources,
+        "pending": [{"name": run.name, "start": run.start} for run in order.pending.runs],
     }
     parcel = encode_parcel(header, tables)
     if len(parcel) > MOST_BYTES:
@@ -74,7 +83,18 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Chunk
     return parcel + _checksum(parcel)
 
 
-def _inline(carries: list[Carry], store: ChunkStore | None) -> Iterator[pa.Table | memoryview]:
+def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
+    """The tables of the runs of pending events that are not put into the store."""
+    for run in pending.runs:
+        if run.name is None:
+            run.events, run.start = compacted(run.waiting()), 0
+            if store is None or is_small(run.rows):
+                yield run.events
+            else:
+                run.name = store.put(mappable_parcel({}, [run.events]))
+
+
+def _inline(carries: list[Carry], store: TableStore | None) -> Iterator[pa.Table | memoryview]:
     """The tables of the chunks that are not put into the store."""
     for carry in carries:
         for chunk in carry.chunks:
@@ -84,7 +104,7 @@ def _inline(carries: list[Carry], store: ChunkStore | None) -> Iterator[pa.Table
                 yield from chunk.frames or [chunk.keys, _table(chunk.events)]
 
 
-def load(plan: Plan, slot: int, parcel: bytes, store: ChunkStore | None = None) -> tuple[Order, list[Carry]]:
+def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, list[Carry]]:
     """The state of these bytes, for the rules of the plan.
 
     Args:
@@ -108,17 +128,10 @@ def load(plan: Plan, slot: int, parcel: bytes, store: ChunkStore | None = None) 
             f"state of slot {slot} — must be as this program wrote it; got damaged bytes. "
             "Start again with a new checkpoint."
         )
-    header, (pending, recent, *of_units) = frames_of(parcel)
+    header, frames = frames_of(parcel)
     _check(plan, slot, header)
-    order = Order(
-        header["frontier_us"],
-        header["max_time_us"],
-        _pending(plan, slot, header["bits"], decode(pending)),
-        header["sources"],
-        header["first_us"],
-        _some(decode(recent)),
-    )
-    stored = dict(_stored(header, of_units))
+    order = _order(plan, slot, header, frames, store)
+    stored = dict(_stored(header, frames))
     return order, [_carry(plan, unit, stored.get(_unit_id(plan, unit)), store) for unit in plan.units[slot]]
 
 
@@ -203,7 +216,7 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: ChunkStore | None) -> Carry:
+def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | None) -> Carry:
     planned, carry = plan.rules[unit.rule_index], Carry()
     if stored is None:
         return carry
@@ -247,13 +260,43 @@ def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
     return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 
 
-def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> pa.Table | None:
+def _order(
+    plan: Plan, slot: int, header: dict[str, Any], frames: list[memoryview], store: TableStore | None
+) -> Order:
+    """The state of the stream order. Its frames are taken off `frames`."""
+    if header["format_version"] < 4:  # the pending events come first, as one table in no order
+        recent, pending = frames.pop(1), Pending()
+        if (events := decode(frames.pop(0))).num_columns:
+            pending.add(events)
+    else:
+        recent, pending = frames.pop(0), Pending([_run(store, entry, frames) for entry in header["pending"]])
+    pending.runs = [_with_columns_of(plan, slot, header["bits"], run) for run in pending.runs]
+    return Order(
+        header["frontier_us"],
+        header["max_time_us"],
+        pending,
+        header["sources"],
+        header["first_us"],
+        _some(decode(recent)),
+    )
+
+
+def _run(store: TableStore | None, entry: dict[str, Any], frames: list[memoryview]) -> Run:
+    """The run of pending events that the header tells of; it is the next of the frames if it has no name."""
+    if entry["name"] is None:
+        return Run(decode(frames.pop(0)))
+    _, (events,) = stored_tables(store, entry["name"])
+    return Run(events, entry["start"], entry["name"])
+
+
+def _with_columns_of(plan: Plan, slot: int, bit_names: list[str], run: Run) -> Run:
     """The pending events in the columns of this plan's frames; none belongs to the stream of a new rule."""
-    if not pending.num_columns:
-        return None
-    names = slot_columns(plan, slot)
-    bits = _renumbered(pending, bit_names, plan.bit_names)
+    names, pending = slot_columns(plan, slot), run.events
     types = {field.name: ARROW_TYPES[field.type] for field in plan.schema.fields}
+    if names == pending.column_names and tuple(bit_names) == plan.bit_names:
+        return run
+    pending = run.waiting()
+    bits = _renumbered(pending, bit_names, plan.bit_names)
     columns = []
     for name in names:
         if name.startswith(BITS):
@@ -266,7 +309,7 @@ def _pending(plan: Plan, slot: int, bit_names: list[str], pending: pa.Table) -> 
             )
         else:
             columns.append(pa.nulls(pending.num_rows, types[name]))
-    return pa.table(columns, names)
+    return Run(pa.table(columns, names))
 
 
 def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict[str, npt.NDArray[np.uint64]]:

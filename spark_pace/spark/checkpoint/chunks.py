@@ -23,7 +23,7 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class ChunkFiles:
-    """The folder of chunks: a `spark_pace.core.split.carry.stored.ChunkStore`.
+    """The folder of chunks: a `spark_pace.core.frames.TableStore`.
 
     Attributes:
         folder: the folder. It is made with the first chunk.

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_pace.core.frames import decode, encode
+from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.split.carry.stored import ChunkStore
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.spark.stages.operators import worked_off
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
@@ -41,7 +40,7 @@ class SplitterHost:
     slot_of_key: dict[int, int]
     parts: int
     small_bytes: int
-    store: ChunkStore | None
+    store: TableStore | None
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
         """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""

@@ -5,32 +5,17 @@ So the bytes of a state do not follow what is carried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.frames import decode, frames_of, mappable_parcel
+from spark_pace.core.frames import TableStore, decode, decode_parcel, mappable_parcel
 from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, times_of
 from spark_pace.errors import StateError
 
 
-class ChunkStore(Protocol):
-    """Where the bytes of large chunks are. What is stored under a name never changes."""
-
-    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
-        """Store some bytes, given in pieces. The name that is returned is the same for the same bytes."""
-
-    def get(self, name: str) -> memoryview:
-        """The bytes of that name, mapped into memory where that can be.
-
-        Raises:
-            StateError: there are none.
-        """
-
-
-def put_beside(store: ChunkStore, chunk: Chunk) -> None:
+def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
     if chunk.name is None and not is_small(chunk.weight):
         events = pa.table({}) if chunk.events is None else chunk.events
@@ -48,22 +33,30 @@ def inline_chunk(*frames: memoryview) -> Chunk:
     return Chunk(keys, _some(events), times_of(events), frames)
 
 
-def stored_chunk(store: ChunkStore | None, name: str) -> Chunk:
+def stored_chunk(store: TableStore | None, name: str) -> Chunk:
     """The chunk of that name. Nothing but its header is read now.
 
     Raises:
         StateError: it is not there, or it is not whole.
     """
+    header, (keys, events) = stored_tables(store, name)
+    times = header["times_us"]
+    return Chunk(keys, _some(events), None if times is None else (times[0], times[1]), name=name)
+
+
+def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table]]:
+    """What is stored under a name: a header and tables.
+
+    Raises:
+        StateError: it is not there, or it is not whole.
+    """
     if store is None:
-        raise StateError(f"chunk {name} — must be in a folder of chunks; got a state without one.")
+        raise StateError(f"{name} — must be in the folder of a checkpoint; got a state without one.")
     try:
-        header, frames = frames_of(store.get(name))
-        keys, events = map(decode, frames)
-        times = header["times_us"]
+        return decode_parcel(store.get(name))
     except (ValueError, KeyError, pa.ArrowException) as error:
         must, do = "must be as this program wrote it", "Restore the whole checkpoint."
-        raise StateError(f"chunk {name} — {must}; got damaged bytes. {do}") from error
-    return Chunk(keys, _some(events), None if times is None else (times[0], times[1]), name=name)
+        raise StateError(f"{name} — {must}; got damaged bytes. {do}") from error
 
 
 def _some(events: pa.Table) -> pa.Table | None:

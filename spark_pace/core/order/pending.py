@@ -1,0 +1,84 @@
+"""Events that wait for the frontier: a few runs, each in the order of event time.
+
+A batch adds one run, and releases the beginning of each. So it sorts, and writes, what is new and what it
+merges, not all that waits. Neighbouring runs are merged as they come to be of like size, but none becomes
+larger than fits into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import HOME, TIME, compacted, concat, numbers
+
+SMALL = 4096  # runs of fewer rows are merged at once
+LARGEST = 1 << 21  # rows of a merged run
+
+
+@dataclass
+class Run:
+    """Events of ascending time.
+
+    Attributes:
+        events: they never change.
+        start: the rows before it are released.
+        name: the name of `events` where they are stored; None where they are not.
+    """
+
+    events: pa.Table
+    start: int = 0
+    name: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many events wait."""
+        return int(self.events.num_rows) - self.start
+
+    def waiting(self) -> pa.Table:
+        """The events that wait."""
+        return self.events.slice(self.start)
+
+    def release(self, frontier_us: int) -> pa.Table:
+        """The events below the frontier, which wait no more."""
+        begin, self.start = self.start, int(np.searchsorted(numbers(self.events, TIME), frontier_us))
+        return compacted(self.events.slice(begin, self.start - begin))
+
+
+def run_of(events: pa.Table) -> Run:
+    """A run of events in any order."""
+    time = numbers(events, TIME)
+    if (time[1:] >= time[:-1]).all():
+        return Run(compacted(events))
+    return Run(compacted(events.take(pa.array(np.argsort(time, kind="stable")))))
+
+
+@dataclass
+class Pending:
+    """All events that wait, as runs; the oldest first."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def counted(self) -> int:
+        """How many events wait that this slot counts."""
+        return sum(int(numbers(run.waiting(), HOME).sum()) for run in self.runs)
+
+    def release(self, frontier_us: int) -> Iterator[pa.Table]:
+        """The events below the frontier, in pieces."""
+        for run in self.runs:
+            if (ready := run.release(frontier_us)).num_rows:
+                yield ready
+        self.runs = [run for run in self.runs if run.rows]
+
+    def add(self, events: pa.Table) -> None:
+        """Let more events wait."""
+        self.runs.append(run_of(events))
+        runs = self.runs
+        for at in range(len(runs) - 2, -1, -1):
+            rows, behind = runs[at].rows, runs[at + 1].rows
+            if rows < max(SMALL, 2 * behind) and rows + behind <= max(SMALL, LARGEST):
+                runs[at : at + 2] = [run_of(concat([runs[at].waiting(), runs[at + 1].waiting()]))]
