@@ -172,3 +172,15 @@ def test_chunks_of_a_rule_that_is_taken_out_are_removed(half_done: JobSpec) -> N
     write_files(path.parent, events()[-10:], 1, first=4)
     run_job(spec)
     assert chunk_files(spec) == named(spec, 5) == []
+
+
+def test_pending_events_of_a_long_delay_are_in_files_too(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False, rules=RULES, events="delay: 2 h")
+    write_files(tmp_path, events(), FILES)
+    run_job(spec)
+    metrics = table(spec, "metrics").sort_by("batch_id").to_pylist()
+    assert metrics[-1]["pending"] > SMALL
+    assert metrics[-1]["carry"] < metrics[-1]["pending"]
+    assert metrics[-1]["state_bytes"] < 2 * SMALL * 40
+    assert set(named(spec, FILES)) <= set(chunk_files(spec))
+    assert finished(spec) == in_core(spec).matches.to_pylist()

@@ -22,7 +22,7 @@ def test_a_checkpoint_of_every_version_is_kept() -> None:
 
 def test_the_versions_that_are_written_stand_in_the_table() -> None:
     assert STATE_VERSIONS[LAYOUT_VERSION] == FORMAT_VERSION
-    assert READ_VERSIONS == (2, 3, 4)
+    assert READ_VERSIONS == (2, 3, 4, 5)
 
 
 @pytest.mark.parametrize("version", STATE_VERSIONS)

@@ -90,7 +90,9 @@ class Carry:
         """What is known of some distinct keys; counters of keys that are new are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
-        places = [chunk.places(hashes, texts) for chunk in self.chunks]
+        order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
+        back, in_order = np.argsort(order), texts.take(pa.array(order))
+        places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
         new = np.ones(len(texts), np.bool_)
         for chunk, place in zip(self.chunks, places, strict=True):
             here = np.flatnonzero(place >= 0)
