@@ -55,7 +55,7 @@ def test_a_checkpoint_of_the_first_format_is_refused_in_one_line_and_left_as_it_
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
     )
     assert answer.stderr == (
-        f"{tmp_path}/checkpoint/layout.json — must have format version 2 or 3 or 4; got 1. "
+        f"{tmp_path}/checkpoint/layout.json — must have format version 2 or 3 or 4 or 5; got 1. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"
     )
     assert (answer.returncode, answer.stdout) == (1, "")
