@@ -23,6 +23,7 @@ from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.chunk import Chunk
+from spark_pace.core.split.carry.whole import whole_of
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 3
@@ -138,6 +139,7 @@ def _counts(carry: Carry) -> dict[str, Any]:
         "rows": carry.rows,
         "open": carry.open,
         "unseen": carry.unseen,
+        **({} if carry.whole is None else {"whole": carry.whole.stored()}),
     }
 
 
@@ -179,6 +181,8 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None) -> Carry:
         carry.chunks.append(Chunk(keys, _events(planned, events), both))
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open, carry.unseen = header["open"], header["unseen"]
+    if "whole" in header:
+        carry.whole = whole_of(header["whole"])
     return carry
 
 

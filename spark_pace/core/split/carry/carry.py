@@ -21,6 +21,7 @@ from spark_pace.core.match.candidates import expand
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, merged, new_chunk
 from spark_pace.core.split.carry.hashing import Hashes, hash_texts
 from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.whole import Whole, lasting
 
 SMALL = 4096  # chunks of fewer rows are merged at once: looking into one more costs more
 
@@ -68,10 +69,11 @@ class Carry:
 
     Attributes:
         chunks: the oldest first.
-        keys: how many keys were ever met.
+        keys: how many keys were ever met; join values of which nothing is carried may be forgotten.
         rows: how many events are carried.
         open: how many selections are open.
         unseen: whether the first batch must look at every key, because how many are open is not known.
+        whole: what is known of the rule's whole stream, where the keys are join values; else None.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -79,6 +81,11 @@ class Carry:
     rows: int = 0
     open: int = 0
     unseen: bool = False
+    whole: Whole | None = None
+
+    def become(self, other: Carry) -> None:
+        """Keep what another one keeps, instead."""
+        vars(self).update(vars(other))
 
     def find(self, texts: pa.Array) -> Touched:
         """What is known of some distinct keys; counters of keys that are new are 0."""
@@ -150,9 +157,12 @@ class Carry:
         newest = new_chunk(keys, events, owner)
         if len(touched.texts) == self.keys and newest.event_rows == self.rows:
             self.chunks = [newest]  # it has all that there is
-            return
-        self.chunks.append(newest)
-        self._merge()
+        else:
+            self.chunks.append(newest)
+            self._merge()
+        if self.whole is not None and len(self.chunks) == 1:
+            self.chunks = [lasting(self.chunks[0])]
+            self.keys = self.chunks[0].keys.num_rows
 
     def _merge(self) -> None:
         """Merge the newest chunks until each is at least twice as large as the one behind it."""

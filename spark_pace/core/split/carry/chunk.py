@@ -11,7 +11,6 @@ import pyarrow as pa
 from spark_pace.core.columns import (
     MASK,
     SEQ,
-    TIME,
     Ints,
     array,
     compacted,
@@ -73,10 +72,10 @@ class Chunk:
 
     def due(self, wake: Wake) -> Ints:
         """The rows of the keys that an event wakes."""
-        if self.events is None or wake.low_us >= wake.high_us:
+        if self.events is None or wake.low >= wake.high:
             return np.zeros(0, np.int64)
-        time = numbers(self.events, TIME)
-        rows = np.flatnonzero((time >= wake.low_us) & (time < wake.high_us))
+        values = numbers(self.events, wake.column)
+        rows = np.flatnonzero((values >= wake.low) & (values < wake.high))
         if wake.bit is not None:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
         return np.unique(np.searchsorted(self.column("end"), rows, "right"))
