@@ -22,6 +22,7 @@ OFFSET = "@offset"  # int64: offset, or row number
 HOME = "@home"  # bool: true in one slot only, which counts and reports the event
 BITS = "@bits"  # uint64, @bits0, @bits1, …: what each of the plan's `bit_names` says, 64 in a column
 KEYS = "@key:"  # dictionary<int32, string>: the partition key's text; @key:k, @key:k,l, … by partition_by
+JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.split.carry.joined`
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators stand before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k

@@ -8,6 +8,7 @@ from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
+from spark_pace.core.split.carry.joined import join_of
 
 
 def explain(rule: Rule) -> tuple[str, ...]:
@@ -64,7 +65,11 @@ def _span_lines(span: Span) -> list[str]:
 
 
 def _keys(rule: Rule) -> str:
-    return ", ".join(rule.partition_by) or "none: one stream, split into selections"
+    if rule.partition_by:
+        return ", ".join(rule.partition_by)
+    join = join_of(rule)
+    kept = "" if join is None else f"; of what is carried, a batch looks at values of {join.attribute}"
+    return f"none: one stream, split into selections{kept}"
 
 
 def _splitter(rule: Rule) -> str:

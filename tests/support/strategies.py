@@ -168,6 +168,35 @@ def patterns(
     return Pattern(components, conditions, draw(st.none() | windows()), context)
 
 
+@st.composite
+def joined_patterns(draw: st.DrawFn, context: Context, *, close_window: bool) -> Pattern:
+    """A sequence within a time whose components are equal in one attribute, each with one or more others."""
+    names = tuple("pqrs"[: draw(st.sampled_from([2, 2, 2, 3, 3, 4]))])
+    attribute = draw(st.sampled_from(["x", "y", "k", "k"]))
+    order = draw(st.permutations(range(len(names)))) if draw(st.booleans()) else range(len(names))
+    pairs = [(order[place], order[draw(st.integers(0, place - 1))]) for place in range(1, len(names))]
+    chain = [
+        Conjunct(
+            condition("=", column(attribute, names[left]), column(attribute, names[right])),
+            (min(left, right), max(left, right)),
+        )
+        for left, right in pairs
+    ]
+    others = [draw(conjuncts(names))] if draw(st.integers(0, 2)) == 2 else []
+    where = draw(st.permutations([*chain, *others]))
+    within = Within(time_us=draw(st.sampled_from([100, 8, 8, 5, 5, 3, 2, 0])) * SECOND)
+    components = tuple(Component(name, draw(predicates())) for name in names)
+    return Pattern(components, tuple(where), within, context, "window" if close_window else "completion")
+
+
+@st.composite
+def joined_rules(draw: st.DrawFn, context: Context, *, close_window: bool = False) -> Rule:
+    """A rule without keys whose conditions keep a match to one value of an attribute."""
+    pattern = draw(joined_patterns(context, close_window=close_window))
+    plain = rule(draw(schemas()), pattern, None, None)
+    return replace(plain, merge=draw(st.sampled_from(MERGES)))
+
+
 def emits(pattern: Pattern) -> tuple[EmitField, ...]:
     """Section from the first and the last component; in `all, selected` by aggregates."""
     first, last = pattern.components[0].name, pattern.components[-1].name
@@ -273,6 +302,7 @@ def any_rule() -> st.SearchStrategy[Rule]:
     return st.one_of(
         plain,
         plain,
+        st.sampled_from(CONTEXTS).flatmap(lambda context: joined_rules(context)),
         rules(CONTEXTS[0], close_window=True),
         span_rules(spans(), operator=False),
         span_rules(spans(), operator=True),

@@ -91,6 +91,21 @@ def test_it_says_what_is_carried_and_what_bounds_that(
     assert plan["bounded by"].startswith(bound)
 
 
+@pytest.mark.parametrize(
+    ("rest", "key"),
+    [
+        ("partition_by: [x]", "x"),
+        ("within: 5 s\n    where: a.x = b.x", "none: one stream, split into selections"),
+        (
+            "within: 5 s\n    where: a.x = b.x and b.x = c.x",
+            "none: one stream, split into selections; of what is carried, a batch looks at values of x",
+        ),
+    ],
+)
+def test_it_says_what_a_batch_looks_at(tmp_path: Path, rest: str, key: str) -> None:
+    assert explained(tmp_path, rest)["key"] == key
+
+
 def test_it_says_whether_a_match_waits(tmp_path: Path) -> None:
     assert explained(tmp_path, "context: each, zero")["order"].endswith("a match waits for nothing")
     waiting = explained(tmp_path, "within: 5 s")["order"]

@@ -5,9 +5,11 @@ Sources: semantics, section 5.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 import numpy as np
 
-from spark_pace.core.columns import NOTHING_US, Ints
+from spark_pace.core.columns import NOTHING_US, Bools, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
@@ -100,3 +102,65 @@ def releases(stream: Stream, found: Found, resolved_at: Positions, *, waits: boo
     segment = stream.segment[found.openings]
     before = earlier_resolved(resolved_at, segment, stream.starts[segment])
     return decided.later(before.take(found.selection))
+
+
+def _no_selections() -> Ints:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Which selections of a rule's whole stream are resolved, for those who do not look at all of it.
+
+    Attributes:
+        first: the number of the first selection that is not; -1: not known.
+        closed: int64[], ascending, the numbers of those behind it that are.
+        before: what `first` was when the batch began.
+    """
+
+    first: int = 0
+    closed: Ints = field(default_factory=_no_selections)
+    before: int = 0
+
+    def begun(self) -> Resolution:
+        """The same at the beginning of a batch."""
+        return replace(self, before=self.first)
+
+    def after(self, over: Ints, closed: Ints) -> Resolution:
+        """What is resolved when windows have ended, which they do in the order of their selections.
+
+        Args:
+            over: int64[], selections whose windows are over: every new one, in any order.
+            closed: int64[], selections that an event has closed: every new one, in any order.
+        """
+        first = max(self.first, int(over.max(initial=-1)) + 1)
+        new = np.unique(closed[closed >= first])
+        place = np.searchsorted(self.closed, new)
+        inside = place < len(self.closed)
+        inside[inside] = self.closed[place[inside]] == new[inside]
+        numbers = np.insert(self.closed, place[~inside], new[~inside])
+        numbers = numbers[np.searchsorted(numbers, first) :]
+        apart = np.flatnonzero(numbers != first + np.arange(len(numbers)))
+        run = int(apart[0]) if len(apart) else len(numbers)
+        return Resolution(first + run, numbers[run:], self.before)
+
+    def lets_out(self, selections: Ints, new: Bools) -> Bools:
+        """bool[m], which matches go out now: all selections before their own are resolved.
+
+        Args:
+            selections: int64[m], the selection of each match.
+            new: bool[m], whether it is decided in this batch; the others were before.
+        """
+        return (selections <= self.first) & (new | (selections > self.before))
+
+
+def resolution_before(selections: Ints, resolved: Bools, following: int) -> Resolution:
+    """What was resolved before a batch that looks at all of a rule's stream.
+
+    Args:
+        selections: int64[s], every selection that may not have been, in any order.
+        resolved: bool[s], which of them were.
+        following: the number of the next selection.
+    """
+    first = int(selections[~resolved].min(initial=following))
+    return Resolution(first, before=first)

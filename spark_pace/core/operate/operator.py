@@ -26,7 +26,7 @@ from spark_pace.core.match.candidates import PIECE_ROWS, Search, expand
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import at_rows, must_wait, releases, resolved
+from spark_pace.core.match.release import Resolution, at_rows, must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
@@ -35,6 +35,7 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
+from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
 
@@ -114,7 +115,10 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
     """The matches that go out now; of a lane that is not exact, also those that only the merger can tell."""
     time = labels.release.time
     now = time < header.frontier_us
-    if header.exact or not must_wait(rule):
+    if header.resolved is not None:
+        before, first = header.resolved
+        now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
+    elif header.exact or not must_wait(rule):
         now &= time >= header.passed_us
     index = np.flatnonzero(now)
     kept = Labels(labels.selection_id[index], labels.opened_us[index], labels.release.take(index))
@@ -127,12 +131,15 @@ def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
 
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
-    assert rule.pattern is not None
-    way = context_of(rule.pattern).way
+    """The matches of free selections; where the header says what is resolved, these know of none before."""
+    join = join_of(rule) if lane.by_join_value else None
+    pattern = rule.pattern if join is None else join.pattern
+    assert pattern is not None
+    way = context_of(pattern).way
     assert isinstance(way, Forwards | Backwards)
-    found = way.match(stream, rule.pattern, Search(stream, rule.pattern), lane.header.owned)
-    ends = resolved(stream, found, rule.pattern.within, _horizon(lane.header, stream))
-    at = releases(stream, found, ends, waits=must_wait(rule))
+    found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
+    ends = resolved(stream, found, pattern.within, _horizon(lane.header, stream))
+    at = releases(stream, found, ends, waits=must_wait(rule) and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last

@@ -6,15 +6,16 @@ holds all events that the matches of its own stretch can reach.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.columns import OPENING, Bools, Ints, numbers
 from spark_pace.core.match.candidates import Search
-from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Backwards, Forwards
-from spark_pace.core.match.release import must_wait
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.release import Resolution, must_wait, resolution_before
+from spark_pace.core.match.window import Horizon, window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
@@ -23,53 +24,86 @@ from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from
 
 def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Cut lanes and decide what open selections still need."""
-    pattern = task.planned.rule.pattern
+    pattern = task.pattern
     assert pattern is not None
     search = Search(task.stream, pattern)
-    closed, ends = _closed(task, pattern, search, way)
-    over = task.horizon.over(task.stream, search.members[0], pattern.within)
-    first_open = search.members[0][~over & ~closed]
+    initiators = search.members[0]
+    closes, ends = _closings(task, pattern, search, way)
+    closed = closes >= 0
+    if task.resolution is not None:
+        task = replace(task, resolution=_resolution(task, task.resolution, initiators, closes))
+        closed[:] = False  # they are kept: their matches may wait
+    over = task.horizon.over(task.stream, initiators, pattern.within)
+    first_open = initiators[~over & ~closed]
     if isinstance(way, Forwards):
-        lanes = _forward_lanes(task, search, ends)
+        lanes = _forward_lanes(task, initiators, closes, ends)
         keep = from_first(task.stream, first_open)
     else:
         lanes = _backward_lanes(task, pattern, search, way)
         keep = _backward_keep(task, pattern, search, way, first_open)
-    over = task.horizon.over_by_itself(task.stream, search.members[0], pattern.within)
-    open_ = search.members[0][~over & ~closed]
+    over = task.horizon.over_by_itself(task.stream, initiators, pattern.within)
+    open_ = initiators[~over & ~closed]
     if isinstance(way, Backwards) and pattern.within is None:  # nothing ends these: some are out of reach
         assert way.tail is not None
         open_ = np.intersect1d(open_, way.tail(task.stream, search, task.stream.rows))
-    return Split(lanes, keep, count_in_segments(task.stream, open_))
+    return Split(lanes, keep, count_in_segments(task.stream, open_), resolution=task.resolution)
 
 
-def _closed(
+def _closings(
     task: SplitTask, pattern: Pattern, search: Search, way: Forwards | Backwards
-) -> tuple[Bools, Ints]:
-    """Which initiators' selections are known to be closed, and the row after the last that each can reach."""
+) -> tuple[Ints, Ints]:
+    """The row that closes each initiator's selection, if that is known, and the row behind its last one."""
     stream, initiators = task.stream, search.members[0]
     ends = window_end(stream, initiators, pattern.within)
-    closes = isinstance(way, Forwards) and way.completion_closes and pattern.close == "completion"
-    if closes and search.plain:
-        last = completions(search, initiators, ends)
-        return last >= 0, np.where(last < 0, ends, last + 1)
-    return np.zeros(len(initiators), np.bool_), ends
+    rule = task.planned.rule.pattern
+    known = task.resolution is not None or (rule is not None and not rule.where)
+    if known and isinstance(way, Forwards) and pattern.close == "completion":
+        last = way.closings(search, initiators, ends)
+        return last, np.where(last < 0, ends, last + 1)
+    return np.full(len(initiators), -1, np.int64), ends
 
 
-def _forward_lanes(task: SplitTask, search: Search, ends: Ints) -> list[Lane]:
+def _numbers(task: SplitTask, initiators: Ints) -> Ints:
+    """The numbers of the initiators' selections."""
+    return numbers(task.stream.events, OPENING)[initiators]
+
+
+def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, closes: Ints) -> Resolution:
+    """What is resolved now of the rule's whole stream."""
+    assert task.pattern is not None
+    stream, within = task.stream, task.pattern.within
+    ids, closed = _numbers(task, initiators), closes >= 0
+    if resolution.first < 0:
+        before = Horizon(task.passed_us).over(stream, initiators, within)
+        before[closed] |= stream.time[closes[closed]] < task.passed_us
+        resolution = resolution_before(ids, before, int(task.next_selection.max()))
+    return resolution.after(ids[task.horizon.over(stream, initiators, within)], ids[closed])
+
+
+def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) -> list[Lane]:
     """Lanes of initiators. Without keys, the merger lets every lane but the first wait for those before."""
-    stream, initiators = task.stream, search.members[0]
+    stream, idle = task.stream, _idle(task, initiators, closes)
     if not len(initiators):
         return []
     lanes: list[Lane] = []
     for lo, hi in _stretches(task):
         i, j = np.searchsorted(initiators, (lo, hi))
-        if i < j:
+        if i < j and not idle[i:j].all():
             end = int(ends[i:j].max())
-            exact = not lanes or task.planned.key_column is not None
+            exact = not lanes or task.planned.key_column is not None or task.resolution is not None
             header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo))
             lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo)))
     return lanes
+
+
+def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
+    """bool[i], which selections are known to let no match out now."""
+    resolution, pattern = task.resolution, task.pattern
+    if resolution is None or pattern is None or pattern.close == "window":
+        return np.zeros(len(initiators), np.bool_)
+    closed = closes >= 0
+    new = task.stream.time[closes] >= task.passed_us
+    return ~(closed & resolution.lets_out(_numbers(task, initiators), new))
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import UNKNOWN_CODE, Ints, array, numbers, segments_of
+from spark_pace.core.columns import JOIN, UNKNOWN_CODE, Ints, array, numbers, segments_of
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.stream import Positions, Stream
 
@@ -32,6 +32,8 @@ class LaneHeader:
         passed_us: the frontier before the batch; what was releasable then is out.
         frontier_us: the frontier now.
         exact: whether the lane knows every selection that its matches wait for; if not, the merger does.
+        resolved: where it has some join values of a rule's stream, the `before` and `first` of the stream's
+            `Resolution`, if matches wait; else None.
     """
 
     rule_index: int
@@ -42,6 +44,7 @@ class LaneHeader:
     passed_us: int
     frontier_us: int
     exact: bool = True
+    resolved: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,17 @@ class Lane:
         tables = [self.events] if self.selections is None else [self.events, self.selections]
         return encode_parcel(vars(self.header), tables)
 
+    @property
+    def by_join_value(self) -> bool:
+        """Whether its events are in the order of their join values first."""
+        return JOIN in self.events.column_names
+
     def stream(self, key_column: str | None) -> Stream:
-        """The lane's events as a stream with a segment for each partition key."""
-        if key_column is None:
+        """The lane's events as a stream with a segment for each partition key or join value."""
+        column = JOIN if self.by_join_value else key_column
+        if column is None:
             return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
-        codes = array(self.events, key_column).indices.to_numpy()
+        codes = array(self.events, column).indices.to_numpy()
         return Stream(self.events, segments_of(codes))
 
     def column(self, name: str) -> Ints:

@@ -37,6 +37,7 @@ from spark_pace.core.split.carry.stored import (
     stored_chunk,
     stored_tables,
 )
+from spark_pace.core.split.carry.whole import whole_of
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 4
@@ -187,6 +188,7 @@ def _counts(carry: Carry) -> dict[str, Any]:
         "rows": carry.rows,
         "open": carry.open,
         "unseen": carry.unseen,
+        **({} if carry.whole is None else {"whole": carry.whole.stored()}),
     }
 
 
@@ -231,6 +233,8 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
         carry.chunks.append(chunk)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open, carry.unseen = header["open"], header["unseen"]
+    if "whole" in header:
+        carry.whole = whole_of(header["whole"])
     return carry
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
 
 
@@ -22,10 +24,13 @@ class SplitTask:
         plan: the plan.
         planned: the rule.
         bucket: the unit's bucket.
-        stream: carried and new events, with a segment for each partition key.
+        stream: carried and new events, with a segment for each partition key or join value.
         horizon: what is known of the future.
         passed_us: the frontier before the batch.
         next_selection: int64[segments], the number of each key's next selection.
+        pattern: what is left of the rule's pattern to be tested inside segments; None without a pattern.
+        resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
+            are not in `stream`; else None.
     """
 
     plan: Plan
@@ -35,12 +40,15 @@ class SplitTask:
     horizon: Horizon
     passed_us: int
     next_selection: Ints
+    pattern: Pattern | None
+    resolution: Resolution | None = None
 
     def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
         """The header of a lane that holds all rows."""
-        owned = (0, self.stream.rows)
+        owned, frontier_us = (0, self.stream.rows), self.horizon.frontier_us
+        resolved = None if self.resolution is None else (self.resolution.before, self.resolution.first)
         return LaneHeader(
-            self.planned.index, self.bucket, 0, work, owned, self.passed_us, self.horizon.frontier_us, exact
+            self.planned.index, self.bucket, 0, work, owned, self.passed_us, frontier_us, exact, resolved
         )
 
 
@@ -55,6 +63,7 @@ class Split:
         next_selection: int64[segments], the number of each key's next selection; None where numbering the
             events has set it already.
         events: the events of which `keep` chooses; None: those of the task.
+        resolution: what is resolved now, if the task says what was.
     """
 
     lanes: list[Lane]
@@ -62,6 +71,7 @@ class Split:
     open: Ints
     next_selection: Ints | None = None
     events: pa.Table | None = None
+    resolution: Resolution | None = None
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:

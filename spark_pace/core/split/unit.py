@@ -5,7 +5,7 @@ How the unit's stream is split depends on the rule's span or on the way of its c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import (
+    JOIN,
     MASK,
     NO_FRONTIER,
     OFFSET,
@@ -33,13 +34,21 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
+from spark_pace.core.match.release import Resolution, must_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
-from spark_pace.core.split.carry.streams import Fresh, keep, pass_by, segments_of_keys
-from spark_pace.core.split.carry.wake import always_looks, wakes
+from spark_pace.core.split.carry.joined import (
+    Join,
+    arrange,
+    join_of,
+    join_values,
+    without_candidates,
+)
+from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, segments_of_keys
+from spark_pace.core.split.carry.wake import Wake, always_looks, wakes
 from spark_pace.core.split.free import split_free
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
@@ -78,6 +87,48 @@ def _way(planned: RulePlan) -> Way | None:
     return context_of(planned.rule.pattern).way
 
 
+@dataclass(frozen=True)
+class Turn:
+    """A unit's turn in a batch.
+
+    Attributes:
+        plan: the plan.
+        planned: the unit's rule.
+        bucket: the unit's bucket.
+        carry: the unit's state.
+        batch: what was released.
+        join: what the events are kept by instead of partition keys; None where they are not.
+    """
+
+    plan: Plan
+    planned: RulePlan
+    bucket: int
+    carry: Carry
+    batch: Batch
+    join: Join | None
+
+    @property
+    def segment_column(self) -> str | None:
+        """The column with the text of each segment's key; None where there is one segment."""
+        return self.planned.key_column if self.join is None else JOIN
+
+    def task(self, touched: Touched, segments: Segments, resolution: Resolution | None) -> SplitTask:
+        """What there is to be split of the keys that are looked at."""
+        batch, rule, whole = self.batch, self.planned.rule, self.carry.whole
+        horizon = Horizon(batch.frontier_us)
+        if batch.ends:
+            complete = np.full(len(segments.stream.starts), True)
+            horizon = Horizon(batch.frontier_us, complete, batch.seen_us)
+        counters = touched.next_selection[segments.key]
+        if whole is not None:
+            counters = np.full(len(segments.key), whole.next_selection)
+        pattern = rule.pattern if self.join is None else self.join.pattern
+        return SplitTask(
+            self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
+            pattern, resolution,
+        )  # fmt: skip
+
+
 def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch: Batch) -> list[Lane]:
     """Process the events that were released.
 
@@ -92,30 +143,59 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         lanes with what may be releasable now. At the end of the input, those selections are counted as open
         whose windows only that end has closed.
     """
-    fresh, woken = _fresh(plan, planned, bucket, batch), _woken(planned, carry, batch)
+    mine, join = _mine(plan, planned, bucket, batch.released), join_of(planned.rule)
+    if join is not None and not batch.ends:
+        arrange(join, carry, int(mine.sum()))
+    turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
+    fresh, woken = _fresh(turn, mine), _woken(planned, carry, batch)
     carry.unseen = False
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
         return []
     touched = carry.find(texts)
-    numbered = _number(planned, touched, fresh)
+    numbered = _number(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= _looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, _opens(planned, numbered))
     lanes: list[Lane] = []
-    segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
+    segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
-        horizon = Horizon(batch.frontier_us)
-        if batch.ends:
-            complete = np.full(len(segments.stream.starts), True)
-            horizon = Horizon(batch.frontier_us, complete, batch.seen_us)
-        counters = touched.next_selection[segments.key]
-        task = SplitTask(plan, planned, bucket, segments.stream, horizon, batch.passed_us, counters)
-        split = _split(task)
-        lanes = split.lanes
-        keep(planned.key_column, touched, segments, split, left)
+        split = _split(turn.task(touched, segments, _resolution(turn)))
+        keep(turn.segment_column, touched, segments, split, left)
+        lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
     carry.put(touched, left.since, *left.events())
     return lanes
+
+
+def _resolution(turn: Turn) -> Resolution | None:
+    """What is resolved of the rule's whole stream, where matches wait for selections not looked at."""
+    whole = turn.carry.whole
+    return whole.resolution.begun() if whole is not None and must_wait(turn.planned.rule) else None
+
+
+def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
+    """Lanes of the matches that have waited for what is resolved now, of keys that are not looked at else.
+
+    Nothing changes in what is carried of these keys: that is left to when they are looked at for themselves.
+    """
+    resolution, carry = split.resolution, turn.carry
+    if resolution is None or carry.whole is None:
+        return []
+    carry.whole.resolution = resolution
+    texts = carry.due(Wake(0, resolution.before + 1, resolution.first + 1, OPENING))
+    texts = texts.filter(pc.invert(pc.is_in(texts, value_set=looked)))
+    if not len(texts):
+        return []
+    touched, all_ = carry.find(texts), np.ones(len(texts), np.bool_)
+    nothing = Fresh(None, texts, np.zeros(0, np.int64))
+    segments = segments_of_keys(turn.segment_column, carry, touched, nothing, all_)
+    if segments is None:
+        return []
+    lanes = _split(turn.task(touched, segments, resolution)).lanes
+    first = len(split.lanes)
+    return [
+        replace(lane, header=replace(lane.header, number=first + place)) for place, lane in enumerate(lanes)
+    ]
 
 
 def _split(task: SplitTask) -> Split:
@@ -129,30 +209,35 @@ def _split(task: SplitTask) -> Split:
     return split_free(task, way)
 
 
-def _fresh(plan: Plan, planned: RulePlan, bucket: int, batch: Batch) -> Fresh:
-    """The events of the unit's stream, with ``@mask`` instead of the bits."""
-    released = batch.released
-    nothing = Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
+def _mine(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table | None) -> Bools:
+    """bool[n], which released events belong to the unit's stream."""
     if released is None:
-        return nothing
-    words: dict[str, npt.NDArray[np.uint64]] = {}
-
-    def held(number: int) -> Bools:
-        name, bit = bits_column(number)
-        word = words.setdefault(name, numbers(released, name))
-        return has_bit(word, bit)
-
-    mask = np.zeros(released.num_rows, np.uint16)
-    for bit, predicate in planned.bits:
-        mask |= held(predicate).astype(np.uint16) << np.uint16(bit)
-    mine = held(plan.member_bit(planned))
+        return np.zeros(0, np.bool_)
+    name, bit = bits_column(plan.member_bit(planned))
+    mine = has_bit(numbers(released, name), bit)
     if planned.key_column is not None:
         keys = array(released, planned.key_column)
         mine &= buckets_of(keys.dictionary, plan.buckets)[keys.indices.to_numpy()] == bucket
-    if not mine.any():
-        return nothing
+    return mine
+
+
+def _fresh(turn: Turn, mine: Bools) -> Fresh:
+    """The events of the unit's stream, with ``@mask`` instead of the bits."""
+    planned, released = turn.planned, turn.batch.released
+    if released is None or not mine.any():
+        return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
+    words: dict[str, npt.NDArray[np.uint64]] = {}
+    mask = np.zeros(released.num_rows, np.uint16)
+    for place, number in planned.bits:
+        name, bit = bits_column(number)
+        word = words.setdefault(name, numbers(released, name))
+        mask |= has_bit(word, bit).astype(np.uint16) << np.uint16(place)
     events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
     events = chosen(events, mine)
+    if turn.join is not None:
+        values = array(events, turn.join.attribute)
+        mask = without_candidates(numbers(events, MASK), values)
+        return Fresh(with_column(events, MASK, mask), *join_values(values))
     if planned.key_column is None:
         return Fresh(events, pa.array([""], pa.string()), np.zeros(events.num_rows, np.int64))
     keys = array(released, planned.key_column)
@@ -171,10 +256,13 @@ def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
     )
 
 
-def _number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
+def _number(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
     """Give each event its `seq` and the number of openings before it; the counters of its key move on."""
+    planned = turn.planned
     if fresh.events is None:
         return fresh
+    if turn.carry.whole is not None:
+        return replace(fresh, events=turn.carry.whole.number(fresh.events))
     keys = fresh.owner
     order = np.argsort(keys, kind="stable")
     starts = segments_of(keys[order])

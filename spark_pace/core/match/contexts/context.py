@@ -22,6 +22,8 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 # The matches of the initiators (Forwards) or terminators (Backwards) in a range of rows.
 FreeKernel: TypeAlias = Callable[[Stream, Pattern, Search, tuple[int, int]], Found]
+# The rows that close the selections of some initiators, each before a given row; -1 where none does.
+FreeClosings: TypeAlias = Callable[[Search, Ints, Ints], Ints]
 # The matches inside selections that are closed, given the first and the last row of each.
 ClosedKernel: TypeAlias = Callable[[Stream, Pattern, Ints, Ints], Found]
 
@@ -34,11 +36,15 @@ class Forwards:
 
     Attributes:
         match: the kernel.
-        completion_closes: whether the first event that completes a candidate closes the selection.
+        closings: which row closes the selection of each initiator, unless ``close: window`` says that none
+            does.
+        in_turn: whether an event is taken by what is decided by then, so that it matters at which component
+            a condition is decided.
     """
 
     match: FreeKernel
-    completion_closes: bool
+    closings: FreeClosings
+    in_turn: bool
     work: ClassVar[Literal["free"]] = "free"
     every_initiator_opens: ClassVar[bool] = True
 
@@ -61,6 +67,7 @@ class Backwards:
 
     match: FreeKernel
     tail: Callable[[Stream, Search, int], Ints] | None
+    in_turn: ClassVar[bool] = False
     work: ClassVar[Literal["free"]] = "free"
     every_initiator_opens: ClassVar[bool] = True
 

@@ -35,7 +35,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
 EACH_ZERO = ParameterContext(
     value=Context("each", "zero"),
     snoop_name=None,
-    way=Forwards(each_zero, completion_closes=True),
+    way=Forwards(each_zero, completions, in_turn=False),
     window_may_close=True,
     waits_for_earlier=False,
     why_within=None,

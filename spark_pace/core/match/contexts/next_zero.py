@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, Search
+from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.first import walk
 from spark_pace.core.match.found import Found, found_of, within_rows
@@ -26,10 +28,20 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     return found_of(openings, closes, selection, matrix)
 
 
+def closings(search: Search, openings: Ints, end: Ints) -> Ints:
+    """The last row of the walk from each opening, before row `end`; -1 where the walk finds no match."""
+    if search.plain:  # the walk takes the nearest of each step
+        return completions(search, openings, end)
+    closes = np.full(len(openings), -1, np.int64)
+    selection, matrix = walk(search, Ranges(openings, openings, end))
+    closes[selection] = matrix[:, -1]
+    return closes
+
+
 NEXT_ZERO = ParameterContext(
     value=Context("next", "zero"),
     snoop_name=None,
-    way=Forwards(next_zero, completion_closes=True),
+    way=Forwards(next_zero, closings, in_turn=True),
     window_may_close=False,
     waits_for_earlier=False,
     why_within=None,

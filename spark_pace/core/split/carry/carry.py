@@ -24,6 +24,7 @@ from spark_pace.core.match.candidates import expand
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
 from spark_pace.core.split.carry.hashing import Hashes, hash_texts
 from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.whole import Whole, lasting
 
 # Chunks of no more rows are merged at once and kept in the state: to look into one more, or to write a file,
 # costs more.
@@ -74,10 +75,11 @@ class Carry:
 
     Attributes:
         chunks: the oldest first.
-        keys: how many keys were ever met.
+        keys: how many keys were ever met; join values of which nothing is carried may be forgotten.
         rows: how many events are carried.
         open: how many selections are open.
         unseen: whether the first batch must look at every key, because how many are open is not known.
+        whole: what is known of the rule's whole stream, where the keys are join values; else None.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -85,6 +87,11 @@ class Carry:
     rows: int = 0
     open: int = 0
     unseen: bool = False
+    whole: Whole | None = None
+
+    def become(self, other: Carry) -> None:
+        """Keep what another one keeps, instead."""
+        vars(self).update(vars(other))
 
     def find(self, texts: pa.Array) -> Touched:
         """What is known of some distinct keys; counters of keys that are new are 0."""
@@ -168,11 +175,20 @@ class Carry:
         newest = new_chunk(keys, events, owner)
         if len(touched.texts) == self.keys and newest.event_rows == self.rows:
             self.chunks = [newest]  # it has all that there is
-            return
-        self._count_dead(touched, since)
-        self.chunks.append(newest)
-        self._clean()
-        self._merge()
+        else:
+            self._count_dead(touched, since)
+            self.chunks.append(newest)
+            self._clean()
+            self._merge()
+        if self.whole is not None:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget the join values of which nothing is carried, if the oldest chunk was made just now."""
+        if self.chunks[0].name is None:
+            self.chunks[0] = lasting(self.chunks[0])
+        if len(self.chunks) == 1:
+            self.keys = self.chunks[0].keys.num_rows
 
     def _count_dead(self, touched: Touched, since: Ints) -> None:
         """Count in each chunk the events of some keys that are overruled from now on."""

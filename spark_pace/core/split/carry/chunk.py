@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import (
     MASK,
+    OPENING,
     SEQ,
     TIME,
     Ints,
@@ -23,6 +24,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.split.carry.hashing import Hashes, place_of
 from spark_pace.core.split.carry.wake import Wake
 
+Ranges = dict[str, tuple[int, int]]
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
 
 
@@ -35,7 +37,7 @@ class Chunk:
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
             the row behind its events here.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
-        times_us: the least and the greatest time of the events; None where there are none.
+        ranges: the least and the greatest value of some columns of the events; empty where there are none.
         frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
             are.
         name: the chunk's name in the store; None where it is not stored there.
@@ -44,7 +46,7 @@ class Chunk:
 
     keys: pa.Table
     events: pa.Table | None
-    times_us: tuple[int, int] | None
+    ranges: Ranges
     frames: tuple[memoryview, ...] = ()
     name: str | None = None
     dead: int = 0
@@ -79,13 +81,11 @@ class Chunk:
 
     def due(self, wake: Wake) -> Ints:
         """The rows of the keys that an event wakes."""
-        nothing = np.zeros(0, np.int64)
-        if self.events is None or self.times_us is None or wake.low_us >= wake.high_us:
-            return nothing
-        if self.times_us[0] >= wake.high_us or self.times_us[1] < wake.low_us:
-            return nothing
-        time = numbers(self.events, TIME)
-        rows = np.flatnonzero((time >= wake.low_us) & (time < wake.high_us))
+        least, greatest = self.ranges.get(wake.column, (wake.high, wake.high))
+        if self.events is None or least >= wake.high or greatest < wake.low:
+            return np.zeros(0, np.int64)
+        values = numbers(self.events, wake.column)
+        rows = np.flatnonzero((values >= wake.low) & (values < wake.high))
         if wake.bit is not None:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
         return np.unique(np.searchsorted(self.column("end"), rows, "right"))
@@ -131,17 +131,16 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
     end = np.searchsorted(owner[order], np.arange(len(by_hash)), "right")
     keys = keys.take(pa.array(by_hash)).append_column("end", pa.array(end))
     if events is None or not events.num_rows:
-        return Chunk(keys, None, None)
+        return Chunk(keys, None, {})
     events = compacted(events if ordered else events.take(pa.array(order)))
-    return Chunk(keys, events, times_of(events))
+    return Chunk(keys, events, ranges_of(events))
 
 
-def times_of(events: pa.Table) -> tuple[int, int] | None:
-    """The least and the greatest time of some events; None where there are none."""
-    if not events.num_rows:
-        return None
-    time = numbers(events, TIME)
-    return int(time.min()), int(time.max())
+def ranges_of(events: pa.Table) -> Ranges:
+    """The least and the greatest value of the columns that keys are woken by; which grow with the stream."""
+    names = [name for name in (TIME, OPENING) if name in events.column_names and events.num_rows]
+    columns = {name: numbers(events, name) for name in names}
+    return {name: (int(values.min()), int(values.max())) for name, values in columns.items()}
 
 
 def merged(old: Chunk, new: Chunk) -> Chunk:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_pace.core.frames import TableStore, decode, decode_parcel, mappable_parcel
 from spark_pace.core.split.carry.carry import is_small
-from spark_pace.core.split.carry.chunk import Chunk, times_of
+from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
 
 
@@ -19,7 +19,7 @@ def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
     if chunk.name is None and not is_small(chunk.weight):
         events = pa.table({}) if chunk.events is None else chunk.events
-        chunk.name = store.put(mappable_parcel({"times_us": chunk.times_us}, [chunk.keys, events]))
+        chunk.name = store.put(mappable_parcel({"ranges": chunk.ranges}, [chunk.keys, events]))
 
 
 def described(chunk: Chunk) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, _some(events), times_of(events), frames)
+    return Chunk(keys, _some(events), ranges_of(events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
@@ -40,8 +40,7 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
         StateError: it is not there, or it is not whole.
     """
     header, (keys, events) = stored_tables(store, name)
-    times = header["times_us"]
-    return Chunk(keys, _some(events), None if times is None else (times[0], times[1]), name=name)
+    return Chunk(keys, _some(events), header["ranges"], name=name)
 
 
 def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table]]:

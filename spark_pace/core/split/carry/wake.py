@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_pace.core.columns import OPEN_BIT
+from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
@@ -21,13 +21,15 @@ class Wake:
 
     Attributes:
         bit: the bit of ``@mask`` that they have; None: all events do.
-        low_us: their least event time.
-        high_us: the first event time that is too great.
+        low: the least value that they have in the column.
+        high: the first value that is too great.
+        column: a column of int64.
     """
 
     bit: int | None
-    low_us: int
-    high_us: int
+    low: int
+    high: int
+    column: str = TIME
 
 
 def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:

@@ -1,0 +1,68 @@
+"""What a unit knows of the whole stream of its rule, where it keeps the events by join value."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import MASK, OPENING, SEQ, has_bit, numbers, with_column
+from spark_pace.core.match.release import Resolution
+from spark_pace.core.split.carry.chunk import Chunk
+
+
+@dataclass
+class Whole:
+    """The numbers and the resolution of a rule's whole stream.
+
+    Attributes:
+        next_seq: the `seq` of the next event.
+        next_selection: the number of the next selection.
+        resolution: which selections are resolved.
+    """
+
+    next_seq: int = 0
+    next_selection: int = 0
+    resolution: Resolution = field(default_factory=Resolution)
+
+    def number(self, events: pa.Table) -> pa.Table:
+        """Give new events, in stream order, their ``@seq`` and ``@opening``; the numbers move on."""
+        opens = has_bit(numbers(events, MASK), 0).astype(np.int64)
+        before = np.cumsum(opens) - opens
+        events = with_column(events, SEQ, self.next_seq + np.arange(len(opens)))
+        events = with_column(events, OPENING, self.next_selection + before)
+        self.next_seq += len(opens)
+        self.next_selection += int(opens.sum())
+        return events
+
+    def stored(self) -> dict[str, Any]:
+        """The same as plain values."""
+        first, closed = self.resolution.first, self.resolution.closed
+        bits = np.zeros(0, np.bool_)
+        if len(closed):
+            bits = np.zeros(int(closed[-1]) + 1 - first, np.bool_)
+            bits[closed - first] = True
+        packed = base64.b64encode(zlib.compress(np.packbits(bits).tobytes(), 1)).decode()
+        return {
+            "next_seq": self.next_seq,
+            "next_selection": self.next_selection,
+            "resolved": first,
+            "closed": packed,
+        }
+
+
+def whole_of(stored: dict[str, Any]) -> Whole:
+    """What `Whole.stored` has made plain values of."""
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(stored["closed"])), np.uint8)
+    closed = np.flatnonzero(np.unpackbits(packed)) + stored["resolved"]
+    return Whole(stored["next_seq"], stored["next_selection"], Resolution(stored["resolved"], closed))
+
+
+def lasting(chunk: Chunk) -> Chunk:
+    """The oldest chunk without the keys of which nothing is carried: numbers are not counted by key here."""
+    lives = chunk.column("rows") > 0
+    return chunk if lives.all() else replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=())

@@ -1,0 +1,65 @@
+"""Rules whose conditions keep a match to one value of an attribute: events are kept by that value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Merge
+from spark_pace.core.split.carry import joined
+from spark_pace.core.split.carry.joined import join_of
+from tests.oracle.contexts import Event
+from tests.oracle.matches import evaluate
+from tests.support.checks import assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.results import table_of
+from tests.support.strategies import CONTEXTS, MERGES, joined_rules
+from tests.support.streams import SECOND, streams
+
+WAYS = [*((context, False) for context in CONTEXTS if context.consumption == "zero"), (CONTEXTS[0], True)]
+BEYOND = 200 * SECOND
+
+
+@pytest.mark.parametrize("merge", MERGES)
+@pytest.mark.parametrize(
+    ("context", "close_window"), WAYS, ids=[f"{context}{' window' * close}" for context, close in WAYS]
+)
+@given(data=st.data())
+def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
+    context: Context, close_window: bool, merge: Merge, data: st.DataObject
+) -> None:
+    """Its state is saved and restored between all batches."""
+    rule = replace(data.draw(joined_rules(context, close_window=close_window)), merge=merge)
+    assert context.selection == "next" or join_of(rule) is not None
+    events = data.draw(streams())
+    batches, place = list[list[Event]](), 0
+    while place < len(events):
+        size = data.draw(st.integers(1, 5))
+        batches.append(events[place : place + size])
+        place += size
+    everything = expected_rows(rule, events)
+    releases = [match.releasable for match in evaluate(rule, events)]
+    if events:  # of a type that no component has
+        last = events[-1]
+        batches.append(
+            [replace(last, time=last.time + BEYOND, row={**last.row, "type": "z", "x": 9, "y": 9})]
+        )
+    much = data.draw(st.sampled_from([0, 0, 1, 4]))
+    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
+    so_far: list[pa.Table] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joined, "MUCH", much)  # 0: events are kept by value as soon as there are any
+        for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
+            so_far.append(step.matches)
+            expected = [
+                row
+                for row, release in zip(everything, releases, strict=True)
+                if release[0] < step.frontier_us
+            ]
+            assert_equal(rule, expected, pa.concat_tables(so_far))

@@ -1,0 +1,303 @@
+"""Rules whose conditions keep a match to one value of an attribute: which they are, what a batch touches."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_pace.core.columns import SEQ, numbers
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.local import LocalRun
+from spark_pace.core.match.release import Resolution
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.split.carry import carry as log
+from spark_pace.core.split.carry import joined
+from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.joined import join_of
+from spark_pace.core.split.carry.whole import Whole, whole_of
+from spark_pace.core.split.lanes import decode_lane
+from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.snapshot import load
+from spark_pace.rules import load_rules
+from tests.oracle.contexts import Event
+from tests.oracle.matches import evaluate
+from tests.support.checks import assert_equal
+from tests.support.golden_cases import parse_events
+from tests.support.results import from_oracle, table_of
+
+SCHEMA = {
+    "schema": "time TIMESTAMP, id STRING, type STRING, x BIGINT, y BIGINT, v DOUBLE",
+    "event_time": "time",
+}
+OLD_STATE = Path(__file__).parents[1] / "fixtures" / "states" / "one_key_version_3.bin"
+STEADY = settings(deadline=None, derandomize=True, database=None)
+
+
+@pytest.fixture(params=[0, 2, 1000], ids=["by value", "by either", "under one key"])
+def arranged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let short streams be kept by join value: always, by how many events are new, or never."""
+    much: int = request.param
+    monkeypatch.setattr(log, "SMALL", 0)
+    monkeypatch.setattr(joined, "MUCH", much)
+    return much
+
+
+@pytest.fixture
+def _by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SMALL", 0)
+    monkeypatch.setattr(joined, "MUCH", 0)
+
+
+def rule_of(folder: Path, components: str = "ab", **keys: object) -> Rule:
+    sequence = [{name: f"type = '{name}'"} for name in components]
+    rule = {"name": "r", "pattern": {"sequence": sequence}, "within": "10 s", **keys}
+    path = folder / "rules.yaml"
+    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
+    (loaded,) = load_rules(path)
+    return loaded
+
+
+def table(rule: Rule, events: tuple[Event, ...]) -> pa.Table:
+    for event in events:
+        event.row.setdefault("v", None)
+    return table_of(rule, events)
+
+
+def cut_events(*batches: str) -> list[tuple[Event, ...]]:
+    """The events of some batches of one stream."""
+    events, ends = parse_events(" ".join(batches)), np.cumsum([len(text.split()) for text in batches])
+    return [events[end - len(text.split()) : end] for text, end in zip(batches, ends, strict=True)]
+
+
+CHAIN, STAR, LATE = "a.x = b.x and b.x = c.x", "c.x = a.x and b.x = a.x", "a.x = c.x and b.x = c.x"
+
+
+@pytest.mark.parametrize(
+    ("components", "keys", "attribute"),
+    [
+        ("ab", {"where": "a.x = b.x"}, "x"),
+        ("ab", {"where": "b.x = a.x and a.y < b.y"}, "x"),
+        ("ab", {"where": "a.x = b.x and a.y = b.y"}, "x"),
+        ("ab", {"where": "a.id = b.id", "merge": "detection"}, "id"),
+        ("ab", {"where": "a.time = b.time"}, "time"),
+        ("abc", {"where": CHAIN}, "x"),
+        ("abc", {"where": STAR}, "x"),
+        ("abc", {"where": LATE}, "x"),
+        ("abc", {"where": LATE, "context": "latest, zero"}, "x"),
+        ("abc", {"where": CHAIN, "context": "next, zero"}, "x"),
+        ("abc", {"where": STAR, "context": "next, zero"}, "x"),
+        # the walk takes the first b, whatever its x is
+        ("abc", {"where": LATE, "context": "next, zero"}, None),
+        ("abc", {"where": "a.x = b.x"}, None),
+        ("abcd", {"where": "a.x = b.x and c.x = d.x"}, None),
+        ("abc", {"where": "a.x = b.x and b.y = c.y"}, None),
+        ("ab", {"where": "a.x = b.y"}, None),
+        ("ab", {"where": "a.x <= b.x"}, None),
+        ("ab", {"where": "a.x = b.x or a.y = b.y"}, None),
+        ("ab", {"where": "a.x + 1 = b.x + 1"}, None),
+        ("ab", {"where": "a.v = b.v"}, None),  # 0.0 = -0.0, but not as text
+        ("ab", {"where": "a.x = b.x", "within": "10 events"}, None),
+        ("ab", {"where": "a.x = b.x", "partition_by": ["y"]}, None),
+        ("ab", {"where": "a.x = b.x", "context": "each, selected"}, None),
+        ("ab", {"where": "a.x = b.x", "context": "earliest, selected"}, None),
+        ("ab", {"where": "a.x = b.x", "span": {"every": "5 s", "size": "5 s"}}, None),
+        ("ab", {}, None),
+    ],
+)
+def test_a_join_holds_every_component_of_every_match(
+    tmp_path: Path, components: str, keys: dict[str, object], attribute: str | None
+) -> None:
+    join = join_of(rule_of(tmp_path, components, **keys))
+    assert (None if join is None else join.attribute) == attribute
+
+
+def test_what_is_left_to_be_tested_is_not_the_join(tmp_path: Path) -> None:
+    rule = rule_of(tmp_path, "abc", where=f"a.y < c.y and {CHAIN} and a.y = b.y")
+    join = join_of(rule)
+    assert join is not None and rule.pattern is not None
+    assert join.pattern.where == (rule.pattern.where[0], rule.pattern.where[3])
+    assert join.pattern.components == rule.pattern.components
+
+
+@pytest.mark.usefixtures("arranged")
+@pytest.mark.parametrize(
+    ("keys", "batches"),
+    [
+        # b1 closes the first selection, for which a match of another value waits
+        ({}, ["a1@0=1 a2@1=2 b2@2=2 z1@3", "b1@4=1 z2@5"]),
+        ({"context": "next, zero"}, ["a1@0=1 a2@1=2 b2@2=2 z1@3", "b1@4=1 z2@5"]),
+        # both of 2 and 3 wait, for selections that are closed one after the other
+        ({}, ["a1@0=1 a2@1=2 a3@1=3 b3@2=3 b2@2=2 z1@3", "b1@4=1 z2@5", "z3@30"]),
+        # only time passes; null opens a selection too
+        ({}, ["a1@0=- a2@1=2 b2@2=2 b1@2=- z1@3", "z2@10", "z3@10.5", "z4@30"]),
+        ({"context": "latest, zero"}, ["a1@0=1 a2@1=2 b2@2=2 b3@4=2 z1@5", "z2@10.5", "z3@11.5", "z4@30"]),
+        ({"context": "earliest, zero"}, ["a1@0=1 a2@1=2 b2@2=2 z1@5", "a3@10=2 z2@10.5", "b3@11=2 z3@30"]),
+        ({"close": "window"}, ["a1@0=1 a2@1=2 b2@2=2 z1@3", "b3@9=2 z2@10.5", "b4@10.7=2 z3@11.5", "z4@30"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_a_match_goes_out_when_selections_of_other_values_are_resolved(
+    tmp_path: Path, keys: dict[str, str], batches: list[str]
+) -> None:
+    rule = rule_of(tmp_path, where="a.x = b.x", **keys)
+    cut = cut_events(*batches)
+    matches = evaluate(rule, [event for batch in cut for event in batch])
+    assert matches and any(match.releasable > match.decided for match in matches)
+    run, so_far = LocalRun(build_plan([rule], order=OrderSpec())), []
+    for batch in cut:
+        step = run.step(table(rule, batch))
+        so_far.append(step.matches)
+        expected = [
+            row
+            for row, match in zip(from_oracle(rule, matches), matches, strict=True)
+            if match.releasable[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))
+    assert expected
+
+
+@pytest.mark.usefixtures("_by_value")
+@pytest.mark.parametrize(
+    ("keys", "rows"),
+    [
+        ({"merge": "detection"}, 2),
+        ({"merge": "detection", "context": "latest, zero"}, 2),
+        ({"context": "earliest, zero"}, 2),
+        ({"context": "each, zero"}, 0),  # the first selection is open, so nothing can go out
+    ],
+)
+def test_a_batch_looks_at_the_values_that_it_touches(tmp_path: Path, keys: dict[str, str], rows: int) -> None:
+    rule = rule_of(tmp_path, where="a.x = b.x", within="1 d", **keys)
+    splitter = SlotSplitter(build_plan([rule], order=OrderSpec()), 0)
+    opening = " ".join(f"a{number}@0={number}" for number in range(1, 500))
+    for text in (f"{opening} z1@1", "a1@1=1000 z1@1.5", "b1@2=77 z2@3"):
+        lanes = advanced(splitter, rule, text)
+    assert sum(decode_lane(lane).events.num_rows for lane in lanes) == rows
+
+
+def advanced(splitter: SlotSplitter, rule: Rule, text: str) -> list[bytes]:
+    """Let the splitter process a batch; its lanes."""
+    events = table(rule, parse_events(text))
+    plan = build_plan([rule], order=OrderSpec())
+    frames = [frame for _, frame in pack(plan, events)]
+    return splitter.step(frames, Progress(max(events["@time"].to_pylist()))).lanes
+
+
+@pytest.mark.usefixtures("_by_value")
+@pytest.mark.parametrize("context", ["each, zero", "latest, zero"])
+def test_values_of_which_nothing_is_carried_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: str
+) -> None:
+    monkeypatch.setattr(log, "SMALL", 16)
+    rule = rule_of(tmp_path, where="a.x = b.x", context=context)
+    plan = build_plan([rule], order=OrderSpec())
+    splitter = SlotSplitter(plan, 0)
+    for second in range(400):
+        advanced(splitter, rule, " ".join(f"a1@{second}={3 * second + place}" for place in range(3)))
+    _, (carry,) = load(plan, 0, splitter.snapshot())
+    assert carry.rows <= 80  # of ten seconds, and for `latest` of ten more
+    assert sum(chunk.keys.num_rows for chunk in carry.chunks) <= 3 * carry.rows + 32
+    assert carry.whole is not None and carry.whole.next_selection == 3 * 399
+
+
+@STEADY
+@given(st.lists(st.tuples(st.sets(st.integers(0, 8)), st.integers(0, 5)), max_size=12))
+def test_a_resolution_knows_what_a_set_would(batches: list[tuple[set[int], int]]) -> None:
+    """Each batch closes some selections that are not far behind the first, and ends windows of some."""
+    resolution, resolved, ended = Resolution(), set[int](), 0
+    for closed, ends in batches:
+        before = resolution = resolution.begun()
+        numbers = {ended + number for number in closed}
+        ended += ends
+        resolved |= numbers | set(range(ended))
+        over = np.arange(ended - ends, ended)
+        resolution = resolution.after(over, np.array(sorted(numbers), np.int64))
+        first = next(number for number in range(1000) if number not in resolved)
+        assert (resolution.first, resolution.before) == (first, before.first)
+        assert resolution.closed.tolist() == sorted(number for number in resolved if number > first)
+        whole = whole_of(Whole(3, 5, resolution).stored())
+        assert (whole.next_seq, whole.next_selection, whole.resolution.first) == (3, 5, first)
+        assert whole.resolution.closed.tolist() == resolution.closed.tolist()
+
+
+CONTEXTS_OF_OLD_STATE: list[dict[str, str]] = [
+    {"context": "each, zero"},
+    {"context": "next, zero"},
+    {"context": "latest, zero"},
+    {"context": "earliest, zero"},
+    {"context": "each, zero", "close": "window"},
+    {"context": "each, zero", "merge": "detection"},
+]
+BEFORE = ("a1@0=1 a2@1=2 a3@1=3 b3@2=3 a4@2=- z1@3", "b2@4=2 a5@5=5 b5@6=5 a6@7=2 z2@8")
+AFTER = ("b1@8.5=1 z3@9", "a7@10=5 z4@11.5", "b6@12=2 b7@12=5 z5@14", "z6@60")
+
+
+def test_events_are_kept_by_value_while_much_is_carried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "SMALL", 0)
+    rule = rule_of(tmp_path, where="a.x = b.x")
+    plan = build_plan([rule], order=OrderSpec())
+    splitter, kept = SlotSplitter(plan, 0), []
+    for second, events in enumerate([2, 20, 9, 1, 90]):
+        values = ["-", *range(events - 1)] if events < 20 else [number % 3 for number in range(events)]
+        advanced(splitter, rule, " ".join(f"a1@{second}={value}" for value in values) + f" z1@{second}.5")
+        _, (carry,) = load(plan, 0, splitter.snapshot())
+        kept.append(keys_of(carry))
+        seqs = [numbers(chunk.events, SEQ) for chunk in carry.chunks if chunk.events is not None]
+        assert (carry.whole is None) == (kept[-1] == [""])
+    assert kept[:2] == [[""]] * 2
+    assert {"=0", "=1", "=2", "null"} <= set(kept[2])
+    assert kept[3] == kept[2]
+    assert kept[4] == [""]
+    assert (np.diff(np.concatenate(seqs)) == 1).all()
+
+
+def rules_of_old_state(folder: Path) -> list[Rule]:
+    rules = []
+    for number, keys in enumerate(CONTEXTS_OF_OLD_STATE):
+        rules.append(rule_of(folder, where="a.x = b.x", **(keys | {"name": f"r{number}"})))
+    return rules
+
+
+@pytest.mark.usefixtures("arranged")
+def test_state_that_kept_all_events_under_one_key_goes_on(tmp_path: Path) -> None:
+    """The build before join values made it, of the batches `BEFORE`."""
+    rules = rules_of_old_state(tmp_path)
+    plan = build_plan(rules, order=OrderSpec())
+    state = OLD_STATE.read_bytes()
+    assert zlib.crc32(state[:-4]) == int.from_bytes(state[-4:], "big")
+    _, carries = load(plan, 0, state)
+    assert [keys_of(carry) for carry in carries] == [[""]] * len(rules)
+    cut = cut_events(*BEFORE, *AFTER)
+    events = [event for batch in cut for event in batch]
+    run = LocalRun(plan)
+    run.splitters = [SlotSplitter(plan, 0, SlotSplitter(plan, 0, state).snapshot())]
+    passed_us, so_far = run.splitters[0].frontier_us, []
+    expected = {}
+    for rule in rules:
+        matches = evaluate(rule, events)
+        gone = sum(match.releasable[0] < passed_us for match in matches)
+        run.next_out_seq[rule.name] = gone
+        expected[rule.name] = list(zip(from_oracle(rule, matches), matches, strict=True))[gone:]
+        assert expected[rule.name]
+    for batch in cut[len(BEFORE) :]:
+        step = run.step(table(rules[0], batch))
+        so_far.append(step.matches)
+        for rule in rules:
+            out = [row for row, match in expected[rule.name] if match.releasable[0] < step.frontier_us]
+            assert_equal(rule, out, pa.concat_tables(so_far))
+    assert step.stats["carry"] == 0
+
+
+def keys_of(carry: Carry) -> list[str]:
+    return sorted({key for chunk in carry.chunks for key in chunk.keys["key"].to_pylist()})
