@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready jars/.ready  ## Install everything into this directory (.venv, jars)
+setup: $(VENV)/.ready jars/.ready jars/.archived  ## Install everything into this directory (.venv, jars)
 
 preflight:
 	@test -n "$(PYTHON)" || { echo "python — must be Python 3.10 to 3.13; got none on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -29,6 +29,11 @@ $(VENV)/.ready: requirements.txt setup.py Makefile | preflight
 
 jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars
+	@touch $@
+
+# Without it jobs start as well, but take longer.
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py
+	@$(BIN)/python -m spark_pace.cli.archive || true
 	@touch $@
 
 jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -10,17 +11,18 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from delta import configure_spark_with_delta_pip
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
-from spark_pace.spark.java.home import session_folder, without_archive
+from spark_pace.spark.java.archive import archive_options
+from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.java.jvm import hush_updates
 
+_CLASS_PATH = "spark.driver.extraClassPath"
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 
@@ -119,19 +121,28 @@ def build_session(
     builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        require_java()
-        without_archive()
-        builder = _with_jars(builder.master("local[*]"), jars)
-        if (settings or {}).get("spark.master", "local").startswith("local"):
-            settings = {**_own_jvm(quick), **(settings or {})}
-        # workers import what this process can, operators beside the job included
-        os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        builder = builder.master("local[*]")
+        settings = _started_here(settings or {}, secret or {}, jars, quick)
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(builder, secret or {})
     _require_delta(spark, submitted)
     return spark
+
+
+def _started_here(
+    settings: Mapping[str, str], secret: Mapping[str, str], jars: Path | None, quick: bool
+) -> dict[str, str]:
+    """The settings of a Spark that this process starts, for which the environment is set up."""
+    require_java()
+    found = _found_jars(jars)
+    make_home(archive_options(Path(found[0]).parent) if found else ())
+    # workers import what this process can, operators beside the job included
+    os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    local = settings.get("spark.master", "local").startswith("local")
+    own = _own_jvm(quick) if local else {}
+    return {**_jar_settings(found, {**settings, **secret}), **own, **settings}
 
 
 def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:
@@ -164,16 +175,31 @@ def _own_jvm(quick: bool) -> dict[str, str]:
     return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
 
-def _with_jars(builder: SparkSession.Builder, jars: Path | None) -> SparkSession.Builder:
+def _found_jars(jars: Path | None) -> list[str]:
     named = jars or os.environ.get(JARS_VARIABLE)
-    directory = Path(named or JAR_DIRECTORY)
+    directory = Path(named or JAR_DIRECTORY).resolve()
     found = local_jars(directory)
     if named and not found:
         do = "Run `make setup` and name its jars/, or unset it."
         raise SetupError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. {do}")
-    if found:
-        return builder.config("spark.jars", ",".join(found))
-    return configure_spark_with_delta_pip(builder, [kafka_coordinate()])
+    return found
+
+
+def _jar_settings(found: list[str], settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that give Spark the jars. Other JVMs get copies of them.
+
+    A JVM that runs all tasks has them on its class path, where its archive of classes may hold theirs.
+
+    Args:
+        found: the jars; none: Spark downloads them.
+        settings: the settings of the user.
+    """
+    alone = re.fullmatch(r"local(\[.*\])?", settings.get("spark.master", "local"))
+    if not found:
+        return {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
+    if alone and not {"spark.jars", _CLASS_PATH} & set(settings):
+        return {_CLASS_PATH: os.pathsep.join(found)}
+    return {"spark.jars": ",".join(found)}
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:

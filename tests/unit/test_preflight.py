@@ -6,12 +6,11 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from pyspark.sql import SparkSession
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.session import _require_delta, _with_jars
+from spark_pace.spark.session import _found_jars, _jar_settings, _require_delta
 
 REMEDY = (
     "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "
@@ -101,7 +100,27 @@ def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monk
             r"Run `make setup`"
         ),
     ):
-        _with_jars(SparkSession.builder, None)
+        _found_jars(None)
+
+
+@pytest.mark.parametrize("settings", [{}, {"spark.master": "local"}, {"spark.master": "local[2]"}])
+def test_a_jvm_that_runs_all_tasks_has_the_jars_on_its_class_path(settings: dict[str, str]):
+    assert _jar_settings(["/a.jar", "/b.jar"], settings) == {"spark.driver.extraClassPath": "/a.jar:/b.jar"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark.master": "spark://host:7077"},
+        {"spark.master": "local-cluster[2,1,1024]"},
+        {"spark.jars": "/mine.jar"},
+        {"spark.driver.extraClassPath": "/mine"},
+    ],
+)
+def test_other_jvms_get_copies_of_the_jars_and_settings_of_the_user_keep_their_meaning(
+    settings: dict[str, str],
+):
+    assert _jar_settings(["/a.jar", "/b.jar"], settings) == {"spark.jars": "/a.jar,/b.jar"}
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,11 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from shlex import quote
 
 import pyspark
 
@@ -39,12 +41,22 @@ appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-# At every start Java warns of a module that Spark asks for (for MLlib). An option that changes nothing takes
-# its place. Spark's scripts read this as bash. `set +a` keeps the function out of the environment of what
-# they start.
+# Spark's scripts read this as bash. Java takes classes from an archive only if its class path is the one that
+# the archive was made with and has no folder with files in it: so they take the jars from the installed
+# package and the settings from a folder that is not there, while the JVM has this home. The script's own
+# small JVM, which only puts the command together, compiles quickly. At every start Java warns of a module
+# that Spark asks for (for MLlib): an option that changes nothing takes its place. `set +a` keeps the function
+# out of the environment of what the scripts start.
 _ENVIRONMENT = """
+SPARK_HOME={package}
+SPARK_CONF_DIR={package}/jars/no-settings
+SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC $SPARK_LAUNCHER_OPTS"
+SPARK_SUBMIT_OPTS={options}" $SPARK_SUBMIT_OPTS"
 set +a
-exec() { builtin exec "${@/#--add-modules=jdk.incubator.vector/-Xshare:auto}"; }
+exec() {{
+  export SPARK_HOME={home}
+  builtin exec "${{@/#--add-modules=jdk.incubator.vector/-Xshare:auto}}"
+}}
 """
 _OF_SPARK = (
     "api.python.PythonRunner",
@@ -92,12 +104,15 @@ def _remove_if_free(path: str) -> None:
         os.close(folder)
 
 
-def without_archive() -> None:
-    """Set `SPARK_HOME` to a folder with quiet logging and links to what Spark needs, but for its archive.
+def make_home(options: Sequence[str] = ()) -> None:
+    """Set `SPARK_HOME` to a folder with quiet logging and links to what Spark needs, but for its modules.
 
     Nothing is done where `SPARK_HOME` is set already or Spark was not installed by pip.
+
+    Args:
+        options: of the JVM. Those in `SPARK_SUBMIT_OPTS` and in settings of Spark come behind them, and win.
     """
-    package = Path(pyspark.__file__).parent
+    package = Path(pyspark.__file__).resolve().parent
     if _VARIABLE in os.environ or not (package / "jars").is_dir():
         return
     home = session_folder() / "home"
@@ -107,8 +122,11 @@ def without_archive() -> None:
             (home / part).symlink_to(package / part)
     configuration = home / "conf"
     configuration.mkdir()
-    (configuration / "log4j2.properties").write_text(_LOGGING + _silenced(), encoding="ascii")
-    (configuration / "spark-env.sh").write_text(_ENVIRONMENT, encoding="ascii")
+    logging = configuration / "log4j2.properties"
+    logging.write_text(_LOGGING + _silenced(), encoding="ascii")
+    own = " ".join(f'"{option}"' for option in (f"-Dlog4j2.configurationFile={logging}", *options))
+    environment = _ENVIRONMENT.format(package=quote(str(package)), home=quote(str(home)), options=quote(own))
+    (configuration / "spark-env.sh").write_text(environment, encoding="utf-8")
     os.environ[_VARIABLE] = str(home)
 
 

@@ -89,6 +89,14 @@ def is_ending() -> bool:
         return True
 
 
+def end_jvm() -> None:
+    """Let this process's JVM end in order, and wait for it. Its sessions are stopped already."""
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
 def _raised_in_py4j(error: BaseException) -> bool:
     return any("py4j" in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
 

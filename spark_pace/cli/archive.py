@@ -1,0 +1,87 @@
+"""Make the archive of classes of `spark_pace.spark.java.archive`, from the classes that a small job needs.
+
+`make setup` does so. Who has the jars elsewhere names them: ``SPARK_PACE_JARS=… python -m
+spark_pace.cli.archive``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from spark_pace.errors import SparkPaceError, shown
+from spark_pace.job import run_job
+from spark_pace.job_file import read_job
+from spark_pace.spark.java.archive import archives, keep
+from spark_pace.spark.java.jars import JAR_DIRECTORY
+from spark_pace.spark.java.jvm import end_jvm
+from spark_pace.spark.session import JARS_VARIABLE
+
+_JOB = """
+name: archive
+source: {kind: files, format: json, path: in, max_files_per_trigger: 1}
+events: {schema: "t TIMESTAMP, k STRING, x BIGINT", event_time: t}
+rules: [rules.yaml]
+sink: {kind: delta, path: out}
+checkpoint: checkpoint
+trigger: available_now
+"""
+_RULES = """
+rules:
+  - name: pairs
+    partition_by: [k]
+    pattern: {sequence: [a: x = 0, b: x = 1]}
+    within: 1 h
+"""
+_FILES = 2
+
+
+def make(directory: Path) -> Path:
+    """Make the archive in `directory`, which has the jars; it is there whole or not at all.
+
+    Raises:
+        SparkPaceError: the job failed.
+        OSError: `directory` cannot be written to, or Java has not made an archive.
+    """
+    for old in archives(directory):  # Java makes none while it uses one
+        old.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".archive-", dir=directory) as scratch:
+        made = Path(scratch, "made")
+        os.environ["SPARK_SUBMIT_OPTS"] = f'"-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off'
+        os.environ[JARS_VARIABLE] = str(directory)
+        _run_twice(Path(scratch))
+        end_jvm()
+        return keep(made, directory)
+
+
+def _run_twice(folder: Path) -> None:
+    """Run a small job, then let it go on from its checkpoint."""
+    (folder / "job.yaml").write_text(_JOB, encoding="ascii")
+    (folder / "rules.yaml").write_text(_RULES, encoding="ascii")
+    (folder / "in").mkdir()
+    for run in range(2):
+        for number in range(_FILES):
+            minute = _FILES * run + number
+            events = [{"t": f"2024-01-01T00:{minute:02d}:{x:02d}", "k": "a", "x": x} for x in range(2)]
+            (folder / "in" / f"{minute}.json").write_text("\n".join(map(json.dumps, events)))
+        finish = "finish: true" if run else "finish: false"
+        (folder / "job.yaml").write_text(_JOB + finish, encoding="ascii")
+        run_job(read_job(folder / "job.yaml"))
+
+
+def main() -> int:
+    """Make it; print a failure as one line."""
+    try:
+        archive = make(Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve())
+    except (SparkPaceError, OSError) as error:
+        print(f"the archive of classes — must be made for quick starts; got: {shown(error)}", file=sys.stderr)
+        return 1
+    print(f"{archive.stat().st_size >> 20} MiB of classes in {archive}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
