@@ -307,7 +307,7 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "layout.json").write_text(json.dumps(stored | {"version": 99}))
     with pytest.raises(
         StateError,
-        match=r"must have format version 2 or 3 or 4; got 99\. Go on with the release that made it",
+        match=r"must have format version 2 or 3 or 4 or 5; got 99\. Go on with the release that made it",
     ):
         read_layout(Checkpoint(tmp_path))
 
