@@ -7,7 +7,7 @@ Spark carries both without looking inside.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,11 +16,18 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _ALIGNED = 64  # bytes
 
 
+class Sink(Protocol):
+    """What bytes are written to, one piece after another."""
+
+    def write(self, piece: Any, /) -> Any:
+        """Write a piece: an object whose bytes can be looked at."""
+
+
 class TableStore(Protocol):
     """Where large tables are kept beside the state. What is stored under a name never changes."""
 
-    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
-        """Store some bytes, given in pieces. The name that is returned is the same for the same bytes."""
+    def put(self, write: Callable[[Sink], None]) -> str:
+        """Store what a function writes. The name that is returned is the same for the same bytes."""
 
     def get(self, name: str) -> memoryview:
         """The bytes of that name, mapped into memory where that can be.
@@ -47,25 +54,31 @@ def decode(frame: bytes | memoryview) -> pa.Table:
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:
     """One parcel of a header of plain JSON values and some tables, or frames of them."""
     frames = [encode(table) if isinstance(table, pa.Table) else table for table in tables]
-    return b"".join([*_head(header, frames), *frames])
+    return b"".join([_head(header, map(len, frames)), *frames])
 
 
-def mappable_parcel(header: dict[str, Any], tables: Sequence[pa.Table]) -> list[bytes | memoryview]:
-    """The pieces of a parcel that is not compressed: where it is mapped, only what is used is read."""
-    frames = []
+def write_mappable(header: dict[str, Any], tables: Sequence[pa.Table], sink: Sink) -> None:
+    """Write a parcel that is not compressed; where it is mapped, only what is used of it is read."""
+    sizes = []
     for table in tables:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        frames.append(memoryview(sink.getvalue()))
-    return [*_head(header, frames), *frames]
+        measure = pa.MockOutputStream()
+        _write_stream(table, measure)
+        sizes.append(measure.size())
+    sink.write(_head(header, sizes))
+    for table in tables:
+        _write_stream(table, pa.PythonFile(sink, "w"))
 
 
-def _head(header: dict[str, Any], frames: Sequence[bytes | memoryview]) -> list[bytes]:
-    """What stands in front of the frames; numbers in them are aligned, if each frame's length is."""
-    text = json.dumps({**header, "frame_bytes": [len(frame) for frame in frames]}).encode()
+def _write_stream(table: pa.Table, file: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _head(header: dict[str, Any], sizes: Iterable[int]) -> bytes:
+    """What stands in front of the frames; numbers in them are aligned, if each frame's size is."""
+    text = json.dumps({**header, "frame_bytes": list(sizes)}).encode()
     text += b" " * (-(len(text) + 4) % _ALIGNED)
-    return [len(text).to_bytes(4, "big"), text]
+    return len(text).to_bytes(4, "big") + text
 
 
 def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:

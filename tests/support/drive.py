@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 
 import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import merge
@@ -25,8 +27,10 @@ class KeptChunks:
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
 
-    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
-        content = b"".join(pieces)
+    def put(self, write: Callable[[Sink], None]) -> str:
+        file = BytesIO()
+        write(file)
+        content = file.getvalue()
         name = hashlib.sha256(content).hexdigest()
         self.content[name] = content
         return name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from spark_pace.core.frames import (
     decode_header,
     encode_parcel,
     frames_of,
-    mappable_parcel,
+    write_mappable,
 )
 from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
@@ -92,7 +93,7 @@ def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
             if store is None or is_small(run.rows):
                 yield run.events
             else:
-                run.name = store.put(mappable_parcel({}, [run.events]))
+                run.name = store.put(partial(write_mappable, {}, [run.events]))
 
 
 def _inline(carries: list[Carry], store: TableStore | None) -> Iterator[pa.Table | memoryview]:

@@ -8,17 +8,38 @@ files, and a changed one is known by its name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 
+from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint.durable import RESTORE, damaged, write_whole
+from spark_pace.spark.checkpoint.durable import RESTORE, damaged, put_in_place
 
 _DIGEST_BYTES = 16
 _READ_BYTES = 1 << 20
+
+
+class _Checked:
+    """A file that is written, with the checksum of what was written so far."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+
+    def write(self, piece: Any, /) -> int:
+        """Write a piece."""
+        self.checksum.update(piece)
+        return self._file.write(piece)
+
+    def flush(self) -> None:
+        """Nothing: the file is flushed when it is whole."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +52,19 @@ class ChunkFiles:
 
     folder: Path
 
-    def put(self, pieces: Sequence[bytes | memoryview]) -> str:
-        """Write a chunk, and return its name."""
-        checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        for piece in pieces:
-            checksum.update(piece)
-        name = checksum.hexdigest()
-        write_whole(self.folder / name, pieces)
+    def put(self, write: Callable[[Sink], None]) -> str:
+        """Write a chunk, and return its name. Several processes may write the same one."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / f".{uuid.uuid4().hex}.tmp"
+        try:
+            with open(temporary, "wb") as file:
+                sink = _Checked(file)
+                write(sink)
+                name = sink.checksum.hexdigest()
+                put_in_place(file, temporary, self.folder / name)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         return name
 
     def get(self, name: str) -> memoryview:

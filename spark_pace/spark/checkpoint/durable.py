@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from spark_pace.errors import StateError
 
@@ -20,33 +19,25 @@ RESTORE = "Restore the whole checkpoint together with its tables, or start a new
 _CHECKSUM = "checksum"
 
 
-def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write a file by temporary file, sync and rename. Make its folder if it is missing.
-
-    Several processes may write the same file at once, if they write the same.
-    """
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a small file. Make its folder if it is missing. One process may write it at a time."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    temporary = path.with_name(f".{path.name}.tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump({**value, _CHECKSUM: _checksum(value)}, file)
+        put_in_place(file, temporary, path)
+
+
+def put_in_place(file: IO[Any], temporary: Path, path: Path) -> None:
+    """Give an open file that is written to its end its name, once it is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+    os.replace(temporary, path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a small file whole, see `write_whole`."""
-    write_whole(path, [json.dumps({**value, _CHECKSUM: _checksum(value)}).encode()])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

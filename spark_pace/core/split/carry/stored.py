@@ -5,11 +5,12 @@ So the bytes of a state do not follow what is carried.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.frames import TableStore, decode, decode_parcel, mappable_parcel
+from spark_pace.core.frames import TableStore, decode, decode_parcel, write_mappable
 from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
@@ -19,7 +20,7 @@ def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
     if chunk.name is None and not is_small(chunk.weight):
         events = pa.table({}) if chunk.events is None else chunk.events
-        chunk.name = store.put(mappable_parcel({"ranges": chunk.ranges}, [chunk.keys, events]))
+        chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, [chunk.keys, events]))
 
 
 def described(chunk: Chunk) -> dict[str, Any]:
