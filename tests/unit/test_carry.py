@@ -134,8 +134,7 @@ def test_a_carry_holds_what_a_dictionary_would(small: int, largest: int, batches
             if puts:
                 apply(carry, model, puts)
     assert carry.keys == len(model.keys)
-    dead = sum(chunk.dead for chunk in carry.chunks)
-    assert sum(chunk.event_rows for chunk in carry.chunks) - dead == carry.rows
+    assert all(0 <= chunk.dead <= 2 * chunk.weight for chunk in carry.chunks)
     living = sorted(key for key, (_, events) in model.keys.items() if events)
     assert carry.rows == carry.open == sum(len(events) for _, events in model.keys.values())
     assert sorted(carry.living().to_pylist()) == living
@@ -184,6 +183,23 @@ def test_dead_events_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     apply(carry, model, [Put(f"{key}", 3, [], False) for key in range(100)])
     assert carry.rows == 0
     assert sum(chunk.event_rows for chunk in carry.chunks) == 0
+
+
+def test_keys_that_come_again_and_again_do_not_add_up_in_chunks_too_large_to_merge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some keys come once only, so the oldest chunk stays."""
+    monkeypatch.setattr(log, "SMALL", 4)
+    monkeypatch.setattr(log, "LARGEST", 100)
+    carry, model = Carry(), Model()
+    for batch in range(600):
+        come = {f"{(11 * batch + 17 * place) % 70}": [batch] for place in range(6)}
+        over = {f"{(11 * (batch - 5) + 17 * place) % 70}": list[int]() for place in range(6)}
+        puts = [Put(key, 0 if key in come else 99, added, False) for key, added in (over | come).items()]
+        apply(carry, model, [*puts, *([Put(f"once {batch}", 0, [], False)] if batch % 20 == 0 else [])])
+    assert sum(chunk.weight for chunk in carry.chunks) <= 3 * (carry.keys + carry.rows)
+    assert len(carry.chunks) <= 10
+    assert carry.find(texts(*model.keys)).next_seq.tolist() == [seq for seq, _ in model.keys.values()]
 
 
 def test_a_hash_is_the_same_in_every_process() -> None:
