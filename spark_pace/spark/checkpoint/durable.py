@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from spark_pace.errors import StateError
@@ -23,10 +24,10 @@ _CHECKSUM = "checksum"
 def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write a file by temporary file, sync and rename. Make its folder if it is missing.
 
-    Several processes may write the same file at once, if they write the same.
+    Several processes, of several machines too, may write the same file at once, if they write the same.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{token_hex(8)}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.writelines(pieces)
