@@ -15,6 +15,7 @@ from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
 from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.whole import Whole
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 
@@ -200,6 +201,43 @@ def test_keys_that_come_again_and_again_do_not_add_up_in_chunks_too_large_to_mer
     assert sum(chunk.weight for chunk in carry.chunks) <= 3 * (carry.keys + carry.rows)
     assert len(carry.chunks) <= 10
     assert carry.find(texts(*model.keys)).next_seq.tolist() == [seq for seq, _ in model.keys.values()]
+
+
+def test_join_values_of_which_nothing_is_carried_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come in bursts, so some chunks have much that is over and little that is carried."""
+    monkeypatch.setattr(log, "SMALL", 4)
+    monkeypatch.setattr(log, "LARGEST", 100)
+    carry, model = Carry(whole=Whole()), Model()
+    for batch in range(600):
+        came = [
+            [f"{at} {key}" for key in range(40 if at % 4 == 0 and at % 100 >= 50 else at % 3)]
+            for at in (batch, batch - 7)
+        ]
+        puts = [Put(key, 0, [batch], False) for key in came[0]]
+        puts += [Put(key, 99, [], False) for key in came[1] if key in model.keys]
+        if puts:
+            apply_joined(carry, model, puts)
+        for chunk in carry.chunks:
+            chunk.name = "stored" if chunk.weight > log.SMALL else None
+    assert len(carry.chunks) <= 10
+    assert sum(chunk.weight for chunk in carry.chunks) <= 400
+
+
+def apply_joined(carry: Carry, model: Model, puts: list[Put]) -> None:
+    """As `apply`, but numbers are not counted by key."""
+    touched = carry.find(texts(*(put.key for put in puts)))
+    assert touched.rows.tolist() == [len(model.keys.get(put.key, (0, []))[1]) for put in puts]
+    for put in puts:
+        model.put(put.key, put.dropped, put.added)
+    touched.rows[:] = [len(put.added) for put in puts]
+    new = [(place, put.added[0]) for place, put in enumerate(puts) if put.added]
+    since = np.array([-1 if put.added else NO_ROW for put in puts])
+    carry.put(
+        touched,
+        since,
+        events_table([(0, time) for _, time in new]),
+        np.array([at for at, _ in new], np.int64),
+    )
 
 
 def test_a_hash_is_the_same_in_every_process() -> None:

@@ -184,9 +184,14 @@ class Carry:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget the join values of which nothing is carried, if the oldest chunk was made just now."""
-        if self.chunks[0].name is None:
-            self.chunks[0] = lasting(self.chunks[0])
+        """Forget join values of which nothing is carried, in the oldest chunk if it is new or has many."""
+        oldest = self.chunks[0]
+        if 2 * oldest.dead > oldest.weight:
+            self.chunks[0] = oldest = cleaned(oldest, [], self.chunks[1:])
+        if oldest.name is None or 2 * oldest.event_rows < oldest.keys.num_rows:
+            self.chunks[0] = lasting(oldest)
+        if len(self.chunks) > 1 and not self.chunks[0].weight:
+            del self.chunks[0]
         if len(self.chunks) == 1:
             self.keys = self.chunks[0].keys.num_rows
 
