@@ -15,6 +15,7 @@ from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
 from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.whole import Whole
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 
@@ -134,8 +135,7 @@ def test_a_carry_holds_what_a_dictionary_would(small: int, largest: int, batches
             if puts:
                 apply(carry, model, puts)
     assert carry.keys == len(model.keys)
-    dead = sum(chunk.dead for chunk in carry.chunks)
-    assert sum(chunk.event_rows for chunk in carry.chunks) - dead == carry.rows
+    assert all(0 <= chunk.dead <= 2 * chunk.weight for chunk in carry.chunks)
     living = sorted(key for key, (_, events) in model.keys.items() if events)
     assert carry.rows == carry.open == sum(len(events) for _, events in model.keys.values())
     assert sorted(carry.living().to_pylist()) == living
@@ -184,6 +184,60 @@ def test_dead_events_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     apply(carry, model, [Put(f"{key}", 3, [], False) for key in range(100)])
     assert carry.rows == 0
     assert sum(chunk.event_rows for chunk in carry.chunks) == 0
+
+
+def test_keys_that_come_again_and_again_do_not_add_up_in_chunks_too_large_to_merge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some keys come once only, so the oldest chunk stays."""
+    monkeypatch.setattr(log, "SMALL", 4)
+    monkeypatch.setattr(log, "LARGEST", 100)
+    carry, model = Carry(), Model()
+    for batch in range(600):
+        come = {f"{(11 * batch + 17 * place) % 70}": [batch] for place in range(6)}
+        over = {f"{(11 * (batch - 5) + 17 * place) % 70}": list[int]() for place in range(6)}
+        puts = [Put(key, 0 if key in come else 99, added, False) for key, added in (over | come).items()]
+        apply(carry, model, [*puts, *([Put(f"once {batch}", 0, [], False)] if batch % 20 == 0 else [])])
+    assert sum(chunk.weight for chunk in carry.chunks) <= 3 * (carry.keys + carry.rows)
+    assert len(carry.chunks) <= 10
+    assert carry.find(texts(*model.keys)).next_seq.tolist() == [seq for seq, _ in model.keys.values()]
+
+
+def test_join_values_of_which_nothing_is_carried_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come in bursts, so some chunks have much that is over and little that is carried."""
+    monkeypatch.setattr(log, "SMALL", 4)
+    monkeypatch.setattr(log, "LARGEST", 100)
+    carry, model = Carry(whole=Whole()), Model()
+    for batch in range(600):
+        came = [
+            [f"{at} {key}" for key in range(40 if at % 4 == 0 and at % 100 >= 50 else at % 3)]
+            for at in (batch, batch - 7)
+        ]
+        puts = [Put(key, 0, [batch], False) for key in came[0]]
+        puts += [Put(key, 99, [], False) for key in came[1] if key in model.keys]
+        if puts:
+            apply_joined(carry, model, puts)
+        for chunk in carry.chunks:
+            chunk.name = "stored" if chunk.weight > log.SMALL else None
+    assert len(carry.chunks) <= 10
+    assert sum(chunk.weight for chunk in carry.chunks) <= 400
+
+
+def apply_joined(carry: Carry, model: Model, puts: list[Put]) -> None:
+    """As `apply`, but numbers are not counted by key."""
+    touched = carry.find(texts(*(put.key for put in puts)))
+    assert touched.rows.tolist() == [len(model.keys.get(put.key, (0, []))[1]) for put in puts]
+    for put in puts:
+        model.put(put.key, put.dropped, put.added)
+    touched.rows[:] = [len(put.added) for put in puts]
+    new = [(place, put.added[0]) for place, put in enumerate(puts) if put.added]
+    since = np.array([-1 if put.added else NO_ROW for put in puts])
+    carry.put(
+        touched,
+        since,
+        events_table([(0, time) for _, time in new]),
+        np.array([at for at, _ in new], np.int64),
+    )
 
 
 def test_a_hash_is_the_same_in_every_process() -> None:

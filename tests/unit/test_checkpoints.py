@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.durable import write_json
 from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.spark.checkpoint.whole import require_whole
@@ -127,3 +129,12 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
             match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)",
         ):
             read_sequence(whole, 9)
+
+
+def test_several_may_write_the_same_chunk_at_once(tmp_path: Path) -> None:
+    """Threads have one process id, as processes of several machines may have."""
+    chunks = ChunkFiles(tmp_path / "carry")
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(chunks.put, [lambda sink: sink.write(b"0123456789" * 20_000)] * 200))
+    chunks.require_whole(names)
+    assert [path.name for path in chunks.folder.iterdir()] == list(names)

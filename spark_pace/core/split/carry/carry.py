@@ -184,25 +184,34 @@ class Carry:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget the join values of which nothing is carried, if the oldest chunk was made just now."""
-        if self.chunks[0].name is None:
-            self.chunks[0] = lasting(self.chunks[0])
+        """Forget join values of which nothing is carried, in the oldest chunk if it is new or has many."""
+        oldest = self.chunks[0]
+        if 2 * oldest.dead > oldest.weight:
+            self.chunks[0] = oldest = cleaned(oldest, [], self.chunks[1:])
+        if oldest.name is None or 2 * oldest.event_rows < oldest.keys.num_rows:
+            self.chunks[0] = lasting(oldest)
+        if len(self.chunks) > 1 and not self.chunks[0].weight:
+            del self.chunks[0]
         if len(self.chunks) == 1:
             self.keys = self.chunks[0].keys.num_rows
 
     def _count_dead(self, touched: Touched, since: Ints) -> None:
-        """Count in each chunk the events of some keys that are overruled from now on."""
+        """Count in each chunk what is overruled from now on of some keys: events, and the newest rows."""
         for chunk, here, place, before in self._holding(touched, since > -1):
             first, _ = chunk.alive(place, before)
             still, _ = chunk.alive(place, np.maximum(since[here], before))
             chunk.dead += int((still - first).sum())
+        left = np.ones(len(since), np.bool_)
+        for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
+            chunk.dead += int((left & (place >= 0)).sum())
+            left &= place < 0
 
     def _clean(self) -> None:
-        """Remove the dead events of one chunk: the one with the most, if there are more dead than alive."""
+        """Remove the dead rows of one chunk: the one with the most, if there are more dead than alive."""
         chunks = self.chunks
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead)
-        if chunks[at].dead > max(SMALL, chunks[at].event_rows // 2):
-            kept = cleaned(chunks[at], chunks[at + 1 :], oldest=at == 0)
+        if chunks[at].dead > max(SMALL, chunks[at].weight // 2):
+            kept = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
             chunks[at : at + 1] = [kept] if kept.weight else []
 
     def _merge(self) -> None:

@@ -41,7 +41,7 @@ class Chunk:
         frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
             are.
         name: the chunk's name in the store; None where it is not stored there.
-        dead: how many of the events newer chunks overrule.
+        dead: how many of its rows, events and keys, newer chunks have overruled since it was made or cleaned.
     """
 
     keys: pa.Table
@@ -159,7 +159,7 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     row = np.empty(old.keys.num_rows, np.int64)
     row[left] = np.arange(only_old)
     row[places[again]] = only_old + again
-    tables, owners, dead = [], [], old.dead + new.dead
+    tables, owners, dead = [], [], old.dead + new.dead - len(again)
     if old.events is not None:
         owner = old.owners()
         alive = numbers(old.events, SEQ) >= since[owner]
@@ -169,33 +169,46 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     if new.events is not None:
         tables.append(new.events)
         owners.append(new.owners() + only_old)
-    if not tables:
-        return new_chunk(keys, None, np.zeros(0, np.int64))
-    chunk = new_chunk(keys, concat(tables), np.concatenate(owners))
-    chunk.dead = dead
+    events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
+    chunk = new_chunk(keys, events, owner)
+    chunk.dead = max(dead, 0)  # a row that was overruled before its chunk was cleaned is not counted
     return chunk
 
 
-def cleaned(chunk: Chunk, newer: Sequence[Chunk], *, oldest: bool) -> Chunk:
-    """A chunk without its dead events.
+def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chunk:
+    """A chunk without what newer ones overrule: dead events, and keys that have no others here.
+
+    Such a key stays where an event in an older chunk is dead only because this chunk says so. Where this one
+    has needed a newer chunk so, it does no more, which is counted there.
 
     Args:
         chunk: the chunk.
+        older: all chunks in front of it.
         newer: all chunks behind it.
-        oldest: whether there is none in front of it. Then it also loses the keys that have no events here
-            and stand in newer chunks.
     """
-    since, known = np.full(chunk.keys.num_rows, -1, np.int64), np.zeros(chunk.keys.num_rows, np.bool_)
-    for other in newer:
-        places = other.places(chunk.hashes, array(chunk.keys, "key"))
+    hashes, texts, own = chunk.hashes, array(chunk.keys, "key"), chunk.column("since")
+    since, last, needed = (np.full(len(hashes), -1, np.int64) for _ in range(3))
+    for number, other in enumerate(newer):
+        places = other.places(hashes, texts)
         here = np.flatnonzero(places >= 0)
-        since[here] = np.maximum(since[here], other.column("since")[places[here]])
-        known[here] = True
+        says = other.column("since")[places[here]]
+        needed[here[says >= since[here]]] = last[here] = number
+        since[here] = np.maximum(since[here], says)
+    kept = last < 0
+    for other in older:
+        places = other.places(hashes, texts)
+        here = np.flatnonzero((places >= 0) & (own > since))
+        by_newer, _ = other.alive(places[here], since[here])
+        kept[here] |= other.alive(places[here], own[here])[0] > by_newer
     owner = chunk.owners()
-    assert chunk.events is not None
-    alive = numbers(chunk.events, SEQ) >= since[owner]
-    kept = ~(known & oldest)
-    kept[owner[alive]] = True
+    alive = np.zeros(0, np.bool_) if chunk.events is None else numbers(chunk.events, SEQ) >= since[owner]
+    with_events, without = np.unique(owner[alive]), np.unique(owner[~alive])
+    kept[with_events] = True
+    free = needed[without[needed[without] < last[without]]]
+    for other, count in zip(newer, np.bincount(free, minlength=len(newer)).tolist(), strict=True):
+        other.dead += count
     row = np.cumsum(kept) - 1
-    keys = chunk.keys.filter(pa.array(kept)).drop_columns("end")
-    return new_chunk(keys, chunk.events.filter(pa.array(alive)), row[owner[alive]])
+    events = None if chunk.events is None else chunk.events.filter(pa.array(alive))
+    left = new_chunk(chunk.keys.filter(pa.array(kept)).drop_columns("end"), events, row[owner[alive]])
+    left.dead = int((last[with_events] >= 0).sum())
+    return left

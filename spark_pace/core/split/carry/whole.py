@@ -65,4 +65,6 @@ def whole_of(stored: dict[str, Any]) -> Whole:
 def lasting(chunk: Chunk) -> Chunk:
     """The oldest chunk without the keys of which nothing is carried: numbers are not counted by key here."""
     lives = chunk.column("rows") > 0
-    return chunk if lives.all() else replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=())
+    if lives.all():
+        return chunk
+    return replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=(), name=None, dead=0)
