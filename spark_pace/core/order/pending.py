@@ -80,5 +80,5 @@ class Pending:
         runs = self.runs
         for at in range(len(runs) - 2, -1, -1):
             rows, behind = runs[at].rows, runs[at + 1].rows
-            if rows < max(SMALL, 2 * behind) and rows + behind <= max(SMALL, LARGEST):
+            if rows < max(SMALL, 2 * behind) and rows + behind <= LARGEST:
                 runs[at : at + 2] = [run_of(concat([runs[at].waiting(), runs[at + 1].waiting()]))]

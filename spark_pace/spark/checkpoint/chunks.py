@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -98,14 +99,15 @@ class ChunkFiles:
                 raise damaged(path, "another content than its checksum is of")
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove these chunks, if they are still there."""
+        """Remove these chunks, if they are still there. What cannot be removed is left to the next start."""
         for name in names:
-            (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                (self.folder / name).unlink()
 
     def remove_all_but(self, names: Collection[str]) -> None:
         """Remove every other file of the folder, such as one of a batch that was never done."""
         if self.folder.exists():
-            self.remove({path.name for path in self.folder.iterdir()} - set(names))
+            self.remove({path.name for path in self.folder.iterdir() if path.is_file()} - set(names))
 
     def _missing(self, name: str) -> StateError:
         must = "must be there, because the state names it"

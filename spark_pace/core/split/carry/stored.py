@@ -1,6 +1,6 @@
 """Chunks as bytes: a state holds small ones itself, and of larger ones only the names.
 
-So the bytes of a state do not follow what is carried.
+So the bytes that a batch writes do not follow what is carried.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], 
         StateError: it is not there, or it is not whole.
     """
     if store is None:
-        raise StateError(f"{name} — must be in the folder of a checkpoint; got a state without one.")
+        do = "Go on with it in the job that made it."
+        raise StateError(f"{name} — must be in the folder of a checkpoint; got a state without one. {do}")
     try:
         return decode_parcel(store.get(name))
     except (ValueError, KeyError, pa.ArrowException) as error:
         must, do = "must be as this program wrote it", "Restore the whole checkpoint."
-        raise StateError(f"{name} — {must}; got damaged bytes. {do}") from error
+        raise StateError(f"carry/{name} — {must}; got damaged bytes. {do}") from error
 
 
 def _some(events: pa.Table) -> pa.Table | None:
