@@ -1,10 +1,11 @@
 """Rules whose windows hold far more combinations of events than matches: what they take in memory and time.
 
-Ten events a second, of the types a, b and c and twice `rare`, are replayed in one batch from a table in
-memory, each rule in a process of its own. The memory is the most that process has had resident, the table and
-Python itself included. Before a figure is printed, the matches are compared with those of a plain loop.
+Ten events a second, of the types a, b and c and twice `rare`, are put through the core, from a table in
+memory, in one batch or in several of like size, each rule in a process of its own. The memory is the most
+that process has had resident, the table and Python itself included. Before a figure is printed, the matches
+are compared with those of a plain loop.
 
-    python -m benchmarks.explosions [--events 200000] [--rule NAME]...
+    python -m benchmarks.explosions [--events 200000] [--batches 1] [--rule NAME]...
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
-from spark_pace.replaying import replay_table
+from spark_pace.core.local import run
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
 
 ROOT = Path(__file__).parents[1]
@@ -187,16 +191,18 @@ def rule_file(name: str) -> str:
     return f"{events}\nrules:\n  - {{name: {name}, {RULES[name][0]}}}\n"
 
 
-def measured(name: str, count: int) -> dict[str, Any]:
+def measured(name: str, count: int, batches: int) -> dict[str, Any]:
     """Run one rule in this process; ends it if the matches are wrong."""
     events = events_of(count)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rules.yaml"
         path.write_text(rule_file(name), encoding="utf-8")
         rules = load_rules(path)
-    table = events.table
+    plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
+    table = table_events(events.table, rules[0].schema, "table").events
+    rows = -(-count // batches)
     begin = time.perf_counter()
-    result = replay_table(rules, table)
+    result = run(plan, [table.slice(start, rows) for start in range(0, count, rows)])
     seconds, peak_mb = time.perf_counter() - begin, most_resident_mb()
     found = [[event["offset"] for event in match] for match in result.matches["events"].to_pylist()]
     if found != sorted(RULES[name][1](events)):
@@ -213,13 +219,14 @@ def most_resident_mb() -> int:
     return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def in_own_process(name: str, count: int) -> dict[str, Any]:
+def in_own_process(name: str, count: int, batches: int = 1) -> dict[str, Any]:
     """The figures of one rule in a process of its own.
 
     Raises:
         subprocess.CalledProcessError: the matches are wrong, or the process has come to another end.
     """
-    command = [sys.executable, "-m", "benchmarks.explosions", "--here", name, "--events", str(count)]
+    command = [sys.executable, "-m", "benchmarks.explosions", "--here", name]
+    command += ["--events", str(count), "--batches", str(batches)]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, Any] = json.loads(answer.stdout)
     return figures
@@ -229,15 +236,16 @@ def main() -> int:
     """Run the rules one after the other; 1 if one takes too much."""
     parser = argparse.ArgumentParser(description="Memory and time of rules that weigh many combinations.")
     parser.add_argument("--events", type=int, default=EVENTS)
+    parser.add_argument("--batches", type=int, default=1)
     parser.add_argument("--rule", action="append", choices=RULES)
     parser.add_argument("--here", choices=RULES, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.here:
-        print(json.dumps(measured(given.here, given.events)))
+        print(json.dumps(measured(given.here, given.events, given.batches)))
         return 0
     results = []
     for name in given.rule or RULES:
-        results.append(in_own_process(name, given.events))
+        results.append(in_own_process(name, given.events, given.batches))
         print("{rule:25} {matches:>9,} matches {seconds:>7.2f} s {peak_mb:>6,} MB".format(**results[-1]))
     path = ROOT / "out" / "explosions.json"
     path.parent.mkdir(exist_ok=True)
