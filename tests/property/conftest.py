@@ -32,6 +32,7 @@ def _as_with_many_events() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry, "SMALL", 0)
         patch.setattr(carry, "LARGEST", 12)
+        patch.setattr(carry, "AT_ONCE", 5)
         patch.setattr(pending, "SMALL", 0)
         patch.setattr(pending, "LARGEST", 9)
         patch.setattr(candidates, "FEW", 0)

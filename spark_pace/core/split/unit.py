@@ -5,6 +5,7 @@ How the unit's stream is split depends on the rule's span or on the way of its c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,8 +148,37 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     if join is not None and not batch.ends:
         arrange(join, carry, int(mine.sum()))
     turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
-    fresh, woken = _fresh(turn, mine), _woken(planned, carry, batch)
+    lanes: list[Lane] = []
+    for fresh, woken in _parts(turn, _fresh(turn, mine)):
+        lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
     carry.unseen = False
+    return lanes
+
+
+def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
+    """The events of the batch, and the keys to look at because time has passed: string[k].
+
+    Where all that is carried is looked at, it may be more than fits into memory, so keys come in parts.
+    """
+    carry, batch = turn.carry, turn.batch
+    if not batch.ends and not carry.unseen:
+        yield fresh, _woken(turn.planned, carry, batch)
+    elif turn.planned.key_column is None:
+        yield fresh, carry.living()
+    else:
+        for hashes in carry.hash_ranges():
+            yield fresh.within(hashes), carry.living(hashes)
+
+
+def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
+    """The lanes with other numbers, for others come before them."""
+    headers = [replace(lane.header, number=first + place) for place, lane in enumerate(lanes)]
+    return [replace(lane, header=header) for lane, header in zip(lanes, headers, strict=True)]
+
+
+def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
+    """Process the events that were released of some keys, and look at others that are woken."""
+    planned, carry = turn.planned, turn.carry
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
         return []
@@ -191,11 +221,7 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
     segments = segments_of_keys(turn.segment_column, carry, touched, nothing, all_)
     if segments is None:
         return []
-    lanes = _split(turn.task(touched, segments, resolution)).lanes
-    first = len(split.lanes)
-    return [
-        replace(lane, header=replace(lane.header, number=first + place)) for place, lane in enumerate(lanes)
-    ]
+    return _numbered_from(len(split.lanes), _split(turn.task(touched, segments, resolution)).lanes)
 
 
 def _split(task: SplitTask) -> Split:
@@ -247,8 +273,6 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
 
 def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
     """string[k], the keys to look at because time has passed."""
-    if batch.ends or carry.unseen:
-        return carry.living()
     if batch.passed_us == NO_FRONTIER:
         return distinct_texts([])
     return distinct_texts(

@@ -12,6 +12,7 @@ Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -22,13 +23,14 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat
 from spark_pace.core.match.candidates import expand
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
-from spark_pace.core.split.carry.hashing import Hashes, hash_texts
+from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 from spark_pace.core.split.carry.whole import Whole, lasting
 
 # Chunks of no more rows are merged at once and kept in the state: to look into one more, or to write a file,
 # costs more.
 SMALL = 4096
+AT_ONCE = 1 << 20  # rows that are looked at together where all that is carried is looked at
 LARGEST = 1 << 21  # rows of a chunk: they must fit into memory three times when chunks are merged
 
 
@@ -153,9 +155,15 @@ class Carry:
             ]
         )
 
-    def living(self) -> pa.Array:
-        """string[k], every key of which events are carried."""
-        texts = distinct_texts([array(chunk.keys, "key").filter(_lives(chunk)) for chunk in self.chunks])
+    def hash_ranges(self) -> list[HashRange]:
+        """Ranges of hashes, each with about `AT_ONCE` rows, that together hold every key."""
+        count = 1 + sum(chunk.weight for chunk in self.chunks) // AT_ONCE
+        bounds = [number * (1 << 64) // count for number in range(count + 1)]
+        return [(np.uint64(low), np.uint64(high - 1)) for low, high in itertools.pairwise(bounds)]
+
+    def living(self, hashes: HashRange = EVERY_HASH) -> pa.Array:
+        """string[k], every key with a hash in that range of which events are carried."""
+        texts = distinct_texts([chunk.living(hashes) for chunk in self.chunks])
         return texts.filter(pa.array(self.find(texts).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
@@ -221,10 +229,6 @@ class Carry:
             weight, behind = chunks[at].weight, chunks[at + 1].weight
             if weight < max(SMALL, 2 * behind) and weight + behind <= LARGEST:
                 chunks[at : at + 2] = [merged(chunks[at], chunks[at + 1])]
-
-
-def _lives(chunk: Chunk) -> pa.Array:
-    return pa.array(chunk.column("rows") > 0)
 
 
 def distinct_texts(parts: list[pa.Array]) -> pa.Array:

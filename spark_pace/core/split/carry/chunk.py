@@ -21,7 +21,7 @@ from spark_pace.core.columns import (
     numbers,
     with_column,
 )
-from spark_pace.core.split.carry.hashing import Hashes, place_of
+from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
 from spark_pace.core.split.carry.wake import Wake
 
 Ranges = dict[str, tuple[int, int]]
@@ -78,6 +78,13 @@ class Chunk:
     def places(self, hashes: Hashes, texts: pa.Array) -> Ints:
         """int64[m], the row of each of these keys; -1 for a key that is not here."""
         return place_of(self.hashes, array(self.keys, "key"), hashes, texts)
+
+    def living(self, hashes: HashRange) -> pa.Array:
+        """string[m], the keys with a hash in that range that had events when the chunk was made."""
+        first = int(np.searchsorted(self.hashes, hashes[0], "left"))
+        end = int(np.searchsorted(self.hashes, hashes[1], "right"))
+        keys = self.keys.slice(first, end - first)
+        return array(keys, "key").filter(pa.array(numbers(keys, "rows") > 0))
 
     def due(self, wake: Wake) -> Ints:
         """The rows of the keys that an event wakes."""

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import Bools, Ints
 
 Hashes = npt.NDArray[np.uint64]
+HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest
+EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
 
 
 def hash_texts(texts: pa.Array) -> Hashes:
@@ -39,6 +41,11 @@ def _mixed(values: Hashes) -> Hashes:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))  # type: ignore[no-any-return]
+
+
+def are_within(hashes: Hashes, bounds: HashRange) -> Bools:
+    """bool[n], which hashes are in a range."""
+    return (hashes >= bounds[0]) & (hashes <= bounds[1])
 
 
 def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) -> Ints:

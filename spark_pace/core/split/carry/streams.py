@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, segments_of, with_column
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
+from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
 
 
@@ -26,6 +27,17 @@ class Fresh:
     events: pa.Table | None
     texts: pa.Array
     owner: Ints
+
+    def within(self, hashes: HashRange) -> Fresh:
+        """The events whose keys have a hash in that range."""
+        chosen = are_within(hash_texts(self.texts), hashes)
+        if self.events is None or chosen.all():
+            return self
+        mine = chosen[self.owner]
+        if not mine.any():
+            return Fresh(None, self.texts.slice(0, 0), np.zeros(0, np.int64))
+        owner = (np.cumsum(chosen) - 1)[self.owner[mine]]
+        return Fresh(self.events.filter(pa.array(mine)), self.texts.filter(pa.array(chosen)), owner)
 
 
 @dataclass(frozen=True)
