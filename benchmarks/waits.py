@@ -70,7 +70,7 @@ def measure(carried: int) -> dict[str, Any]:
     spec = job_of(carried)
     seconds: list[float] = []
     written: list[int] = []
-    chunks = Path(spec.checkpoint_path) / "carry"
+    chunks = Path(spec.checkpoint_path) / "waiting"
 
     def note(report: BatchReport) -> None:
         seconds.append(report.seconds)

@@ -160,7 +160,7 @@ def _queries(
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
         plan, job_input = _plan(job, layout, spark), inputs(job)
         for end in (False,) if unfinished else job_input.ends:
-            events, chunks = job_input.rows(spark, plan, end), change.checkpoint.chunks
+            events, chunks = job_input.rows(spark, plan, end), change.checkpoint.chunks()
             rows = split_rows(events, plan, layout.keys, _cores(spark), chunks)
             merger = merger_of(plan)
             yield start(rows, merger, trigger, spec.name), merger

@@ -26,7 +26,7 @@ settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOT
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _as_with_many_events() -> Iterator[None]:
     """Let the carry of a short stream have several chunks, and let compiled code search it."""
     with pytest.MonkeyPatch.context() as patch:

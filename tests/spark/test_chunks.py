@@ -46,7 +46,7 @@ def checkpoint_of(spec: JobSpec) -> Checkpoint:
 
 
 def chunk_files(spec: JobSpec) -> list[str]:
-    return sorted(path.name for path in (checkpoint_of(spec).path / "carry").iterdir())
+    return sorted(path.name for path in (checkpoint_of(spec).path / "waiting").iterdir())
 
 
 def named(spec: JobSpec, batch_id: int) -> list[str]:
@@ -116,7 +116,7 @@ def test_a_batch_that_is_done_again_writes_the_same_chunks(
 
 
 def a_chunk(spec: JobSpec) -> Path:
-    return checkpoint_of(spec).path / "carry" / named(spec, 3)[0]
+    return checkpoint_of(spec).path / "waiting" / named(spec, 3)[0]
 
 
 def cut(path: Path) -> None:
@@ -132,14 +132,14 @@ def change(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut, r"carry/\w+ — must be as this program wrote it; got another content than its checksum is of"),
+        (cut, r"waiting/\w+ — must be as this program wrote it; got another content than its checksum is of"),
         (
             change,
-            r"carry/\w+ — must be as this program wrote it; got another content than its checksum is of",
+            r"waiting/\w+ — must be as this program wrote it; got another content than its checksum is of",
         ),
         (
             Path.unlink,
-            r"carry/\w+ — must be there, because the state names it; got no file\. Restore the whole",
+            r"waiting/\w+ — must be there, because the state names it; got no file\. Restore the whole",
         ),
     ],
 )

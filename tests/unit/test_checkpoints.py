@@ -133,7 +133,7 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
 
 def test_several_may_write_the_same_chunk_at_once(tmp_path: Path) -> None:
     """Threads have one process id, as processes of several machines may have."""
-    chunks = ChunkFiles(tmp_path / "carry")
+    chunks = ChunkFiles(tmp_path / "waiting")
     with ThreadPoolExecutor(8) as pool:
         names = set(pool.map(chunks.put, [lambda sink: sink.write(b"0123456789" * 20_000)] * 200))
     chunks.require_whole(names)

@@ -41,7 +41,7 @@ rules:
     within: 1 d
 ''')
 plan = build_plan(load_rules(folder / "rules.yaml"), order=OrderSpec())
-files = ChunkFiles(folder / "carry")
+files = ChunkFiles(folder / "waiting")
 state, frontier_us, found = None, NO_FRONTIER, 0
 
 

@@ -28,13 +28,13 @@ class Checkpoint:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
-    - ``carry/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
+    - ``waiting/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
     - the tables, which lie elsewhere.
     - ``commits/N``: Spark's note that the batch is done.
 
-    It then removes the files of ``carry/`` that batch N - 1 began with, and batches N and N + 1 do not.
+    It then removes the files of ``waiting/`` that batch N - 1 began with, and batches N and N + 1 do not.
 
     Attributes:
         path: the folder.
@@ -82,9 +82,13 @@ class Checkpoint:
         return self.path / "commits"
 
     @property
+    def waiting(self) -> Path:
+        """The folder of what the slots' states only name, by its absolute path: tasks write there."""
+        return self.path.absolute() / "waiting"
+
     def chunks(self) -> ChunkFiles:
-        """The large chunks of what is carried."""
-        return ChunkFiles(self.path.absolute() / "carry")
+        """The files of that folder."""
+        return ChunkFiles(self.waiting)
 
     @property
     def sequences(self) -> Path:

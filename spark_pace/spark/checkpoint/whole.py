@@ -43,7 +43,7 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
         got = f"no {checkpoint.sequence(following).name}"
         raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
     _require_offsets(checkpoint, done)
-    checkpoint.chunks.require_whole(begin.chunks)
+    checkpoint.chunks().require_whole(begin.chunks)
     if written is None:
         return
     for name, batch in begin.tables.items():
@@ -80,4 +80,4 @@ def remove_leftovers(checkpoint: Checkpoint) -> None:
         for leftover in checkpoint.offsets.glob(".*"):
             leftover.unlink()
     begin = read_sequence(checkpoint, checkpoint.next_batch())
-    checkpoint.chunks.remove_all_but([] if begin is None else begin.chunks)
+    checkpoint.chunks().remove_all_but([] if begin is None else begin.chunks)

@@ -123,7 +123,7 @@ class MergerHost:
         """Remove the chunks that only the batch before began with: it is done, so it will not run again."""
         before = read_sequence(self.checkpoint, batch_id - 1)
         if before is not None:
-            self.checkpoint.chunks.remove(set(before.chunks) - set(needed))
+            self.checkpoint.chunks().remove(set(before.chunks) - set(needed))
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
         """Append what an earlier try of the batch did not find, which ended between the two tables."""

@@ -57,7 +57,7 @@ def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], 
         return decode_parcel(store.get(name))
     except (ValueError, KeyError, pa.ArrowException) as error:
         must, do = "must be as this program wrote it", "Restore the whole checkpoint."
-        raise StateError(f"carry/{name} — {must}; got damaged bytes. {do}") from error
+        raise StateError(f"waiting/{name} — {must}; got damaged bytes. {do}") from error
 
 
 def _some(events: pa.Table) -> pa.Table | None:
