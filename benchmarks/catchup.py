@@ -14,7 +14,7 @@ import shutil
 import statistics
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +73,7 @@ def measure(broker: Broker) -> dict[str, Any]:
     spark = build_session("catchup", MEMORY)
     try:
         fill(spark, broker.servers, ledgers)
-        with watched() as sizes:
+        with watched(resident, 0.5) as sizes:
             first, after = _first_run(spec, sizes)
         found = require_equal(first, ledgers)
         _floor(spark, spec)
@@ -126,16 +126,15 @@ def fill(spark: SparkSession, servers: str, ledgers: list[Path]) -> None:
 
 
 @contextmanager
-def watched() -> Iterator[list[int]]:
-    """Resident bytes of this process and all that it has started, twice a second."""
+def watched(measure: Callable[[psutil.Process], int], seconds: float) -> Iterator[list[int]]:
+    """What is measured of this process every so many seconds."""
     sizes: list[int] = []
     over = threading.Event()
     process = psutil.Process(os.getpid())
 
     def watch() -> None:
-        while not over.wait(0.5):
-            found = memory(process)
-            sizes.append(found["driver_rss"] + found["jvm_rss"] + found["workers_rss"])
+        while not over.wait(seconds):
+            sizes.append(measure(process))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -144,6 +143,12 @@ def watched() -> Iterator[list[int]]:
     finally:
         over.set()
         thread.join()
+
+
+def resident(process: psutil.Process) -> int:
+    """Resident bytes of a process and all that it has started."""
+    found = memory(process)
+    return int(found["driver_rss"] + found["jvm_rss"] + found["workers_rss"])
 
 
 def _first_run(spec: JobSpec, sizes: list[int]) -> tuple[JobSpec, int]:

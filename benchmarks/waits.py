@@ -13,10 +13,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ import psutil
 import pyarrow.parquet as pq
 
 from benchmarks.carry import BATCH, LARGE, payments
+from benchmarks.catchup import watched
 from benchmarks.jobs import ROOT, job, require_equal
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
@@ -77,7 +76,7 @@ def measure(carried: int) -> dict[str, Any]:
         state = report.state_bytes
         written.append(state + sum(path.stat().st_size for path in new_files(chunks)))
 
-    with watched() as sizes:
+    with watched(proportional, 1) as sizes:
         run_job(spec, on_progress=note)
     first = len(seconds) - 1 - TIMED  # the last batch is the end of the input
     return {
@@ -91,27 +90,13 @@ def measure(carried: int) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def watched() -> Iterator[list[int]]:
-    """The memory of this process and all that it has started, once a second; shared pages count once."""
-    sizes: list[int] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(1):
-            mine, total = psutil.Process(), 0
-            for process in [mine, *mine.children(recursive=True)]:
-                with suppress(psutil.Error):
-                    total += process.memory_full_info().pss
-            sizes.append(total)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield sizes
-    finally:
-        over.set()
-        thread.join()
+def proportional(process: psutil.Process) -> int:
+    """The bytes of a process and all that it has started; shared pages count once."""
+    total = 0
+    for one in [process, *process.children(recursive=True)]:
+        with suppress(psutil.Error):
+            total += one.memory_full_info().pss
+    return total
 
 
 _seen: set[Path] = set()

@@ -37,11 +37,20 @@ class TableStore(Protocol):
         """
 
 
+def or_empty(table: pa.Table | None) -> pa.Table:
+    """A table to be stored: one without columns stands for None."""
+    return pa.table({}) if table is None else table
+
+
+def or_none(table: pa.Table) -> pa.Table | None:
+    """What `or_empty` was given."""
+    return table if table.num_columns else None
+
+
 def encode(table: pa.Table) -> bytes:
     """The table as one compressed Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
-        writer.write_table(table)
+    _write_stream(table, sink, _OPTIONS)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -69,8 +78,10 @@ def write_mappable(header: dict[str, Any], tables: Sequence[pa.Table], sink: Sin
         _write_stream(table, pa.PythonFile(sink, "w"))
 
 
-def _write_stream(table: pa.Table, file: pa.NativeFile) -> None:
-    with pa.ipc.new_stream(file, table.schema) as writer:
+def _write_stream(
+    table: pa.Table, file: pa.NativeFile, options: pa.ipc.IpcWriteOptions | None = None
+) -> None:
+    with pa.ipc.new_stream(file, table.schema, options=options) as writer:
         writer.write_table(table)
 
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 from hypothesis import note, settings
 
+from spark_pace.core.local import LocalRun
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
-from tests.oracle.matches import evaluate
+from tests.oracle.matches import Match, evaluate
 from tests.support.results import Row, brief, difference, from_core, from_oracle
 
 WIDE = settings(max_examples=4 * settings().max_examples)  # for tests that take rules of every form
@@ -32,3 +35,18 @@ def expected_rows(rule: Rule, events: Sequence[Event]) -> list[Row]:
 def assert_equal(rule: Rule, expected: Sequence[Row], matches: pa.Table) -> None:
     found = difference(expected, from_core(rule, matches))
     assert not found, "\n" + found
+
+
+def assert_released_in_time(rule: Rule, matches: Sequence[Match], batches: Sequence[pa.Table]) -> list[Row]:
+    """After each batch, what has gone out is what the frontier has made releasable. Returns that."""
+    run, so_far, expected = LocalRun(build_plan([rule], order=OrderSpec())), [], list[Row]()
+    for batch in batches:
+        step = run.step(batch)
+        so_far.append(step.matches)
+        expected = [
+            row
+            for row, match in zip(from_oracle(rule, matches), matches, strict=True)
+            if match.releasable[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))
+    return expected

@@ -30,7 +30,7 @@ from spark_pace.core.split.snapshot import load
 from spark_pace.rules import load_rules
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
-from tests.support.checks import assert_equal
+from tests.support.checks import assert_equal, assert_released_in_time
 from tests.support.golden_cases import parse_events
 from tests.support.results import from_oracle, table_of
 
@@ -152,17 +152,7 @@ def test_a_match_goes_out_when_selections_of_other_values_are_resolved(
     cut = cut_events(*batches)
     matches = evaluate(rule, [event for batch in cut for event in batch])
     assert matches and any(match.releasable > match.decided for match in matches)
-    run, so_far = LocalRun(build_plan([rule], order=OrderSpec())), []
-    for batch in cut:
-        step = run.step(table(rule, batch))
-        so_far.append(step.matches)
-        expected = [
-            row
-            for row, match in zip(from_oracle(rule, matches), matches, strict=True)
-            if match.releasable[0] < step.frontier_us
-        ]
-        assert_equal(rule, expected, pa.concat_tables(so_far))
-    assert expected
+    assert assert_released_in_time(rule, matches, [table(rule, batch) for batch in cut])
 
 
 @pytest.mark.usefixtures("_by_value")

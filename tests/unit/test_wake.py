@@ -14,7 +14,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules import load_rules
 from tests.oracle.matches import evaluate
-from tests.support.checks import assert_equal
+from tests.support.checks import assert_equal, assert_released_in_time
 from tests.support.golden_cases import SCHEMA, parse_events
 from tests.support.results import from_oracle, table_of
 from tests.support.strategies import CONTEXTS
@@ -84,16 +84,7 @@ def each_batch_gives_what_is_releasable(rule: Rule, *batches: str) -> None:
     events = parse_events(" ".join(batches))
     matches = evaluate(rule, events)
     assert matches
-    run, so_far = LocalRun(build_plan([rule], order=OrderSpec())), []
-    for text in batches:
-        step = run.step(table_of(rule, parse_events(text)))
-        so_far.append(step.matches)
-        expected = [
-            row
-            for row, match in zip(from_oracle(rule, matches), matches, strict=True)
-            if match.releasable[0] < step.frontier_us
-        ]
-        assert_equal(rule, expected, pa.concat_tables(so_far))
+    assert_released_in_time(rule, matches, [table_of(rule, parse_events(text)) for text in batches])
 
 
 @pytest.mark.parametrize(

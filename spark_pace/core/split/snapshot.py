@@ -24,6 +24,8 @@ from spark_pace.core.frames import (
     decode_header,
     encode_parcel,
     frames_of,
+    or_empty,
+    or_none,
     write_mappable,
 )
 from spark_pace.core.intake.pack import slot_columns
@@ -60,7 +62,7 @@ def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: Table
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables = [_table(order.recent), *_waiting(order.pending, store), *_inline(carries, store)]
+    tables = [or_empty(order.recent), *_waiting(order.pending, store), *_inline(carries, store)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
@@ -103,7 +105,7 @@ def _inline(carries: list[Carry], store: TableStore | None) -> Iterator[pa.Table
             if store is not None:
                 put_beside(store, chunk)
             if chunk.name is None:
-                yield from chunk.frames or [chunk.keys, _table(chunk.events)]
+                yield from chunk.frames or [chunk.keys, or_empty(chunk.events)]
 
 
 def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, list[Carry]]:
@@ -282,7 +284,7 @@ def _order(
         pending,
         header["sources"],
         header["first_us"],
-        _some(decode(recent)),
+        or_none(decode(recent)),
     )
 
 
@@ -328,11 +330,3 @@ def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict
             old_column, old_bit = bits_column(place[name])
             word |= has_bit(numbers(pending, old_column), old_bit).astype(np.uint64) << np.uint64(bit)
     return words
-
-
-def _table(table: pa.Table | None) -> pa.Table:
-    return table if table is not None else pa.table({})
-
-
-def _some(table: pa.Table) -> pa.Table | None:
-    return table if table.num_columns else None

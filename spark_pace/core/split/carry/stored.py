@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.frames import TableStore, decode, decode_parcel, write_mappable
+from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
 from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
@@ -19,8 +19,8 @@ from spark_pace.errors import StateError
 def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
     if chunk.name is None and not is_small(chunk.weight):
-        events = pa.table({}) if chunk.events is None else chunk.events
-        chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, [chunk.keys, events]))
+        tables = [chunk.keys, or_empty(chunk.events)]
+        chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, tables))
 
 
 def described(chunk: Chunk) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, _some(events), ranges_of(events), frames)
+    return Chunk(keys, or_none(events), ranges_of(events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
@@ -41,7 +41,7 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
         StateError: it is not there, or it is not whole.
     """
     header, (keys, events) = stored_tables(store, name)
-    return Chunk(keys, _some(events), header["ranges"], name=name)
+    return Chunk(keys, or_none(events), header["ranges"], name=name)
 
 
 def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table]]:
@@ -58,7 +58,3 @@ def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], 
     except (ValueError, KeyError, pa.ArrowException) as error:
         must, do = "must be as this program wrote it", "Restore the whole checkpoint."
         raise StateError(f"waiting/{name} — {must}; got damaged bytes. {do}") from error
-
-
-def _some(events: pa.Table) -> pa.Table | None:
-    return events if events.num_columns else None
