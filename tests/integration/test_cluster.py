@@ -77,13 +77,14 @@ def test_docker_compose_up_brings_matches(cluster: Containers) -> None:
     job = cluster.up(*(name for name in SERVICES if not name.startswith("spark-")))["job"]
     out = cluster.folder / "out" / "flights_cluster"
 
-    def found() -> set[str]:
+    def found(table: str, column: str) -> set[object]:
         try:
-            return set(read_table(out, "matches", ["rule"])["rule"].to_pylist())
+            return set(read_table(out, table, [column])[column].to_pylist())
         except ConfigError:  # the table is not there yet
             return set()
 
     rules = {"three_airports_late", "knock_on", "slow_hour"}
-    until(lambda: found() == rules or job.poll() is not None)
-    assert found() == rules, cluster.log("job")
-    assert set(read_table(out, "metrics", ["late"])["late"].to_pylist()) == {0}
+    until(lambda: found("matches", "rule") == rules or job.poll() is not None)
+    assert found("matches", "rule") == rules, cluster.log("job")
+    until(lambda: found("metrics", "late") != set() or job.poll() is not None)  # written after the matches
+    assert found("metrics", "late") == {0}, cluster.log("job")

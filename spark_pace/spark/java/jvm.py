@@ -43,6 +43,9 @@ def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
 def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
 
+    Py4J stays silent after the JVM's end: Python lets go of the JVM's objects later, and each of them would
+    send it a message.
+
     Args:
         stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
             processes of the job, so it may have ended the JVM too: then that is no error.
@@ -52,6 +55,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     level = py4j.level
+    ended = False
     root.addFilter(_not_of_py4j)
     py4j.setLevel(logging.CRITICAL + 1)
     try:
@@ -61,12 +65,14 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
             return  # it was one of the last calls, which let go of what is held
         if not is_gone(error):
             raise
+        ended = True
         got = "its end (killed, or out of memory). If it lacked memory, raise spark.driver.memory"
         do = "start the job again: it goes on where it stopped."
         raise SparkPaceError(f"Spark's JVM — must run as long as the job; got {got}; {do}") from error
     finally:
-        py4j.setLevel(level)
-        root.removeFilter(_not_of_py4j)
+        if not ended:
+            py4j.setLevel(level)
+            root.removeFilter(_not_of_py4j)
 
 
 def is_gone(error: BaseException | None) -> bool:
