@@ -12,6 +12,7 @@ from spark_pace.core.expr import Expr, TypeName
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
+Contiguity = Literal["relaxed", "strict"]
 
 
 @dataclass(frozen=True)
@@ -51,23 +52,40 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Times:
+    """How many events a group has: `least` to `most`, or to any number where `most` is None."""
+
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True)
 class Component:
     """One named step of a pattern.
 
     `predicate` is over a single event, so its columns name no component. It includes every conjunct of
-    `where` that names this component only.
+    `where` that names this component only, unless the component stands for a group.
+
+    Attributes:
+        name: the name.
+        predicate: holds for the events that may stand for the component; of a negated one, that may forbid.
+        times: of a repeated or optional component, the number of events in its group; None: it stands for
+            one event.
+        negated: whether its events forbid a match instead.
     """
 
     name: str
     predicate: Expr
+    times: Times | None = None
+    negated: bool = False
 
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A condition over several components.
+    """A condition over several components, or over a group.
 
-    `components` are the indices of the components that it names, ascending. Columns in `expr` name a
-    component.
+    `components` are the indices of the components that it names, ascending; at most one of them is negated.
+    Columns in `expr` name a component of one event, aggregates one that stands for a group.
     """
 
     expr: Expr
@@ -91,13 +109,17 @@ class Context:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sequence of components, the conditions over several of them, its window and its parameter context."""
+    """A sequence of components, the conditions over several of them, its window and its parameter context.
+
+    With the contiguity "strict" no event of the rule's stream stands between two events of a match.
+    """
 
     components: tuple[Component, ...]
     where: tuple[Conjunct, ...]
     within: Within | None
     context: Context
     close: Close = "completion"
+    contiguity: Contiguity = "relaxed"
 
 
 @dataclass(frozen=True)
