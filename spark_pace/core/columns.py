@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ USED_OPEN = 2  # the same, and it has opened a selection that is open until its 
 MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event
+
+PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 
@@ -190,3 +192,22 @@ def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, 
     inner = np.searchsorted(np.cumsum(weights), targets) + 1
     bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()
     return list(itertools.pairwise(bounds))
+
+
+def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+    """All pairs (i, index) with index in the range lo[i]:hi[i], in order, as two int64[k]."""
+    counts = hi - lo
+    owner = np.repeat(np.arange(len(lo)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
+
+
+def pieces(counts: Ints) -> Iterator[slice]:
+    """Slices of n things; each grows to about PIECE_ROWS where thing i grows to counts[i]."""
+    total = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        done = total[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(total, done + PIECE_ROWS, "right")))
+        yield slice(start, stop)
+        start = stop

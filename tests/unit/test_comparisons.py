@@ -155,7 +155,7 @@ def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
 def test_the_compiled_search_finds_what_candidates_in_pieces_give(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_pace.core.match.candidates.PIECE_ROWS", 7)  # so that pieces end anywhere
+    monkeypatch.setattr("spark_pace.core.columns.PIECE_ROWS", 7)  # so that pieces end anywhere
     generator = random.Random(steps)
     matches = 0
     for _ in range(150):

@@ -1,23 +1,25 @@
 """Candidates of a sequence, found by joins on whole columns.
 
-A candidate has one row for each component, strictly ascending, that together satisfy every conjunct of
-`where` (semantics, section 3). Matrices of candidates are int64[m, n]: m candidates, n components. A conjunct
-``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts are tested on what the
-look-ups have found.
+A candidate has one row for each anchor (`spark_pace.core.plan.shape`), ascending, that together satisfy every
+conjunct of `where` (semantics, section 3). Matrices of candidates are int64[m, n]: m candidates, n anchors. A
+conjunct ``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts, and what stands
+between the anchors, are tested on what the look-ups have found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.columns import Bools, Ints, expand, pieces
 from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.match.comparisons.between import Between, CandidateColumns
 from spark_pace.core.match.comparisons.comparison import (
     EQUAL,
     Comparison,
@@ -25,35 +27,13 @@ from spark_pace.core.match.comparisons.comparison import (
     implied,
     is_comparison,
 )
+from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.shape import shape_of
 
 FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
-PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
-
-
-@dataclass(frozen=True)
-class CandidateColumns:
-    """The attributes of candidates, by component name: what an expression over components sees."""
-
-    stream: Stream
-    matrix: Ints
-    roles: Mapping[str | None, int]
-
-    @property
-    def rows(self) -> int:
-        """How many candidates there are."""
-        return len(self.matrix)
-
-    def column(self, component: str | None, attribute: str) -> pa.Array:
-        """One attribute of one component of each candidate."""
-        rows = self.matrix[:, self.roles[component]]
-        return self.stream.attribute(attribute).take(pa.array(rows))
-
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
-        """Never called: no component of a candidate is repeated, so conditions have no aggregates."""
-        raise AssertionError(f"{function}({component}.{attribute}) has no group here")
 
 
 @dataclass(frozen=True)
@@ -66,6 +46,7 @@ class Level:
         equality: the comparison by which rows are looked up, None where it is by their place alone.
         comparisons: the other comparisons that are decided at this level.
         others: what else is decided there.
+        bound: whether what stands between the rows is tested as well.
     """
 
     pool: Ints
@@ -73,11 +54,12 @@ class Level:
     equality: Comparison | None
     comparisons: list[Comparison]
     others: list[Expr]
+    bound: bool
 
     @property
     def looked_up(self) -> bool:
         """Whether all that is decided at this level is looked up."""
-        return not self.comparisons and not self.others
+        return not self.comparisons and not self.others and not self.bound
 
     def groups(self, rows: int) -> Ints:
         """int64[ranks + 1], where the rows of each rank begin in the pool, and where the last ones end."""
@@ -89,30 +71,53 @@ class Level:
 
 
 class Search:
-    """A pattern over a stream, ready to be searched level by level: level k adds the row of component k.
+    """A pattern over a stream, ready to be searched level by level: level k adds the row of anchor k.
+
+    In a simple pattern, one that says nothing of what stands between its events, anchor k is component k.
 
     Attributes:
         stream: the stream.
         pattern: the pattern.
-        steps: how many components there are.
-        plain: whether the pattern has no condition over several components.
-        members: int64[], for each component the rows that match it, ascending.
+        steps: how many anchors there are.
+        between: what the pattern says of the events between them.
+        plain: whether the pattern is simple and has no condition over several components.
+        members: int64[], for each anchor the rows that match its component, ascending.
+        walking: whether groups are those of the walk of *next*, which negated components do not steer.
+        structural: whether no trailing negation is tested.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
-        """Begin with the members of each component; None: component k is bit k of the mask."""
+        """Begin with the members of each anchor; None: bit k of the mask says what matches component k."""
+        shape = shape_of(pattern)
         self.stream = stream
         self.pattern = pattern
-        self.steps = len(pattern.components)
-        self.plain = not pattern.where
-        self.members = members or [stream.matching(bit) for bit in range(self.steps)]
-        self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
+        self.steps = len(shape.anchors)
+        self.between = Between(stream, pattern, shape)
+        self.simple = shape.simple
+        self.plain = shape.simple and not pattern.where
+        self.members = members or [stream.matching(component) for component in shape.anchors]
+        self.walking = self.structural = False
+
+    @property
+    def trailing(self) -> bool:
+        """Whether events behind a candidate may forbid it."""
+        return bool(self.between.shape.trailing)
+
+    def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
+        """The same search with other settings."""
+        search = copy(self)
+        search.walking, search.structural = walking, structural
+        return search
+
+    @property
+    def _roles(self) -> dict[str | None, int]:
+        return self.between.roles
 
     @property
     def compiled(self) -> bool:
         """Whether compiled code searches: all conditions compare two components, and rows are many."""
         compared = all(is_comparison(conjunct.expr, self._roles) for conjunct in self.pattern.where)
-        return compared and math.prod(len(rows) for rows in self.members) > FEW
+        return self.simple and compared and math.prod(len(rows) for rows in self.members) > FEW
 
     @property
     def looked_up(self) -> bool:
@@ -125,7 +130,12 @@ class Search:
         return [self._level(level) for level in range(self.steps)]
 
     def _level(self, level: int) -> Level:
-        exprs = [conjunct.expr for conjunct in self.pattern.where if conjunct.components[-1] == level]
+        shape, components = self.between.shape, self.pattern.components
+        exprs = [
+            conjunct.expr
+            for conjunct in self.pattern.where
+            if shape.level(conjunct) == level and not any(components[k].negated for k in conjunct.components)
+        ]
         compared = [
             comparison_of(expr, self._roles, self.stream)
             for expr in exprs
@@ -139,7 +149,8 @@ class Search:
             keys = equality.later_ranks[pool] * self.stream.rows + pool
             order = np.argsort(keys)
             pool, keys = pool[order], keys[order]
-        return Level(pool, keys, equality, [test for test in compared if test is not equality], others)
+        compared = [test for test in compared if test is not equality]
+        return Level(pool, keys, equality, compared, others, not self.simple)
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.
@@ -176,22 +187,61 @@ class Search:
         """
         pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
+        after = after - self.between.shape.alone  # the first event of such a group may be its last one
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
         hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
         return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
 
     def passes(self, level: int, matrix: Ints, *, looked_up: bool = True) -> Bools:
-        """bool[m], which candidates satisfy the conjuncts of `level`; one may be looked up already."""
+        """bool[m], which candidates satisfy what is decided at `level`; one equality may be looked up."""
         decided = self.levels[level]
         keep = np.ones(len(matrix), np.bool_)
         if decided.equality is not None and not looked_up:
             keep &= decided.equality.holds(matrix)
         for comparison in decided.comparisons:
             keep &= comparison.holds(matrix)
-        columns = CandidateColumns(self.stream, matrix, self._roles)
+        if decided.bound:
+            self._narrow(keep, matrix, lambda rest: self.between.fits(level, rest, capped=self.walking))
         for expr in decided.others:
-            keep &= evaluate_mask(expr, columns)
+            self._narrow(keep, matrix, lambda rest, expr=expr: evaluate_mask(expr, self.columns(rest)))  # type: ignore[misc]
+        if decided.bound and not self.walking:
+            trailing = not self.structural
+            self._narrow(
+                keep,
+                matrix,
+                lambda rest: self.between.allowed(level, rest, capped=False, trailing=trailing),
+            )
         return keep
+
+    def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
+        """Test only those candidates that are still kept."""
+        index = np.flatnonzero(keep)
+        keep[index] = test(matrix[index])
+
+    def columns(self, matrix: Ints) -> CandidateColumns:
+        """What an expression over the components of candidates sees."""
+        return CandidateColumns(self.between, matrix, self.walking, {})
+
+    def lasting(self, matrix: Ints) -> Bools:
+        """bool[m], which of whole candidates, or of walks, no event forbids, as far as events have come."""
+        return self.between.allowed(None, matrix, capped=self.walking, trailing=not self.structural)
+
+    def found(
+        self, openings: Ints, closes: Ints, selection: Ints, matrix: Ints, deciding: Ints | None = None
+    ) -> Found:
+        """The matches of a matrix of candidates. Without `deciding` their own windows decide them."""
+        if self.simple:
+            return found_of(openings, closes, selection, matrix)
+        if deciding is None and self.trailing:
+            deciding = matrix[:, 0]
+        offsets, members, roles = self.between.production_sets(matrix, capped=self.walking)
+        return Found(openings, closes, selection, offsets, members, roles, deciding)
+
+    def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
+        """The matches of a matrix, in selections that nothing closes before their window's end."""
+        openings = self.members[0]
+        closes = np.full(len(openings), -1, np.int64)
+        return self.found(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix, deciding)
 
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
@@ -209,14 +259,6 @@ def _rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
     places = {component: place for place, component in enumerate(order)}
     where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
     return replace(pattern, components=tuple(pattern.components[k] for k in order), where=tuple(where))
-
-
-def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-    """All pairs (i, index) with index in the range lo[i]:hi[i], in order, as two int64[k]."""
-    counts = hi - lo
-    owner = np.repeat(np.arange(len(lo)), counts)
-    first = np.cumsum(counts) - counts
-    return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
 
 
 @dataclass(frozen=True)
@@ -242,8 +284,11 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     Yields:
         int64[p, n] candidates, in the order of the searches; those of one search are in ascending order.
     """
-    if ranges.last is not None and search.steps == 1:
-        yield ranges.anchors[ranges.anchors == ranges.last][:, None]
+    if search.steps == 1:
+        keep = search.passes(0, ranges.anchors[:, None])
+        if ranges.last is not None:
+            keep &= ranges.anchors == ranges.last
+        yield ranges.anchors[keep][:, None]
         return
     yield from _extend(
         search, ranges, _bounds(search, ranges), ranges.anchors[:, None], np.arange(len(ranges.anchors))
@@ -284,17 +329,6 @@ def _extend(
 
 def _close(search: Search, partial: Ints, last: Ints) -> Ints:
     """The candidates of the partial ones that lack nothing but their fixed last row."""
-    keep = partial[:, -1] < last
+    keep = partial[:, -1] < last + search.between.shape.alone
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]
-
-
-def pieces(counts: Ints) -> Iterator[slice]:
-    """Slices of partial candidates; each grows to about PIECE_ROWS where candidate i grows to counts[i]."""
-    total = np.cumsum(counts)
-    start = 0
-    while start < len(counts):
-        done = total[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(total, done + PIECE_ROWS, "right")))
-        yield slice(start, stop)
-        start = stop

@@ -6,7 +6,7 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, Search, candidates
-from spark_pace.core.match.first import depth_first, walk
+from spark_pace.core.match.first import depth_first, nearest
 
 _FIRST_HORIZON_ROWS = 64
 
@@ -29,8 +29,8 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
         return np.where(rows < end, rows, -1)
     closes = np.full(len(starts), -1, np.int64)
     ranges = Ranges(starts, starts, end)
-    if search.steps == 2:  # the walk takes the first event that fits, and nothing comes after it
-        index, matrix = walk(search, ranges)
+    if search.steps == 2:
+        index, matrix = nearest(search, ranges)
         closes[index] = matrix[:, -1]
     elif search.compiled:
         index, matrix = depth_first(search, ranges, shorten=True)

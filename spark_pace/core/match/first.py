@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Ranges, Search, candidates, expand, pieces
+from spark_pace.core.columns import Ints, expand, pieces
+from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.comparisons.choose import best
 
 if TYPE_CHECKING:
     from spark_pace.core.match.comparisons.compiled import Levels
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _FIRST_BLOCK_ROWS = 4
 
 
-def greatest(search: Search, terminators: Ints, start: Ints) -> Ints:
-    """The greatest candidate of each terminator that has one, compared from its last row back.
+def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
+    """The greatest candidate of each terminator that has one, compared from its last event back.
 
     Args:
         search: the pattern over a stream.
@@ -29,30 +30,79 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> Ints:
         start: int64[m], the first row that the candidates of each may use.
 
     Returns:
-        int64[k, n], in the order of the terminators.
+        int64[k, n], in the order of the terminators; and int64[k], the row whose window decides each one, if
+        not its last event does.
     """
+    if not search.simple:
+        best_of, latest = chosen(search, terminators, start, backwards=True)
+        found = best_of[:, 0] >= 0
+        return best_of[found], latest[found] if search.trailing else None
     if search.plain:  # the nearest of each step, from the terminator back
         columns = [terminators]
         for level in range(search.steps - 2, -1, -1):
             columns.append(search.preceding(level, columns[-1]))
         matrix = np.column_stack(columns[::-1])
-        return matrix[matrix[:, 0] >= start]
+        return matrix[matrix[:, 0] >= start], None
     last = search.stream.rows - 1
     anchors = last - terminators
     _, matrix = first(search.mirrored(), Ranges(anchors, anchors, last - start + 1))
-    return last - matrix[:, ::-1]
+    return last - matrix[:, ::-1], None
 
 
-def least(search: Search, terminators: Ints, start: Ints) -> Ints:
-    """The least candidate of each terminator that has one, compared from its first row on; see `greatest`."""
+def least(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
+    """The least candidate of each terminator that has one, compared from its first event on.
+
+    See `greatest`.
+    """
+    if not search.simple:
+        best_of, latest = chosen(search, terminators, start, backwards=False)
+        found = best_of[:, 0] >= 0
+        return best_of[found], latest[found] if search.trailing else None
     if search.plain:  # the nearest of each step, from the start on
         columns = [start - 1]
         for level in range(search.steps - 1):
             columns.append(search.following(level, columns[-1]))
         matrix = np.column_stack([*columns[1:], terminators])
-        return matrix if search.steps == 1 else matrix[matrix[:, -2] < terminators]
+        return (matrix if search.steps == 1 else matrix[matrix[:, -2] < terminators]), None
     _, matrix = first(search.rotated(), Ranges(terminators, start - 1, terminators))
-    return np.roll(matrix, -1, axis=1)
+    return np.roll(matrix, -1, axis=1), None
+
+
+def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints]:
+    """The greatest or least candidate of each terminator: all are made, in pieces, and compared.
+
+    Args:
+        search: the pattern over a stream.
+        terminators: int64[m], rows of the last anchor, ascending.
+        start: int64[m], the first row that the candidates of each may use, ascending.
+        backwards: whether it is the greatest, see `choose.best`.
+
+    Returns:
+        int64[m, n], -1 where there is none; int64[m], the first row of the candidate that starts last, where
+        trailing negations aside there is one: at the end of its window they are known.
+    """
+    best_of = np.full((len(terminators), search.steps), -1)
+    latest = np.full(len(terminators), -1, np.int64)
+    anchors = search.members[0]
+    reach = np.searchsorted(start, anchors, "right") - 1
+    anchors, reach = anchors[reach >= 0], reach[reach >= 0]
+    end = terminators[reach] + 1
+    anchors, end = anchors[end > anchors], end[end > anchors]
+    for piece in candidates(search.varied(structural=True), Ranges(anchors, anchors, end)):
+        place = np.searchsorted(terminators, piece[:, -1])
+        ends = place < len(terminators)
+        ends[ends] = terminators[place[ends]] == piece[ends, -1]
+        piece, place = piece[ends], place[ends]
+        np.maximum.at(latest, place, piece[:, 0])
+        if search.trailing:
+            lasting = search.lasting(piece)
+            piece, place = piece[lasting], place[lasting]
+        before = np.unique(place)
+        before = before[best_of[before, 0] >= 0]
+        rows, owner = np.concatenate([best_of[before], piece]), np.append(before, place)
+        index = best(search.between.production_sets(rows, capped=False), owner, backwards=backwards)
+        best_of[owner[index]] = rows[index]
+    return best_of, latest
 
 
 def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
@@ -65,7 +115,21 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     """
     if search.compiled and not search.looked_up:
         return depth_first(search, ranges, second_thoughts=False)
-    return _step_by_step(search, ranges)
+    if search.simple:
+        return _step_by_step(search, ranges)
+    walking = search.varied(walking=True, structural=search.structural)
+    found, matrix = _step_by_step(walking, ranges)
+    kept = walking.lasting(matrix)
+    return found[kept], matrix[kept]
+
+
+def nearest(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The candidate of two anchors that ends first, for each search that has one.
+
+    Returns:
+        As `walk` does. In a simple pattern it is the walk, for nothing comes after its second step.
+    """
+    return walk(search, ranges) if search.simple else _step_by_step(search, ranges)
 
 
 def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:

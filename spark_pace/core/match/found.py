@@ -23,6 +23,7 @@ class Found:
         offsets: int64[m + 1]: ``members[offsets[i]:offsets[i + 1]]`` is match i's production set.
         members: int64[], rows, ascending within a match.
         roles: int8[], the index of the component that each member stands for.
+        deciding: int64[m], the row whose window's end decides each match; None: the match's last event does.
     """
 
     openings: Ints
@@ -31,6 +32,7 @@ class Found:
     offsets: Ints
     members: Ints
     roles: npt.NDArray[np.int8]
+    deciding: Ints | None = None
 
     @property
     def matches(self) -> int:
@@ -52,9 +54,9 @@ class Found:
         lengths = np.diff(self.offsets)[kept]
         offsets = np.append(0, np.cumsum(lengths))
         index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][kept] - offsets[:-1], lengths)
-        return Found(
-            self.openings, self.closes, self.selection[kept], offsets, self.members[index], self.roles[index]
-        )
+        deciding = None if self.deciding is None else self.deciding[kept]
+        selection, members, roles = self.selection[kept], self.members[index], self.roles[index]
+        return Found(self.openings, self.closes, selection, offsets, members, roles, deciding)
 
 
 def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
@@ -62,12 +64,6 @@ def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Fou
     m, n = matrix.shape
     roles = np.tile(np.arange(n, dtype=np.int8), m)
     return Found(openings, closes, selection, np.arange(m + 1) * n, matrix.ravel(), roles)
-
-
-def found_backwards(openings: Ints, matrix: Ints) -> Found:
-    """The matches of a matrix, in selections that nothing closes before their window's end."""
-    closes = np.full(len(openings), -1, np.int64)
-    return found_of(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
 
 
 def stacked(pieces: Iterable[Ints], steps: int) -> Ints:

@@ -82,7 +82,17 @@ def must_wait(rule: Rule) -> bool:
     return rule.merge == "selection" or context_of(pattern).waits_for_earlier
 
 
-def releases(stream: Stream, found: Found, resolved_at: Positions, *, waits: bool) -> Positions:
+def decisions(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
+    """Where each match is decided: at its last event, or where a trailing negation lets it be."""
+    at_last = at_rows(stream, found.last)
+    if found.deciding is None:
+        return at_last
+    return at_last.later(window_ends(stream, found.deciding, within, horizon))
+
+
+def releases(
+    stream: Stream, found: Found, decided: Positions, resolved_at: Positions, *, waits: bool
+) -> Positions:
     """Where each match becomes releasable.
 
     That is where it is decided; if it waits, it is where all selections before its own are resolved as well.
@@ -90,13 +100,13 @@ def releases(stream: Stream, found: Found, resolved_at: Positions, *, waits: boo
     Args:
         stream: the stream.
         found: its selections and matches.
+        decided: where each match is decided.
         resolved_at: where each selection is resolved.
         waits: whether a match waits for the selections before its own.
 
     Returns:
         One position for each match.
     """
-    decided = at_rows(stream, found.last)
     if not waits or not found.matches:
         return decided
     segment = stream.segment[found.openings]

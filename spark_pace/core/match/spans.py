@@ -19,10 +19,11 @@ from spark_pace.core.columns import (
     UNKNOWN_TIME,
     Bools,
     Ints,
+    expand,
     numbers,
 )
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.candidates import Ranges, Search, expand
+from spark_pace.core.match.candidates import Ranges, Search
 from spark_pace.core.match.first import walk
 from spark_pace.core.match.release import earlier_resolved
 from spark_pace.core.match.stream import Positions, Stream

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.expr import evaluate
+from spark_pace.core.match.comparisons.groups import aggregated
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Rule
-
-_KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,10 @@ class MatchColumns:
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """An attribute of each match's event of a component; without component, of its first event."""
-        place = 0 if component is None else self.names.index(component)
-        rows = self.found.members[self.found.offsets[:-1] + place]
+        if component is None:
+            rows = self.found.first
+        else:  # which stands for one event of each match
+            rows = self.found.members[self.found.roles == self.names.index(component)]
         return self.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
@@ -46,30 +46,8 @@ class MatchColumns:
         owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
         mine = self.found.roles == self.names.index(component)
         owner, rows = owner[mine], self.found.members[mine]
-        if attribute is None:
-            return pa.array(np.bincount(owner, minlength=self.rows))
-        values = self.stream.attribute(attribute).take(pa.array(rows))
-        if function in ("first", "last"):
-            return _first_or_last(function, owner, values, self.rows)
-        groups = pa.table({"group": owner, "value": values}).group_by("group", use_threads=False)
-        result = groups.aggregate([("value", _KERNELS[function])])
-        present = result.column("group").to_numpy()
-        column = result.column(f"value_{_KERNELS[function]}").combine_chunks()
-        return _scatter(column, present, self.rows, 0 if function == "count" else None)
-
-
-def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> pa.Array:
-    groups, first, counts = np.unique(owner, return_index=True, return_counts=True)
-    at = first if function == "first" else first + counts - 1
-    return _scatter(values.take(pa.array(at)), groups, rows, None)
-
-
-def _scatter(values: pa.Array, groups: Ints, rows: int, missing: int | None) -> pa.Array:
-    """The values by row: `groups` says the row of each value; rows without a value get `missing`."""
-    place = np.full(rows, -1, np.int64)
-    place[groups] = np.arange(len(groups))
-    column = values.take(pa.array(place, mask=place < 0))
-    return column if missing is None else column.fill_null(missing)
+        values = None if attribute is None else self.stream.attribute(attribute).take(pa.array(rows))
+        return aggregated(function, values, owner, self.rows)
 
 
 def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:

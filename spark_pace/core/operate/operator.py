@@ -13,20 +13,22 @@ from spark_pace.core.columns import (
     NOTHING_US,
     OFFSET,
     OPENING,
+    PIECE_ROWS,
     SOURCE,
     UNKNOWN_TIME,
     Ints,
     array,
     even_ranges,
+    expand,
     json_rows,
     numbers,
 )
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.candidates import PIECE_ROWS, Search, expand
+from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
-from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import Resolution, at_rows, must_wait, releases, resolved
+from spark_pace.core.match.found import Found
+from spark_pace.core.match.release import Resolution, at_rows, decisions, must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
@@ -35,6 +37,7 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
+from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
@@ -139,7 +142,8 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert isinstance(way, Forwards | Backwards)
     found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane.header, stream))
-    at = releases(stream, found, ends, waits=must_wait(rule) and lane.header.resolved is None)
+    decided = decisions(stream, found, pattern.within, _horizon(lane.header, stream))
+    at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last
@@ -152,15 +156,20 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     openings = lane.column("opening")
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
-    return found, Labels(ids, stream.time[openings[found.selection]], at_rows(stream, found.last))
+    at = at_rows(stream, found.last)
+    if shape_of(rule.pattern).trailing:
+        at = lane.positions("release").take(found.selection)
+    return found, Labels(ids, stream.time[openings[found.selection]], at)
 
 
 def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     assert lane.selections is not None
-    names = [name for name in lane.selections.column_names if name[1:].isdigit()]
-    matrix = np.column_stack([lane.column(name) for name in names])
-    found = found_of(matrix[:, 0], matrix[:, -1], np.arange(len(matrix)), matrix)
-    return found, Labels(lane.column("selection_id"), stream.time[found.first], lane.positions("release"))
+    members, roles = array(lane.selections, "members"), array(lane.selections, "roles")
+    offsets = members.offsets.to_numpy().astype(np.int64)
+    rows = members.values.to_numpy()
+    first, number = rows[offsets[:-1]], np.arange(len(members))
+    found = Found(first, first, number, offsets, rows, roles.values.to_numpy())
+    return found, Labels(lane.column("selection_id"), stream.time[first], lane.positions("release"))
 
 
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
@@ -196,7 +205,8 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
     spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
     ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
-    at = releases(inside, found, ends, waits=context.waits_for_earlier)
+    decided = decisions(inside, found, rule.pattern.within, horizon).earlier(spans_end.take(found.selection))
+    at = releases(inside, found, decided, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
     found = Found(start, start, span, found.offsets, rows[found.members], found.roles)

@@ -56,7 +56,7 @@ def _closings(
     stream, initiators = task.stream, search.members[0]
     ends = window_end(stream, initiators, pattern.within)
     rule = task.planned.rule.pattern
-    known = task.resolution is not None or (rule is not None and not rule.where)
+    known = task.resolution is not None or (rule is not None and not rule.where and not search.trailing)
     if known and isinstance(way, Forwards) and pattern.close == "completion":
         last = way.closings(search, initiators, ends)
         return last, np.where(last < 0, ends, last + 1)
@@ -148,7 +148,7 @@ def _backward_keep(
             assert way.tail is not None
             keep[way.tail(stream, search, stream.rows)] = True
         return keep
-    if not must_wait(task.planned.rule):
+    if not must_wait(task.planned.rule) and not search.trailing:
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
     return from_first(stream, window_start(stream, first_open, pattern.within))

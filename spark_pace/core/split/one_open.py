@@ -6,15 +6,19 @@ has found it already, and operators only compute its fields.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Ints, array, numbers
+from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
-from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.release import must_wait, releases, resolved
+from spark_pace.core.match.found import Found
+from spark_pace.core.match.release import decisions, must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions
+from spark_pace.core.match.window import window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Work, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -24,14 +28,13 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     """Decide where selections open and close; lanes hold those that closed in this batch."""
     pattern = task.planned.rule.pattern
     assert pattern is not None
-    stream = task.stream
-    links = chain(stream, pattern, way.closing, task.horizon)
+    stream, search = task.stream, Search(task.stream, pattern)
+    links = chain(search, way.closing, task.horizon)
     segment = stream.segment[links.openings]
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]
     opened = np.bincount(segment[~links.open], minlength=len(stream.starts))
-    cut = _closed_lanes if links.matches is None else _matched_lanes
-    lanes = cut(task, links, ids)
+    lanes = _closed_lanes(task, links, ids) if way.inside is not None else _walked(task, search, links, ids)
     keep = from_first(stream, links.openings[links.open])
     over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
     open_ = np.minimum(1, count_in_segments(stream, links.openings[(links.closes < 0) & ~over]))
@@ -40,48 +43,64 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
     done = np.flatnonzero(links.closes >= 0)
-    opening, close = links.openings[done], links.closes[done]
+    opening, close, last = links.openings[done], links.closes[done], links.closes[done]
     columns = {"selection_id": ids[done], "opening": opening, "close": close}
-    return selection_lanes(task, "closed", columns, opening, close)
+    if links.deciding is not None:  # what may forbid stands behind the closing event
+        pattern = task.planned.rule.pattern
+        assert pattern is not None
+        at = window_ends(task.stream, links.deciding[done], pattern.within, task.horizon)
+        columns |= {"release_code": at.code, "release_us": at.time}
+        last = np.maximum(last, at.code // 2)
+    return selection_lanes(task, "closed", pa.table(columns), opening, last)
 
 
-def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
-    rule = task.planned.rule
-    assert rule.pattern is not None and links.matches is not None
-    done = np.flatnonzero(links.closes >= 0)
-    found = found_of(links.openings, links.closes, done, links.matches[done])
-    ends = resolved(task.stream, found, rule.pattern.within, task.horizon)
-    at = releases(task.stream, found, ends, waits=must_wait(rule))
-    return matched_lanes(task, found, ids[done], at)
+def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[Lane]:
+    rule, stream = task.planned.rule, task.stream
+    found = links.found(search)
+    decided = decisions(stream, found, search.pattern.within, task.horizon)
+    ends = resolved(stream, found, search.pattern.within, task.horizon)
+    at = releases(stream, found, decided, ends, waits=must_wait(rule))
+    return matched_lanes(task, found, ids[found.selection], at)
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches that are found, with one row for each component, and may go out at `release`."""
-    steps = len(found.members) // max(1, found.matches)
-    matrix = found.members.reshape(found.matches, steps)
-    rows = {f"p{k}": matrix[:, k] for k in range(steps)}
+    """Lanes of matches that are found, which may go out at `release`: the events of each by row and role."""
     last = np.maximum(found.last, release.code // 2) if found.matches else found.last
-    columns = {"selection_id": ids, **rows, "release_code": release.code, "release_us": release.time}
-    return selection_lanes(task, "matched", columns, found.first, last)
+    offsets = pa.array(found.offsets, pa.int32())
+    selections = {
+        "selection_id": ids,
+        "release_code": release.code,
+        "release_us": release.time,
+        "members": pa.ListArray.from_arrays(offsets, pa.array(found.members)),
+        "roles": pa.ListArray.from_arrays(offsets, pa.array(found.roles)),
+    }
+    return selection_lanes(task, "matched", pa.table(selections), found.first, last)
 
 
-_ROWS = ("opening", "close", "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
-
-
-def selection_lanes(
-    task: SplitTask, work: Work, columns: dict[str, Ints], first: Ints, last: Ints
-) -> list[Lane]:
+def selection_lanes(task: SplitTask, work: Work, selections: pa.Table, first: Ints, last: Ints) -> list[Lane]:
     """Cut selections (ascending by first row) into lanes, each with the rows from its first to its last."""
     if not len(first):
         return []
     lanes: list[Lane] = []
     for i, j in lanes_by_rows(task.plan, np.maximum(1, last - first + 1)):
         start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
-        own = {
-            name: values[i:j] - start if name in _ROWS else values[i:j] for name, values in columns.items()
-        }
-        if "release_code" in own:
-            own |= position_columns("release", Positions(own["release_code"], own["release_us"]), start)
+        own = _counted_from(start, selections.slice(i, j - i))
         header = numbered(task.header(work), len(lanes), (0, stop - start))
-        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), pa.table(own)))
+        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), own))
     return lanes
+
+
+def _counted_from(start: int, selections: pa.Table) -> pa.Table:
+    """Selections whose rows are counted from `start`."""
+    columns: dict[str, Any] = {name: array(selections, name) for name in selections.column_names}
+    for name in {"opening", "close"} & columns.keys():
+        columns[name] = columns[name].to_numpy() - start
+    if "release_code" in columns:
+        release = Positions(numbers(selections, "release_code"), numbers(selections, "release_us"))
+        columns |= position_columns("release", release, start)
+    if "members" in columns:
+        members = columns["members"]
+        offsets = np.append(0, np.cumsum(members.value_lengths().to_numpy()))
+        rows = pa.array(members.flatten().to_numpy() - start)
+        columns["members"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
+    return pa.table(columns)

@@ -40,6 +40,7 @@ from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.joined import (
     Join,
@@ -337,6 +338,6 @@ def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
     look = touched.rows == 0
     if fresh.events is not None:
         assert planned.rule.pattern is not None
-        last = len(planned.rule.pattern.components) - 1
+        last = shape_of(planned.rule.pattern).anchors[-1]
         look[fresh.owner[has_bit(numbers(fresh.events, MASK), last)]] = True
     return look  # type: ignore[no-any-return]

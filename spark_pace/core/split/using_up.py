@@ -25,8 +25,9 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import must_wait, releases, resolved
+from spark_pace.core.match.release import decisions, must_wait, releases, resolved
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_start
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
@@ -41,7 +42,8 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     search = Search(unused, rule.pattern)
     found = way.match(unused, rule.pattern, search)
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
-    release = releases(unused, found, ends, waits=must_wait(rule))
+    decided = decisions(unused, found, rule.pattern.within, task.horizon)
+    release = releases(unused, found, decided, ends, waits=must_wait(rule))
     out = np.flatnonzero(release.time < task.horizon.frontier_us)
     out = out[release.time[out] >= task.passed_us]
     sent = found.keep(out)
@@ -76,7 +78,8 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
         return keep & (task.horizon.complete is None), count_in_segments(stream, openings[keep[openings]])
     by_itself = task.horizon.over_by_itself(stream, openings, pattern.within)
     still_open = openings[~task.horizon.over(stream, openings, pattern.within)]
-    return from_first(stream, still_open), count_in_segments(stream, openings[~by_itself])
+    first = window_start(stream, still_open, pattern.within) if search.trailing else still_open
+    return from_first(stream, first), count_in_segments(stream, openings[~by_itself])
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:

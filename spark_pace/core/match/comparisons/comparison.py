@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from spark_pace.core.columns import Bools, Ints, value_ranks
-from spark_pace.core.expr import Call, Column, EventColumns, Expr, evaluate, walk
+from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
@@ -74,6 +74,8 @@ def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
     if not isinstance(expr, Call) or expr.function not in _ACCEPTS:
         return False
     left, right = expr.arguments
+    if any(isinstance(node, Aggregate) for node in walk(expr)):
+        return False
     sides = [_components(side, components) for side in expr.arguments]
     one_each = len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]
     return one_each and left.type == right.type != "NULL"

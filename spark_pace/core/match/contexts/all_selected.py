@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import expand
+from spark_pace.core.columns import Ints, expand
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found
@@ -18,7 +17,7 @@ def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints)
 
     Sources: Snoop's cumulative context (two steps); Siddam 2015, section 2.5.
     """
-    first_role = _first_component(stream, len(pattern.components))
+    first_role = _first_component(stream, pattern)
     counts = np.append(0, np.cumsum(first_role >= 0))
     _, rows = expand(openings, closes + 1)
     members = rows[first_role[rows] >= 0]
@@ -27,11 +26,12 @@ def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints)
     return Found(openings, closes, np.arange(len(openings)), offsets, members, first_role[members])
 
 
-def _first_component(stream: Stream, steps: int) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """int8[n], the first declared component each row matches; -1 for none."""
+def _first_component(stream: Stream, pattern: Pattern) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """int8[n], the first declared component each row matches, negated ones aside; -1 for none."""
     role = np.full(stream.rows, -1, np.int8)
-    for bit in range(steps - 1, -1, -1):
-        role[stream.matching(bit)] = bit
+    for bit, component in reversed(list(enumerate(pattern.components))):
+        if not component.negated:
+            role[stream.matching(bit)] = bit
     return role
 
 

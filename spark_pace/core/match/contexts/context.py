@@ -7,7 +7,7 @@ the splitter of each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Closing, chain
-from spark_pace.core.match.found import Found, found_of, whole
+from spark_pace.core.match.found import Found, whole
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
@@ -97,14 +97,18 @@ class OneOpen:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        links = chain(stream, pattern, self.closing, horizon)
-        done = np.flatnonzero(links.closes >= 0)
+        search = Search(stream, pattern)
+        links = chain(search, self.closing, horizon)
         if links.matches is not None:
-            return found_of(links.openings, links.closes, done, links.matches[done])
+            return links.found(search)
         assert self.inside is not None
+        done = np.flatnonzero(links.closes >= 0)
         found = self.inside(stream, pattern, links.openings[done], links.closes[done])
         selection = done[found.selection]
-        return Found(links.openings, links.closes, selection, found.offsets, found.members, found.roles)
+        deciding = None if links.deciding is None else links.deciding[selection]
+        return replace(
+            found, openings=links.openings, closes=links.closes, selection=selection, deciding=deciding
+        )
 
 
 @dataclass(frozen=True)

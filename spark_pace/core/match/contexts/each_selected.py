@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Ranges, Search, candidates, expand
+from spark_pace.core.columns import Ints, expand
+from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
-from spark_pace.core.match.found import Found, found_of, stacked
+from spark_pace.core.match.found import Found, stacked
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -26,7 +26,7 @@ def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints
     ranges = Ranges(initiators[index], initiators[index], ends + 1, ends)
     matrix = stacked(candidates(search, ranges), search.steps)
     selection = np.searchsorted(openings, matrix[:, 0], "right") - 1
-    return found_of(openings, closes, selection, matrix)
+    return search.found(openings, closes, selection, matrix)
 
 
 EACH_SELECTED = ParameterContext(

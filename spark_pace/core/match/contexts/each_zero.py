@@ -7,7 +7,7 @@ import numpy as np
 from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
-from spark_pace.core.match.found import Found, found_of, stacked, within_rows
+from spark_pace.core.match.found import Found, stacked, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
@@ -29,7 +29,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
         done = closes >= 0
         ranges = Ranges(openings[done], openings[done], closes[done] + 1, closes[done])
         matrix = stacked(candidates(search, ranges), search.steps)
-    return found_of(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
+    return search.found(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
 
 
 EACH_ZERO = ParameterContext(

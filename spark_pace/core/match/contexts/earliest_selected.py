@@ -1,9 +1,10 @@
 """*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
-Three ways lead to the same result, and the first that applies is taken:
+Four ways lead to the same result, and the first that applies is taken:
 - queues: a tandem of first-in-first-out queues, on whole columns;
 - greedily: for plain sequences, a loop that takes one step for each terminator;
-- by filtering: candidates in order; one that needs a used event is dropped.
+- by filtering: candidates in order; one that needs a used event is dropped;
+- in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil.
 
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
 (queues).
@@ -18,6 +19,7 @@ import numpy as np
 from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers, segments_of
 from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
+from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.stream import Stream
@@ -33,13 +35,15 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         pattern: the pattern.
         search: the pattern over the stream.
     """
+    openings = _openings(stream, search)
+    if not search.simple:
+        return in_turn(search, openings)
     if not search.plain:
         matrix = by_filtering(stream, pattern, search)
     elif excludes(stream) and (pattern.within is None or search.steps == 2):
         matrix, _ = queues(stream, pattern.within, search)
     else:
         matrix = greedily(stream, pattern, search)
-    openings = _openings(stream, search)
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, matrix[:, 0])
     closes[selection] = matrix[:, -1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.first import least
-from spark_pace.core.match.found import Found, found_backwards, within_rows
+from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
@@ -14,8 +14,8 @@ from spark_pace.core.plan.rule import Context, Pattern
 def earliest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
     """At every terminator in `owned` its least candidate."""
     last = within_rows(search.members[-1], owned)
-    matrix = least(search, last, window_start(stream, last, pattern.within))
-    return found_backwards(search.members[0], matrix)
+    matrix, _ = least(search, last, window_start(stream, last, pattern.within))
+    return search.found_backwards(matrix, None)  # no candidate that starts later is less
 
 
 EARLIEST_ZERO = ParameterContext(

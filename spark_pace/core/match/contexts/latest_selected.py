@@ -9,7 +9,7 @@ from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import greatest
-from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -19,8 +19,9 @@ def latest_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: In
 
     Sources: Siddam 2015, section 5.3.
     """
-    best = greatest(Search(stream, pattern), closes, openings)
-    return found_of(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
+    search = Search(stream, pattern)
+    best, _ = greatest(search, closes, openings)
+    return search.found(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
 
 
 LATEST_SELECTED = ParameterContext(

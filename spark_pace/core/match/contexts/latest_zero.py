@@ -8,7 +8,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.first import greatest
-from spark_pace.core.match.found import Found, found_backwards, within_rows
+from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
@@ -20,8 +20,8 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
     last = within_rows(search.members[-1], owned)
-    matrix = greatest(search, last, window_start(stream, last, pattern.within))
-    return found_backwards(search.members[0], matrix)
+    matrix, deciding = greatest(search, last, window_start(stream, last, pattern.within))
+    return search.found_backwards(matrix, deciding)
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:

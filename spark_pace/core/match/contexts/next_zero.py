@@ -9,7 +9,7 @@ from spark_pace.core.match.candidates import Ranges, Search
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.first import walk
-from spark_pace.core.match.found import Found, found_of, within_rows
+from spark_pace.core.match.found import Found, within_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
@@ -25,7 +25,7 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     selection, matrix = walk(search, Ranges(openings, openings, end))
     closes = np.full(len(openings), -1, np.int64)
     closes[selection] = matrix[:, -1]
-    return found_of(openings, closes, selection, matrix)
+    return search.varied(walking=True).found(openings, closes, selection, matrix)
 
 
 def closings(search: Search, openings: Ints, end: Ints) -> Ints:

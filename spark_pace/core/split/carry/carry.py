@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat
-from spark_pace.core.match.candidates import expand
+from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat, expand
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake

@@ -20,6 +20,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
+from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.carry import Carry, is_small
 from spark_pace.core.split.carry.whole import Whole
 
@@ -46,6 +47,8 @@ def join_of(rule: Rule) -> Join | None:
         return None
     way = context_of(pattern).way
     if not isinstance(way, Forwards | Backwards) or pattern.within is None or pattern.within.time_us is None:
+        return None
+    if not shape_of(pattern).simple:  # other values' events belong to groups, and forbid
         return None
     equalities: dict[str, list[Conjunct]] = {}
     for conjunct in pattern.where:

@@ -1,0 +1,222 @@
+"""What stands between the anchors of candidates: groups, and events that forbid.
+
+See `spark_pace.core.plan.shape` for anchors. Matrices of candidates are int64[m, k]: the rows of their first
+k anchors. Where a function takes `capped`, the groups are those of the walk of *next*, which hold the first
+events up to the most that they may have; else they hold every event between their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Bools, Ints, expand, pieces
+from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.match.comparisons.choose import Sets
+from spark_pace.core.match.comparisons.groups import aggregated
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import Gap, Shape
+
+
+@dataclass(frozen=True)
+class Forbidding:
+    """A negated component.
+
+    Attributes:
+        component: its index.
+        gap: the gap in which it forbids; None: behind the last anchor.
+        conditions: what must hold of the candidate and an event of it for that event to forbid.
+        level: the level at which it is known whether one does.
+    """
+
+    component: int
+    gap: int | None
+    conditions: tuple[Expr, ...]
+    level: int
+
+
+class Between:
+    """What a pattern says of the events between its anchors, over a stream.
+
+    Attributes:
+        stream: the stream.
+        pattern: the pattern.
+        shape: its shape.
+        roles: the level of each component that stands for one event, by its name.
+    """
+
+    def __init__(self, stream: Stream, pattern: Pattern, shape: Shape) -> None:
+        """Count the events that belong to groups or may forbid."""
+        self.stream, self.pattern, self.shape = stream, pattern, shape
+        components = pattern.components
+        alone = [(level, components[index]) for level, index in enumerate(shape.anchors)]
+        self.roles: dict[str | None, int] = {c.name: level for level, c in alone if c.times is None}
+        watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
+        self._rows = {index: stream.matching(index) for index in watched}
+        self._before = {index: _counted(rows, stream.rows) for index, rows in self._rows.items()}
+        self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
+        self._forbidding = [self._read(index) for index in watched if components[index].negated]
+
+    def _read(self, component: int) -> Forbidding:
+        conjuncts = [one for one in self.pattern.where if component in one.components]
+        level = max([self.shape.complete[component], *map(self.shape.level, conjuncts)])
+        gaps = (g for g, gap in enumerate(self.shape.gaps) if component in (*gap.before, *gap.behind))
+        return Forbidding(component, next(gaps, None), tuple(one.expr for one in conjuncts), level)
+
+    def group(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
+        """The group of a component in each candidate: a range of that component's rows, as two int64[m]."""
+        gap = self.shape.gaps[self._gaps[component]]
+        left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
+        before = self._before[component]
+        lo = before[left + (not gap.from_left)]
+        hi = np.maximum(lo, before[right + gap.to_right])
+        if capped and gap.times.most is not None and not gap.to_right:
+            hi = np.minimum(hi, lo + gap.times.most)
+        return lo, hi
+
+    def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
+        """The candidate and the row of every event of a component's groups, as two int64[k]."""
+        owner, index = expand(*self.group(component, matrix, capped=capped))
+        return owner, self._rows[component][index]
+
+    def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
+        """bool[m], whether the groups before the anchor of `level` have as many events as they must."""
+        if level == 0:
+            return np.ones(len(matrix), np.bool_)
+        gap = self.shape.gaps[level - 1]
+        size = np.zeros(len(matrix), np.int64)
+        if gap.group is not None:
+            lo, hi = self.group(gap.group, matrix, capped=capped)
+            size = hi - lo
+        fits = size >= gap.times.least
+        if gap.times.most is not None:
+            fits &= size <= gap.times.most
+        if self.shape.strict:
+            seq = self.stream.seq
+            taken = size + 1 - gap.from_left - gap.to_right
+            fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
+        return fits
+
+    def allowed(self, level: int | None, matrix: Ints, *, capped: bool, trailing: bool) -> Bools:
+        """bool[m], which candidates no event forbids.
+
+        Args:
+            level: only what is known at this level; None: everything, of whole candidates.
+            matrix: the candidates.
+            capped: see above.
+            trailing: whether events behind the last anchor forbid, too. Those that have come are known.
+        """
+        allowed = np.ones(len(matrix), np.bool_)
+        for one in self._forbidding:
+            if level in (None, one.level) and (trailing or one.gap is not None):
+                index = np.flatnonzero(allowed)
+                allowed[index] = ~self._forbidden(one, matrix[index], capped=capped)
+        return allowed
+
+    def _forbidden(self, one: Forbidding, matrix: Ints, *, capped: bool) -> Bools:
+        after, until = self._region(one, matrix, capped=capped)
+        before = self._before[one.component]
+        lo = before[after + 1]
+        hi = np.maximum(lo, before[until])
+        if not one.conditions:
+            return hi > lo
+        forbidden = np.zeros(len(matrix), np.bool_)
+        name = self.pattern.components[one.component].name
+        for piece in pieces(hi - lo):
+            owner, index = expand(lo[piece], hi[piece])
+            owner += piece.start
+            rows = self._rows[one.component][index]
+            columns = CandidateColumns(self, matrix[owner], capped, {name: rows})
+            forbids = np.ones(len(owner), np.bool_)
+            for condition in one.conditions:
+                forbids &= evaluate_mask(condition, columns)
+            forbidden[owner[forbids]] = True
+        return forbidden
+
+    def _region(self, one: Forbidding, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
+        """The rows between which a component forbids, both excluded, as two int64[m]."""
+        if one.gap is None:
+            return matrix[:, -1], window_end(self.stream, matrix[:, 0], self.pattern.within)
+        gap: Gap = self.shape.gaps[one.gap]
+        left, right = matrix[:, one.gap], matrix[:, one.gap + 1]
+        if gap.group is None:
+            return left, right
+        lo, hi = self.group(gap.group, matrix, capped=capped)
+        rows = np.append(self._rows[gap.group], -1)  # what an empty group points to is not looked at
+        if one.component in gap.before:
+            return left, np.where(lo < hi, rows[lo], right)
+        return np.where(lo < hi, rows[hi - 1], left), right
+
+    def production_sets(self, matrix: Ints, *, capped: bool) -> Sets:
+        """The events of whole candidates."""
+        count = len(matrix)
+        parts = []
+        for component in range(len(self.pattern.components)):
+            if component in self._gaps:
+                parts.append((component, *self.events_of(component, matrix, capped=capped)))
+            elif component in self.shape.anchors:
+                level = self.shape.anchors.index(component)
+                parts.append((component, np.arange(count), matrix[:, level]))
+        owner = np.concatenate([own for _, own, _ in parts])
+        members = np.concatenate([rows for _, _, rows in parts])
+        roles = np.concatenate([np.full(len(own), component, np.int8) for component, own, _ in parts])
+        order = np.argsort(owner, kind="stable")  # components are in stream order already
+        offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
+        return offsets, members[order], roles[order]
+
+
+@dataclass(frozen=True)
+class CandidateColumns:
+    """The attributes of candidates, by component name: what an expression over components sees.
+
+    Attributes:
+        between: groups and single components of the stream.
+        matrix: the candidates.
+        capped: see above.
+        forbidding: the rows of events that may forbid, by their component; such a column has a row for each
+            candidate.
+    """
+
+    between: Between
+    matrix: Ints
+    capped: bool
+    forbidding: Mapping[str | None, Ints]
+
+    @property
+    def rows(self) -> int:
+        """How many candidates there are."""
+        return len(self.matrix)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """One attribute of one component of each candidate."""
+        rows = self.forbidding.get(component)
+        if rows is None:
+            rows = self.matrix[:, self.between.roles[component]]
+        return self.between.stream.attribute(attribute).take(pa.array(rows))
+
+    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+        """An aggregate over the group of a component of each candidate, made in pieces."""
+        between, matrix = self.between, self.matrix
+        index = next(k for k, c in enumerate(between.pattern.components) if c.name == component)
+        lo, hi = between.group(index, matrix, capped=self.capped)
+        if attribute is None:
+            return pa.array(hi - lo)
+        values = between.stream.attribute(attribute)
+        found = [aggregated(function, values.slice(0, 0), np.zeros(0, np.int64), 0)]
+        for piece in pieces(hi - lo):
+            owner, rows = between.events_of(index, matrix[piece], capped=self.capped)
+            of_groups = values.take(pa.array(rows))
+            found.append(aggregated(function, of_groups, owner, piece.stop - piece.start))
+        return pa.concat_arrays(found)
+
+
+def _counted(rows: Ints, count: int) -> Ints:
+    """int64[count + 1], how many of the ascending `rows` stand before each row."""
+    present = np.zeros(count + 1, np.int64)
+    present[rows + 1] = 1
+    return np.cumsum(present)

@@ -1,0 +1,44 @@
+"""Aggregates over groups of events, as ``where`` and ``emit`` read them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Ints
+
+_KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
+
+
+def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -> pa.Array:
+    """An aggregate over the events of each of some groups; `first` and `last` alone count nulls.
+
+    Args:
+        function: the name of an aggregate.
+        values: of n events, each group's in stream order; None for ``count(x)``, which counts events.
+        owner: int64[n], ascending, the group of each event.
+        rows: how many groups there are; one without events has the count 0, else null.
+    """
+    if values is None:
+        return pa.array(np.bincount(owner, minlength=rows))
+    if function in ("first", "last"):
+        return _first_or_last(function, owner, values, rows)
+    groups = pa.table({"group": owner, "value": values}).group_by("group", use_threads=False)
+    result = groups.aggregate([("value", _KERNELS[function])])
+    present = result.column("group").to_numpy()
+    column = result.column(f"value_{_KERNELS[function]}").combine_chunks()
+    return _scatter(column, present, rows, 0 if function == "count" else None)
+
+
+def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> pa.Array:
+    groups, first, counts = np.unique(owner, return_index=True, return_counts=True)
+    at = first if function == "first" else first + counts - 1
+    return _scatter(values.take(pa.array(at)), groups, rows, None)
+
+
+def _scatter(values: pa.Array, groups: Ints, rows: int, missing: int | None) -> pa.Array:
+    """The values by row: `groups` says the row of each value; rows without a value get `missing`."""
+    place = np.full(rows, -1, np.int64)
+    place[groups] = np.arange(len(groups))
+    column = values.take(pa.array(place, mask=place < 0))
+    return column if missing is None else column.fill_null(missing)

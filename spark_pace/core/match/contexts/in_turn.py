@@ -1,0 +1,77 @@
+"""*earliest, selected* for patterns whose groups and negations see only the events that are not used up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import MASK, Bools, Ints, expand, segments_of, with_column
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.first import chosen
+from spark_pace.core.match.found import Found
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_end, window_start
+
+
+def in_turn(search: Search, openings: Ints) -> Found:
+    """The matches, terminator by terminator; each uses up its events.
+
+    The loop takes one step for each terminator of a segment, in all segments at once, and looks at its window
+    only. A trailing negation decides a match where all candidates up to its terminator are decided.
+
+    Args:
+        search: the pattern over a stream; the mask of events that are used up already is 0.
+        openings: the opening row of each selection.
+    """
+    stream, terminators = search.stream, search.members[-1]
+    segment = stream.segment[terminators]
+    turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
+    order = np.argsort(turn, kind="stable")
+    used, latest = np.zeros(stream.rows, np.bool_), np.full(len(stream.starts), -1, np.int64)
+    sizes, members, roles, deciding = [], [], [], []
+    for now in np.split(terminators[order], segments_of(turn[order])[1:]):
+        now = now[~used[now]]
+        step = _Step(search, now, used)
+        of_segment = stream.segment[now]
+        latest[of_segment] = np.maximum(latest[of_segment], step.latest)
+        sizes.append(np.diff(step.offsets))
+        members.append(step.members)
+        roles.append(step.roles)
+        deciding.append(latest[of_segment[step.found]])
+        used[step.members] = True
+    offsets = np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *sizes])))
+    rows = np.concatenate([np.zeros(0, np.int64), *members])
+    closes = np.full(len(openings), -1, np.int64)
+    selection = np.searchsorted(openings, rows[offsets[:-1]])
+    closes[selection] = rows[offsets[1:] - 1]
+    of_rows = np.concatenate([np.zeros(0, np.int8), *roles])
+    decided = np.concatenate([np.zeros(0, np.int64), *deciding]) if search.trailing else None
+    found = Found(openings, closes, selection, offsets, rows, of_rows, decided)
+    return found.keep(np.argsort(found.last))
+
+
+class _Step:
+    """The least candidates of some terminators, each of another segment, without the used events.
+
+    Attributes:
+        latest: int64[t], for each terminator the first row of the candidate that starts last; -1 for none.
+        found: int64[m], the terminators that have a match.
+        offsets, members, roles: the production sets of these matches, by rows of the stream.
+    """
+
+    def __init__(self, search: Search, terminators: Ints, used: Bools) -> None:
+        stream, pattern = search.stream, search.pattern
+        first = window_start(stream, terminators, pattern.within)
+        until = terminators + 1
+        if search.trailing:
+            until = window_end(stream, terminators, pattern.within)
+        _, rows = expand(first, until)
+        starts = np.cumsum(until - first) - (until - first)
+        mask = np.where(used[rows], np.uint16(0), stream.mask[rows])
+        events = with_column(stream.events.take(pa.array(rows)), MASK, mask)
+        inside = Search(Stream(events, starts), pattern)
+        best, latest = chosen(inside, starts + terminators - first, starts, backwards=False)
+        self.found = np.flatnonzero(best[:, 0] >= 0)
+        self.latest = np.where(latest >= 0, rows[latest], -1)
+        sets = inside.between.production_sets(best[self.found], capped=False)
+        self.offsets, self.members, self.roles = sets[0], rows[sets[1]], sets[2]

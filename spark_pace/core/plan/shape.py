@@ -1,0 +1,134 @@
+"""The shape of a pattern: which of its events a search takes one by one, and what stands between them.
+
+A search takes *anchors*: the event of each component that stands for one event, the first event of a group in
+first place and the last event of a group in last place. They settle a candidate: of a group it takes every
+event that matches between its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from spark_pace.core.plan.rule import Conjunct, Pattern, Times
+
+_ANY = Times(0, None)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What stands between two neighbouring anchors.
+
+    Attributes:
+        group: the component whose group stands there; None where there is none.
+        times: how many events the group has.
+        from_left: whether the left anchor is the group's first event.
+        to_right: whether the right anchor is the group's last event.
+        before: the negated components between the left anchor and the group, or what comes next without one.
+        behind: the negated components between the group and the right anchor.
+    """
+
+    group: int | None = None
+    times: Times = _ANY
+    from_left: bool = False
+    to_right: bool = False
+    before: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a pattern is searched. Level k of a search adds anchor k.
+
+    Attributes:
+        anchors: the component of each anchor.
+        gaps: gap k lies between the anchors k and k + 1.
+        trailing: the negated components behind the last anchor.
+        complete: for each component the level at which its events are known; of a negated one, at which all
+            events between which it forbids are.
+        strict: whether no event may stand between two events of a candidate.
+    """
+
+    anchors: tuple[int, ...]
+    gaps: tuple[Gap, ...]
+    trailing: tuple[int, ...]
+    complete: tuple[int, ...]
+    strict: bool
+
+    @property
+    def simple(self) -> bool:
+        """Whether nothing is said of what stands between the anchors."""
+        return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the pattern is one group, of which the first event may be the last one."""
+        return any(gap.from_left and gap.to_right for gap in self.gaps)
+
+    def level(self, conjunct: Conjunct) -> int:
+        """The level at which a conjunct is decided."""
+        return max(self.complete[component] for component in conjunct.components)
+
+
+@dataclass
+class _Building:
+    """The parts of a shape as they are found from left to right."""
+
+    anchors: list[int] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    complete: dict[int, int] = field(default_factory=dict)
+    group: int | None = None
+    before: list[int] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+
+    def forbid(self, component: int) -> None:
+        """Add a negated component."""
+        (self.before if self.group is None else self.behind).append(component)
+        self.complete[component] = len(self.anchors)
+
+    def gather(self, component: int) -> None:
+        """Add a group, of which no event is an anchor yet."""
+        self.group = component
+        self.complete[component] = max(1, len(self.anchors))
+
+    def anchor(self, component: int, times: Times | None, *, to_right: bool = False) -> None:
+        """Add an anchor, and the gap before it, of whose group `times` is said."""
+        if self.anchors:
+            from_left = self.group is not None and self.anchors == [self.group]
+            before, behind = tuple(self.before), tuple(self.behind)
+            gap = Gap(self.group, times or _ANY, from_left, to_right, before, behind)
+            self.gaps.append(gap)
+        self.complete.setdefault(component, len(self.anchors))
+        self.anchors.append(component)
+        if len(self.anchors) > 1:
+            self.group = None
+        self.before, self.behind = [], []
+
+
+@lru_cache(maxsize=4096)
+def shape_of(pattern: Pattern) -> Shape:
+    """The shape of a checked pattern."""
+    components = pattern.components
+    positive = [index for index, component in enumerate(components) if not component.negated]
+    building = _Building()
+
+    def times() -> Times | None:
+        return None if building.group is None else components[building.group].times
+
+    for index, component in enumerate(components):
+        if component.negated:
+            building.forbid(index)
+            continue
+        if component.times is None:
+            building.anchor(index, times())
+            continue
+        building.gather(index)
+        if index == positive[0]:
+            building.anchor(index, None)
+        if index == positive[-1]:
+            building.anchor(index, times(), to_right=True)
+    trailing = (*building.before, *building.behind)
+    last = len(building.anchors) - 1
+    complete = tuple(min(last, building.complete[index]) for index in range(len(components)))
+    strict = pattern.contiguity == "strict"
+    return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete, strict)
