@@ -1,66 +1,29 @@
 """What the nine parameter contexts pick from a stream.
 
 All candidates are found by brute force; then each context's definition is read literally.
+
+A candidate that nothing but a negated component in last place can still forbid counts as one where it is said
+what a match waits for: it is decided at the end of the window that starts at its first event.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from spark_pace.core.plan.rule import Pattern, Within
-from tests.oracle.expressions import Bindings, holds
-
-Position = tuple[float, int, int]
-END: Position = (math.inf, 0, 0)
-
-
-@dataclass(frozen=True)
-class Event:
-    """An event of the input: `row` holds its attributes, times as microseconds."""
-
-    time: int
-    source: str
-    offset: int
-    row: dict[str, Any] = field(hash=False)
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An event of the rule's stream (of one key)."""
-
-    event: Event
-    place: int
-    seq: int
-
-    @property
-    def time(self) -> int:
-        return self.event.time
-
-    @property
-    def row(self) -> dict[str, Any]:
-        return self.event.row
-
-    @property
-    def position(self) -> Position:
-        return (self.event.time, 0, self.place)
-
-
-Stream = Sequence[Placed]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """One event of a production set, and the index of the component it stands for."""
-
-    placed: Placed
-    component: int
-
-
-Production = tuple[Bound, ...]
+from spark_pace.core.plan.rule import Pattern
+from tests.oracle.candidates import (
+    backwards,
+    candidates,
+    forwards,
+    positives,
+    satisfies,
+    survives,
+    trailing_negatives,
+)
+from tests.oracle.stream import Bound, Placed, Position, Production, Stream, inside, window_end
+from tests.oracle.stream import Event as Event
+from tests.oracle.walk import walk
 
 
 @dataclass(frozen=True)
@@ -73,115 +36,62 @@ class Opened:
 
 @dataclass(frozen=True)
 class Picked:
-    """A candidate that its context picked, in the selection with the id `selection`."""
+    """A match that its context picked, in the selection with the id `selection`, and where it is decided."""
 
     selection: int
     production: Production
+    decided: Position
 
 
-# ---------------------------------------------------------------- windows and candidates
-
-
-def window_end(within: Within | None, stream: Stream, opening: Placed) -> Position:
-    if within is None:
-        return END
-    if within.time_us is not None:
-        return (opening.time + within.time_us, 1, 0)
-    assert within.events is not None
-    last = opening.seq + within.events - 1
-    return next((placed.position for placed in stream if placed.seq == last), END)
-
-
-def inside(within: Within | None, first: Placed, last: Placed) -> bool:
-    """Whether `last` stands in the window that starts at `first`."""
-    if within is None:
-        return True
-    if within.time_us is not None:
-        return last.time - first.time <= within.time_us
-    assert within.events is not None
-    return last.seq - first.seq < within.events
-
-
-def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
-    return holds(pattern.components[index].predicate, Bindings(event=placed.row))
-
-
-def bindings_of(pattern: Pattern, events: Sequence[Placed]) -> Bindings:
-    return Bindings(
-        bound={
-            component.name: placed.row for component, placed in zip(pattern.components, events, strict=False)
-        }
-    )
-
-
-def candidates(pattern: Pattern, stream: Stream) -> list[tuple[Placed, ...]]:
-    """Every candidate of the stream."""
-    matching = [
-        [satisfies(pattern, index, placed) for placed in stream] for index in range(len(pattern.components))
-    ]
-    found = []
-    for places in itertools.combinations(range(len(stream)), len(pattern.components)):
-        if all(matching[index][place] for index, place in enumerate(places)):
-            events = tuple(stream[place] for place in places)
-            here = bindings_of(pattern, events)
-            if inside(pattern.within, events[0], events[-1]) and all(
-                holds(conjunct.expr, here) for conjunct in pattern.where
-            ):
-                found.append(events)
-    return found
+Selections = tuple[list[Opened], list[Picked]]
 
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
     return [placed for placed in stream if satisfies(pattern, 0, placed)]
 
 
-def forwards(events: tuple[Placed, ...]) -> tuple[int, ...]:
-    """Orders candidates by their positions, first to last."""
-    return tuple(placed.seq for placed in events)
+def first_of(production: Production) -> Placed:
+    return production[0].placed
 
 
-def backwards(events: tuple[Placed, ...]) -> tuple[int, ...]:
-    """Orders candidates by their positions, last back to first."""
-    return tuple(placed.seq for placed in reversed(events))
+def last_of(production: Production) -> Placed:
+    return production[-1].placed
 
 
-def greatest(ending: list[tuple[Placed, ...]]) -> tuple[Placed, ...]:
-    return max(ending, key=backwards)
+def decided_at(pattern: Pattern, stream: Stream, last: Placed, waited_for: Iterable[Production]) -> Position:
+    """Where a match that ends at `last` is decided, if its choice rests on these candidates."""
+    if not trailing_negatives(pattern):
+        return last.position
+    return max(window_end(pattern.within, stream, first_of(production)) for production in waited_for)
 
 
-def sequence(events: Iterable[Placed]) -> Production:
-    return tuple(Bound(placed, index) for index, placed in enumerate(events))
+def resolved_at(pattern: Pattern, stream: Stream, opening: Placed, closing: Placed | None) -> Position:
+    return closing.position if closing else window_end(pattern.within, stream, opening)
 
 
-# ---------------------------------------------------------------- the contexts
-
-
-Selections = tuple[list[Opened], list[Picked]]
+# ---------------------------------------------------------------- every initiator opens a selection
 
 
 def each_zero(pattern: Pattern, stream: Stream) -> Selections:
     opened, picked = [], []
-    everything = candidates(pattern, stream)
+    everything = [
+        production for production in candidates(pattern, stream) if survives(pattern, stream, production)
+    ]
     for selection, initiator in enumerate(initiators(pattern, stream)):
-        starting = [events for events in everything if events[0] == initiator]
-        closing = min((events[-1].seq for events in starting), default=None)
-        resolved = next(
-            (events[-1].position for events in starting if events[-1].seq == closing),
-            window_end(pattern.within, stream, initiator),
-        )
+        starting = [production for production in everything if first_of(production) == initiator]
+        closing = min(map(last_of, starting), key=lambda placed: placed.seq, default=None)
         if pattern.close == "window":
-            resolved = window_end(pattern.within, stream, initiator)
-        opened.append(Opened(initiator, resolved))
-        picked += [
-            Picked(selection, sequence(events))
-            for events in starting
-            if pattern.close == "window" or events[-1].seq == closing
-        ]
+            closing = None
+        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
+        for production in starting:
+            if closing is None or last_of(production) == closing:
+                decided = decided_at(pattern, stream, last_of(production), [production])
+                picked.append(Picked(selection, production, decided))
     return opened, picked
 
 
 def one_at_every_terminator(
-    pattern: Pattern, stream: Stream, pick: Callable[[list[tuple[Placed, ...]]], tuple[Placed, ...]]
+    pattern: Pattern, stream: Stream, pick: Callable[[list[Production]], Production]
 ) -> Selections:
     """Nothing is used up: `latest, zero` and `earliest, zero`."""
     starts = initiators(pattern, stream)
@@ -189,11 +99,22 @@ def one_at_every_terminator(
     picked = []
     everything = candidates(pattern, stream)
     for terminator in stream:
-        ending = [events for events in everything if events[-1] == terminator]
-        if ending:
-            events = pick(ending)
-            picked.append(Picked(starts.index(events[0]), sequence(events)))
+        ending = [production for production in everything if last_of(production) == terminator]
+        surviving = [production for production in ending if survives(pattern, stream, production)]
+        if surviving:
+            best = pick(surviving)
+            no_worse = [production for production in ending if pick([best, production]) == production]
+            decided = decided_at(pattern, stream, terminator, no_worse)
+            picked.append(Picked(starts.index(first_of(best)), best, decided))
     return opened, picked
+
+
+def least(ending: list[Production]) -> Production:
+    return min(ending, key=forwards)
+
+
+def greatest(ending: list[Production]) -> Production:
+    return max(ending, key=backwards)
 
 
 def latest_zero(pattern: Pattern, stream: Stream) -> Selections:
@@ -201,40 +122,44 @@ def latest_zero(pattern: Pattern, stream: Stream) -> Selections:
 
 
 def earliest_zero(pattern: Pattern, stream: Stream) -> Selections:
-    return one_at_every_terminator(pattern, stream, lambda ending: min(ending, key=forwards))
-
-
-def walk(pattern: Pattern, stream: Stream, initiator: Placed) -> tuple[Placed, ...] | None:
-    """Each component takes the first event that satisfies its predicate and the conjuncts decided by then."""
-    taken = [initiator]
-    for placed in stream:
-        index = len(taken)
-        if index == len(pattern.components):
-            break
-        if (
-            placed.seq > taken[-1].seq
-            and inside(pattern.within, initiator, placed)
-            and satisfies(pattern, index, placed)
-        ):
-            here = bindings_of(pattern, [*taken, placed])
-            if all(
-                holds(conjunct.expr, here) for conjunct in pattern.where if max(conjunct.components) == index
-            ):
-                taken.append(placed)
-    return tuple(taken) if len(taken) == len(pattern.components) else None
+    return one_at_every_terminator(pattern, stream, least)
 
 
 def next_zero(pattern: Pattern, stream: Stream) -> Selections:
     opened, picked = [], []
     for selection, initiator in enumerate(initiators(pattern, stream)):
-        events = walk(pattern, stream, initiator)
-        opened.append(
-            Opened(
-                initiator, events[-1].position if events else window_end(pattern.within, stream, initiator)
-            )
-        )
-        picked += [Picked(selection, sequence(events))] if events else []
+        production = walk(pattern, stream, initiator)
+        closing = last_of(production) if production else None
+        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
+        if production:
+            decided = decided_at(pattern, stream, last_of(production), [production])
+            picked.append(Picked(selection, production, decided))
     return opened, picked
+
+
+def earliest_selected(pattern: Pattern, stream: Stream) -> Selections:
+    starts = initiators(pattern, stream)
+    resolved = {initiator: window_end(pattern.within, stream, initiator) for initiator in starts}
+    picked = []
+    used: set[Placed] = set()
+    waited_for: list[Production] = []  # all that ended so far, as the stream was at their turn
+    everything = candidates(pattern, stream)
+    for terminator in stream:
+        left = [placed for placed in stream if placed not in used]
+        ending = [production for production in everything if last_of(production) == terminator]
+        waited_for += ending
+        surviving = [production for production in ending if survives(pattern, left, production)]
+        if surviving:
+            best = least(surviving)
+            used |= {bound.placed for bound in best}
+            resolved[first_of(best)] = terminator.position
+            decided = decided_at(pattern, stream, terminator, waited_for)
+            picked.append(Picked(starts.index(first_of(best)), best, decided))
+            everything = candidates(pattern, [placed for placed in stream if placed not in used])
+    return [Opened(initiator, resolved[initiator]) for initiator in starts], picked
+
+
+# ---------------------------------------------------------------- at most one selection is open
 
 
 def next_selected(pattern: Pattern, stream: Stream) -> Selections:
@@ -244,20 +169,18 @@ def next_selected(pattern: Pattern, stream: Stream) -> Selections:
     for initiator in initiators(pattern, stream):
         if initiator.seq <= used_up_to:
             continue
-        events = walk(pattern, stream, initiator)
-        if events:
-            picked.append(Picked(len(opened), sequence(events)))
-            used_up_to = events[-1].seq
-        opened.append(
-            Opened(
-                initiator, events[-1].position if events else window_end(pattern.within, stream, initiator)
-            )
-        )
+        production = walk(pattern, stream, initiator)
+        if production:
+            decided = decided_at(pattern, stream, last_of(production), [production])
+            picked.append(Picked(len(opened), production, decided))
+            used_up_to = last_of(production).seq
+        closing = last_of(production) if production else None
+        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
     return opened, picked
 
 
 def one_open(
-    pattern: Pattern, stream: Stream, pick: Callable[[Stream, list[tuple[Placed, ...]]], list[Production]]
+    pattern: Pattern, stream: Stream, pick: Callable[[Stream, list[Production]], list[Production]]
 ) -> Selections:
     """The contexts `each`, `latest` and `all` with `selected` consumption.
 
@@ -271,56 +194,42 @@ def one_open(
         if initiator.seq <= used_up_to:
             continue
         within_it = [
-            events
-            for events in everything
-            if events[0].seq >= initiator.seq and inside(pattern.within, initiator, events[-1])
+            production
+            for production in everything
+            if first_of(production).seq >= initiator.seq
+            and inside(pattern.within, initiator, last_of(production))
         ]
-        if within_it:
-            closing = min((events[-1] for events in within_it), key=lambda placed: placed.seq)
+        surviving = [production for production in within_it if survives(pattern, stream, production)]
+        closing = min(map(last_of, surviving), key=lambda placed: placed.seq, default=None)
+        if closing:
             span = [placed for placed in stream if initiator.seq <= placed.seq <= closing.seq]
-            productions = pick(span, [events for events in within_it if events[-1] == closing])
-            picked += [Picked(len(opened), production) for production in productions]
-            opened.append(Opened(initiator, closing.position))
+            waited_for = [production for production in within_it if last_of(production).seq <= closing.seq]
+            decided = decided_at(pattern, stream, closing, waited_for)
+            ending = [production for production in surviving if last_of(production) == closing]
+            picked += [Picked(len(opened), production, decided) for production in pick(span, ending)]
             used_up_to = closing.seq
-        else:
-            opened.append(Opened(initiator, window_end(pattern.within, stream, initiator)))
+        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
     return opened, picked
 
 
 def each_selected(pattern: Pattern, stream: Stream) -> Selections:
-    return one_open(pattern, stream, lambda span, ending: [sequence(events) for events in ending])
+    return one_open(pattern, stream, lambda span, ending: ending)
 
 
 def latest_selected(pattern: Pattern, stream: Stream) -> Selections:
-    return one_open(pattern, stream, lambda span, ending: [sequence(greatest(ending))])
+    return one_open(pattern, stream, lambda span, ending: [greatest(ending)])
 
 
 def all_selected(pattern: Pattern, stream: Stream) -> Selections:
-    def gather(span: Stream, ending: list[tuple[Placed, ...]]) -> list[Production]:
-        """Every event that matches a component, as the first declared one it matches."""
+    def gather(span: Stream, ending: list[Production]) -> list[Production]:
+        """Every event that matches a component, as the first declared one it matches; no negated ones."""
         roles = [
-            (placed, [index for index in range(len(pattern.components)) if satisfies(pattern, index, placed)])
+            (placed, [index for index in positives(pattern) if satisfies(pattern, index, placed)])
             for placed in span
         ]
         return [tuple(Bound(placed, indices[0]) for placed, indices in roles if indices)]
 
     return one_open(pattern, stream, gather)
-
-
-def earliest_selected(pattern: Pattern, stream: Stream) -> Selections:
-    starts = initiators(pattern, stream)
-    resolved = {initiator: window_end(pattern.within, stream, initiator) for initiator in starts}
-    picked = []
-    everything = candidates(pattern, stream)
-    used: set[Placed] = set()
-    for terminator in stream:
-        ending = [events for events in everything if events[-1] == terminator and not used & set(events)]
-        if ending:
-            events = min(ending, key=forwards)
-            used |= set(events)
-            resolved[events[0]] = terminator.position
-            picked.append(Picked(starts.index(events[0]), sequence(events)))
-    return [Opened(initiator, resolved[initiator]) for initiator in starts], picked
 
 
 CONTEXTS: dict[str, Callable[[Pattern, Stream], Selections]] = {

@@ -31,13 +31,16 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.contexts import CONTEXTS, Event, Placed, Position, Production, Stream
+from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
+from tests.oracle.candidates import forwards, trailing_negatives
+from tests.oracle.contexts import CONTEXTS
 from tests.oracle.expressions import Bindings, holds, value_of
+from tests.oracle.spans import Delivered, spans_of
+from tests.oracle.stream import Event, Placed, Position, Production, Stream, inside, window_end
 
 
 @dataclass(frozen=True)
@@ -122,10 +125,9 @@ def in_rules_stream(rule: Rule, event: Event) -> bool:
     here = Bindings(event=event.row)
     if rule.filter is not None and not holds(rule.filter, here):
         return False
-    counts = (
-        rule.pattern is not None
-        and rule.pattern.within is not None
-        and rule.pattern.within.events is not None
+    counts = rule.pattern is not None and (
+        rule.pattern.contiguity == "strict"
+        or (rule.pattern.within is not None and rule.pattern.within.events is not None)
     )
     if counts or isinstance(rule.span, CountSpan) or rule.operator is not None:
         return True
@@ -140,7 +142,12 @@ def in_rules_stream(rule: Rule, event: Event) -> bool:
 
 def nothing_waits(pattern: Pattern) -> bool:
     """Whether it is a plain sequence without a window."""
-    return pattern.within is None and not pattern.where
+    return (
+        pattern.within is None
+        and not pattern.where
+        and pattern.contiguity == "relaxed"
+        and not any(component.negated or component.times for component in pattern.components)
+    )
 
 
 def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list[Match]:
@@ -152,29 +159,52 @@ def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> l
     )
     matches = []
     for one in picked:
-        decided = one.production[-1].placed.position
         earlier = [selection.resolved for selection in opened[: one.selection]] if waits else []
-        opened_at = opened[one.selection].opening.time
-        matches.append(
-            match_of(rule, key, one.selection, opened_at, one.production, decided, max([decided, *earlier]))
+        opening = (one.selection, opened[one.selection].opening.time)
+        ending = Ending(
+            matched_at(pattern, stream, one.production), one.decided, max([one.decided, *earlier])
         )
+        matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
+
+
+@dataclass(frozen=True)
+class Ending:
+    """When a match is one, where that is decided, and where it can be released."""
+
+    matched_at: int
+    decided: Position
+    releasable: Position
+
+
+def matched_at(
+    pattern: Pattern, stream: Stream, production: Production, span: Delivered | None = None
+) -> int:
+    """The time of the last event, or of the end up to which nothing may forbid the match."""
+    if not trailing_negatives(pattern):
+        return production[-1].placed.time
+    first, within = production[0].placed, pattern.within
+    if span is not None and window_end(within, stream, first) > span.resolved:
+        return span.ended_at
+    assert within is not None
+    if within.time_us is not None:
+        return first.time + within.time_us
+    return max(placed.time for placed in stream if inside(within, first, placed))
 
 
 def match_of(
     rule: Rule,
     key: dict[str, Any] | None,
-    selection_id: int,
-    opened_at: int,
+    opening: tuple[int, int],
     production: Production,
-    decided: Position,
-    releasable: Position,
+    ending: Ending,
 ) -> Match:
+    """`opening`: the selection's id, and when it was opened."""
     assert rule.pattern is not None
     names = [component.name for component in rule.pattern.components]
     last = production[-1].placed
-    rank = tuple(bound.placed.seq for bound in production), tuple(bound.component for bound in production)
-    order = (selection_id, last.seq, rank) if rule.merge == "selection" else (decided, selection_id, rank)
+    rank = forwards(production)
+    order = (opening[0], last.seq, rank) if rule.merge == "selection" else (ending.decided, opening[0], rank)
     here = Bindings(
         bound={names[bound.component]: bound.placed.row for bound in production},
         groups={
@@ -194,74 +224,24 @@ def match_of(
         for bound in production
     )
     return Match(
-        key, selection_id, last.seq, opened_at, last.time, fields, events, decided, releasable, order
+        key,
+        opening[0],
+        last.seq,
+        opening[1],
+        ending.matched_at,
+        fields,
+        events,
+        ending.decided,
+        ending.releasable,
+        order,
     )
 
 
 # ---------------------------------------------------------------- spans
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """A span: its events, where it is resolved, and the event that closed it (None: the window's end did)."""
-
-    selection_id: int
-    events: list[Placed]
-    opened_at: int
-    ended_at: int
-    resolved: Position
-    closing: Placed | None
-
-
-def predicate_spans(span: PredicateSpan, stream: Stream) -> Iterator[Delivered]:
-    openings = [placed for placed in stream if holds(span.open, Bindings(event=placed.row))]
-    for selection, opening in enumerate(openings):
-        window = [
-            placed
-            for placed in stream
-            if placed.seq >= opening.seq and placed.time <= opening.time + span.within_us
-        ]
-        closing = next((placed for placed in window[1:] if closes(span, opening, placed)), None)
-        if closing is None:
-            ended_at = opening.time + span.within_us
-            yield Delivered(selection, window, opening.time, ended_at, (ended_at, 1, 0), None)
-        else:
-            events = [placed for placed in window if placed.seq <= closing.seq]
-            yield Delivered(selection, events, opening.time, closing.time, closing.position, closing)
-
-
-def closes(span: PredicateSpan, opening: Placed, placed: Placed) -> bool:
-    here = Bindings(event=placed.row, bound={"open": opening.row})
-    return holds(span.close, here) and all(holds(conjunct, here) for conjunct in span.close_where)
-
-
-def grid_spans(span: GridSpan, stream: Stream) -> Iterator[Delivered]:
-    windows: dict[int, list[Placed]] = {}
-    for placed in stream:
-        k = placed.time // span.every_us  # the last window that starts at or before the event
-        while k * span.every_us + span.size_us > placed.time:
-            windows.setdefault(k, []).append(placed)
-            k -= 1
-    for selection, k in enumerate(sorted(windows)):
-        start = k * span.every_us
-        end = start + span.size_us
-        yield Delivered(selection, windows[k], start, end, (end - 1, 1, 0), None)
-
-
-def count_spans(span: CountSpan, stream: Stream) -> Iterator[Delivered]:
-    for selection, start in enumerate(range(0, len(stream) - span.size + 1, span.every)):
-        events = list(stream[start : start + span.size])
-        yield Delivered(selection, events, events[0].time, events[-1].time, events[-1].position, events[-1])
-
-
 def spans_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list[Match]:
-    if isinstance(rule.span, PredicateSpan):
-        spans = list(predicate_spans(rule.span, stream))
-    elif isinstance(rule.span, GridSpan):
-        spans = list(grid_spans(rule.span, stream))
-    else:
-        assert isinstance(rule.span, CountSpan)
-        spans = list(count_spans(rule.span, stream))
+    spans = spans_of(rule, stream)
     matches: list[Match] = []
     for span in spans:
         earlier = (
@@ -283,16 +263,17 @@ def inner_matches(
     opened, picked = CONTEXTS[str(pattern.context)](pattern, span.events)
     matches = []
     for one in picked:
-        decided = one.production[-1].placed.position
+        decided = min(one.decided, span.resolved)
         if isinstance(rule.span, CountSpan):
             decided = span.resolved
         elif str(pattern.context) == "next, selected" and not nothing_waits(pattern):
             decided = max(
                 [decided, *(min(before.resolved, span.resolved) for before in opened[: one.selection])]
             )
-        releasable = max([decided, *earlier])
-        place = (span.selection_id, span.opened_at)
-        matches.append(match_of(rule, key, *place, one.production, decided, releasable))
+        at = matched_at(pattern, span.events, one.production, span)
+        ending = Ending(at, decided, max([decided, *earlier]))
+        opening = (span.selection_id, span.opened_at)
+        matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
 
 

@@ -1,0 +1,176 @@
+"""The candidates of a pattern: every way to place its components, looked at one after the other.
+
+A component that is not negated is positive. A candidate is found by its anchors: the event of each component
+that stands for one event, the first event of a group in first place, the last event of a group in last place.
+All else that belongs to a group follows from its neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from spark_pace.core.plan.rule import Pattern
+from tests.oracle.expressions import Bindings, Row, holds
+from tests.oracle.stream import Bound, Placed, Production, Stream, inside
+
+Matching = list[list[bool]]  # by component, then by place in the stream
+
+
+def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
+    return holds(pattern.components[index].predicate, Bindings(event=placed.row))
+
+
+def positives(pattern: Pattern) -> list[int]:
+    return [index for index, component in enumerate(pattern.components) if not component.negated]
+
+
+def inner_negatives(pattern: Pattern) -> list[int]:
+    return [index for index in range(positives(pattern)[-1]) if pattern.components[index].negated]
+
+
+def trailing_negatives(pattern: Pattern) -> list[int]:
+    """The negated components behind the last positive one."""
+    return list(range(positives(pattern)[-1] + 1, len(pattern.components)))
+
+
+def stands_for_a_group(pattern: Pattern, index: int) -> bool:
+    return pattern.components[index].times is not None
+
+
+def least_of(pattern: Pattern, index: int) -> int:
+    times = pattern.components[index].times
+    return 1 if times is None else times.least
+
+
+def most_of(pattern: Pattern, index: int) -> int | None:
+    times = pattern.components[index].times
+    return 1 if times is None else times.most
+
+
+def bindings_of(pattern: Pattern, production: Sequence[Bound], forbidding: Bound | None = None) -> Bindings:
+    """One event for each single component, a list of events for each group, and the event that may forbid."""
+    singles: dict[str, Row] = {}
+    groups: dict[str, list[Row]] = {}
+    for index in positives(pattern):
+        rows = [bound.placed.row for bound in production if bound.component == index]
+        if stands_for_a_group(pattern, index):
+            groups[pattern.components[index].name] = rows
+        elif rows:
+            singles[pattern.components[index].name] = rows[0]
+    if forbidding is not None:
+        singles[pattern.components[forbidding.component].name] = forbidding.placed.row
+    return Bindings(bound=singles, groups=groups)
+
+
+# ---------------------------------------------------------------- candidates
+
+
+def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
+    """Every candidate, whatever stands behind its last event: `survives` looks at that."""
+    matching = [
+        [satisfies(pattern, index, placed) for placed in stream] for index in range(len(pattern.components))
+    ]
+    found = []
+    for anchors in anchorings(pattern, matching, len(stream)):
+        production = tuple(
+            Bound(stream[place], index)
+            for index in positives(pattern)
+            for place in places_of(pattern, matching, anchors, index)
+        )
+        if is_candidate(pattern, stream, production):
+            found.append(production)
+    return found
+
+
+def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of component and place, in the order of both."""
+    order = positives(pattern)
+    anchored = [
+        index for index in order if index in (order[0], order[-1]) or not stands_for_a_group(pattern, index)
+    ]
+    if len(order) == 1 and stands_for_a_group(pattern, order[0]):
+        placings = [(first, last) for first in range(size) for last in range(first, size)]
+        anchored = [order[0], order[0]]
+    else:
+        placings = list(itertools.combinations(range(size), len(anchored)))
+    for places in placings:
+        if all(matching[index][place] for index, place in zip(anchored, places, strict=True)):
+            yield list(zip(anchored, places, strict=True))
+
+
+def places_of(pattern: Pattern, matching: Matching, anchors: list[tuple[int, int]], index: int) -> list[int]:
+    """Where the events of a component stand: all that match it between its neighbours' events."""
+    own = [place for anchored, place in anchors if anchored == index]
+    if not stands_for_a_group(pattern, index):
+        return own
+    before = [place for anchored, place in anchors if anchored < index]
+    after = [place for anchored, place in anchors if anchored > index]
+    start = before[-1] + 1 if before else own[0]
+    stop = after[0] if after else own[-1] + 1
+    return [place for place in range(start, stop) if matching[index][place]]
+
+
+def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bool:
+    for index in positives(pattern):
+        count = sum(bound.component == index for bound in production)
+        most = most_of(pattern, index)
+        if count < least_of(pattern, index) or (most is not None and count > most):
+            return False
+    places = [bound.placed.seq for bound in production]
+    if not inside(pattern.within, production[0].placed, production[-1].placed):
+        return False
+    if pattern.contiguity == "strict" and places != list(range(places[0], places[0] + len(places))):
+        return False
+    here = bindings_of(pattern, production)
+    of_positives = [
+        conjunct
+        for conjunct in pattern.where
+        if not any(pattern.components[index].negated for index in conjunct.components)
+    ]
+    return all(holds(conjunct.expr, here) for conjunct in of_positives) and not any(
+        is_forbidden(pattern, stream, production, index) for index in inner_negatives(pattern)
+    )
+
+
+# ---------------------------------------------------------------- negated components
+
+
+def is_forbidden(pattern: Pattern, stream: Stream, production: Production, negated: int) -> bool:
+    """Whether an event that forbids stands between the events around the negated component.
+
+    An empty group is not there. Behind the last component it is all up to the window's end.
+    """
+    before = [bound.placed for bound in production if bound.component < negated]
+    after = [bound.placed for bound in production if bound.component > negated]
+    for placed in stream:
+        reaches = placed.seq < after[0].seq if after else inside(pattern.within, production[0].placed, placed)
+        if placed.seq > before[-1].seq and reaches and forbids(pattern, production, Bound(placed, negated)):
+            return True
+    return False
+
+
+def forbids(pattern: Pattern, production: Production, bound: Bound) -> bool:
+    here = bindings_of(pattern, production, bound)
+    return satisfies(pattern, bound.component, bound.placed) and all(
+        holds(conjunct.expr, here) for conjunct in pattern.where if bound.component in conjunct.components
+    )
+
+
+def survives(pattern: Pattern, stream: Stream, production: Production) -> bool:
+    """Whether nothing forbids the candidate up to the end of the window that starts at its first event."""
+    return not any(is_forbidden(pattern, stream, production, index) for index in trailing_negatives(pattern))
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def forwards(production: Production) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Orders candidates by their positions, then their components, first to last."""
+    return tuple(bound.placed.seq for bound in production), tuple(bound.component for bound in production)
+
+
+def backwards(production: Production) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The same, last back to first."""
+    places, components = forwards(production)
+    return places[::-1], components[::-1]

@@ -1,0 +1,113 @@
+"""The walk of `next`: each component takes the first event that will do, without second thoughts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_pace.core.plan.rule import Pattern
+from tests.oracle.candidates import (
+    bindings_of,
+    is_forbidden,
+    least_of,
+    most_of,
+    positives,
+    satisfies,
+    stands_for_a_group,
+)
+from tests.oracle.expressions import holds
+from tests.oracle.stream import Bound, Placed, Production, Stream, inside
+
+
+def walk(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | None:
+    """What the walk from this initiator takes; None where it does not end well."""
+    taken = take(pattern, stream, initiator)
+    if taken is None:
+        return None
+    negatives = [index for index, component in enumerate(pattern.components) if component.negated]
+    if any(is_forbidden(pattern, stream, taken, index) for index in negatives):
+        return None
+    return taken
+
+
+def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | None:
+    order = positives(pattern)
+    taken = [Bound(initiator, order[0])]
+    step = 0  # the component order[step] is looked at
+    if not stands_for_a_group(pattern, order[0]) or ends_in_last_place(pattern, taken, order[0]):
+        step = 1
+    for placed in stream:
+        if step == len(order):
+            break
+        if placed.seq <= initiator.seq:
+            continue
+        if not inside(pattern.within, initiator, placed):
+            return None
+        if goes_behind_the_group(pattern, taken, placed, order[step:]):
+            taken.append(Bound(placed, order[step + 1]))
+            step += 2
+        elif joins_the_group(pattern, taken, placed, order[step]):
+            taken.append(Bound(placed, order[step]))
+            if order[step] == order[-1] and ends_in_last_place(pattern, taken, order[step]):
+                step += 1
+        elif stands_alone(pattern, taken, placed, order[step]):
+            taken.append(Bound(placed, order[step]))
+            step += 1
+        elif pattern.contiguity == "strict":
+            return None
+    return tuple(taken) if step == len(order) else None
+
+
+def goes_behind_the_group(
+    pattern: Pattern, taken: Sequence[Bound], placed: Placed, ahead: Sequence[int]
+) -> bool:
+    """Whether the group that is looked at may end here, and the event be the next component's."""
+    if not stands_for_a_group(pattern, ahead[0]) or len(ahead) == 1:
+        return False
+    group, behind = ahead[:2]
+    assert not stands_for_a_group(pattern, behind)
+    return (
+        size_of(taken, group) >= least_of(pattern, group)
+        and satisfies(pattern, behind, placed)
+        and decided_hold(pattern, [*taken, Bound(placed, behind)], (group, behind))
+    )
+
+
+def joins_the_group(pattern: Pattern, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
+    most = most_of(pattern, index)
+    return (
+        stands_for_a_group(pattern, index)
+        and satisfies(pattern, index, placed)
+        and (most is None or size_of(taken, index) < most)
+    )
+
+
+def stands_alone(pattern: Pattern, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
+    return (
+        not stands_for_a_group(pattern, index)
+        and satisfies(pattern, index, placed)
+        and decided_hold(pattern, [*taken, Bound(placed, index)], (index,))
+    )
+
+
+def ends_in_last_place(pattern: Pattern, taken: Sequence[Bound], index: int) -> bool:
+    """Whether the group with what it has now ends the walk, if no component comes after it."""
+    return (
+        index == positives(pattern)[-1]
+        and size_of(taken, index) >= least_of(pattern, index)
+        and decided_hold(pattern, taken, (index,))
+    )
+
+
+def size_of(taken: Sequence[Bound], index: int) -> int:
+    return sum(bound.component == index for bound in taken)
+
+
+def decided_hold(pattern: Pattern, taken: Sequence[Bound], completed: Sequence[int]) -> bool:
+    """Whether the conditions hold that are decided by completing these components."""
+    here = bindings_of(pattern, taken)
+    return all(
+        holds(conjunct.expr, here)
+        for conjunct in pattern.where
+        if not any(pattern.components[index].negated for index in conjunct.components)
+        and max(conjunct.components) in completed
+    )
