@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
+from spark_pace.core.plan.rule import Component
 from spark_pace.rules.document.document import Scalar, describe
 from spark_pace.rules.document.report import meant_by, nearest
 from spark_pace.rules.document.section import Section
@@ -23,15 +26,25 @@ def read_context(fields: Section) -> ParameterContext:
     return CONTEXTS[name]
 
 
-def why_within(context: ParameterContext, plain: bool, close: str) -> str | None:
+def why_within(
+    context: ParameterContext, components: Sequence[Component], close: str, *, over_several: bool
+) -> str | None:
     """Why a pattern outside a span needs ``within``; None where it needs none.
 
-    `plain`: no condition over several components.
+    `over_several`: whether it has a condition over several components.
     """
     if close == "window":
         return 'With "close: window" a selection stays open to the end of its window'
+    if components[-1].negated:
+        return (
+            "With a negated component in last place there must be an end until which none of its events comes"
+        )
     if context.why_within is not None:
         return f'In the context "{context.value}" {context.why_within}'
-    if not plain:
-        return "With a condition over several components a selection could stay open, and grow, for ever"
-    return None
+    forms = {
+        "a repeated or optional component": any(component.times is not None for component in components),
+        "a negated component": any(component.negated for component in components),
+        "a condition over several components": over_several,
+    }
+    found = next((form for form, there in forms.items() if there), None)
+    return None if found is None else f"With {found} a selection could stay open, and grow, for ever"

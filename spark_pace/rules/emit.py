@@ -12,8 +12,8 @@ from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
-from spark_pace.rules.pattern import as_expression
 from spark_pace.rules.schema import TYPE_NAMES, type_name
 
 MAX_FIELDS = 100
@@ -95,9 +95,12 @@ def _read_computed(
     scalar = as_expression(node, report)
     if scalar is None:
         return None
-    components = tuple(component.name for component in pattern.components)
-    gathers = context_of(pattern).gathers
-    scope = GatheredScope(schema, components, shared) if gathers else MatchScope(schema, components, shared)
+    components = pattern.components
+    scope = (
+        GatheredScope(schema, components, shared)
+        if context_of(pattern).gathers
+        else MatchScope(schema, components, shared, emits=True)
+    )
     expr = compile_value(scalar, scope, report)
     return None if expr is None or expr.type == "NULL" else EmitField(name, expr.type, expr)
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, Span
+from spark_pace.core.plan.rule import (
+    Component,
+    CountSpan,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    Rule,
+    Span,
+    Times,
+)
 from spark_pace.core.split.carry.joined import join_of
 
 
 def explain(rule: Rule) -> tuple[str, ...]:
     """The plan of a rule in lines of text."""
-    what = _operator_lines(rule) if rule.pattern is None else _pattern_lines(rule.pattern)
+    what = _operator_lines(rule) if rule.pattern is None else _pattern_lines(rule, rule.pattern)
     lines = [f"rule {rule.name}"]
     if rule.filter is not None:
         lines.append(f"  filter       {to_text(rule.filter)}  [intake, on whole columns]")
@@ -30,20 +41,89 @@ def explain(rule: Rule) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _pattern_lines(pattern: Pattern) -> list[str]:
+def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
     label = "sequence"
     lines = []
     for component in pattern.components:
+        name = f"not {component.name}" if component.negated else component.name
+        times = "" if component.times is None else f" {component.times}"
         lines.append(
-            f"  {label:<12} {component.name}: {to_text(component.predicate)}  [intake, on whole columns]"
+            f"  {label:<12} {name}{times}: {to_text(component.predicate)}  [intake, on whole columns]"
         )
         label = ""
+    lines += [line for index in range(len(pattern.components)) for line in _form_lines(rule, pattern, index)]
     for conjunct in pattern.where:
-        lines.append(f"  where        {to_text(conjunct.expr)}  [on candidates]")
+        negated = any(pattern.components[index].negated for index in conjunct.components)
+        where = "on candidates and what may forbid them" if negated else "on candidates"
+        lines.append(f"  where        {to_text(conjunct.expr)}  [{where}]")
+    if pattern.contiguity == "strict":
+        every = "every event that passes the filter" if rule.filter is not None else "every event"
+        lines.append(f"  contiguity   strict: {every} counts, and none stands between two of a match")
     window = f", within {show_length(pattern.within)}" if pattern.within else ""
     close = ", close: window" if pattern.close == "window" else ""
     lines.append(f"  context      {pattern.context}{window}{close}")
     return lines
+
+
+def _form_lines(rule: Rule, pattern: Pattern, index: int) -> list[str]:
+    """What a component takes as a group, or forbids."""
+    component = pattern.components[index]
+    before = _neighbour(pattern.components[:index][::-1], "last")
+    after = _neighbour(pattern.components[index + 1 :], "first")
+    if component.times is not None:
+        return [
+            f"  group        {component.name}: {_group(pattern, component, component.times, before, after)}"
+        ]
+    if not component.negated:
+        return []
+    if after:
+        return [f"  forbids      {component.name}: an event that matches it between {before} and {after}"]
+    end = "the window that starts at the first event" if pattern.within else "the span"
+    if pattern.within and rule.span:
+        end += " or of the span"
+    return [
+        f"  forbids      {component.name}: an event that matches it after {before}, to the end of {end};",
+        f"               a match is decided there: {_decided_by(rule, pattern)}",
+    ]
+
+
+def _decided_by(rule: Rule, pattern: Pattern) -> str:
+    """What ends the wait for an event that may forbid."""
+    if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
+        return "when so many events have come, whatever they match"
+    return "by the frontier alone, so no event has to come"
+
+
+def _neighbour(components: Sequence[Component], end: str) -> str:
+    """The event next to a gap: that of the nearest component that is not negated, or one end of its group."""
+    positive = [component for component in components if not component.negated]
+    if not positive:
+        return ""
+    nearest, times = positive[0], positive[0].times
+    if times is None:
+        return nearest.name
+    otherwise = f" (or {positive[1].name}, where there is none)" if times.least == 0 else ""
+    return f"the {end} {nearest.name}{otherwise}"
+
+
+def _group(pattern: Pattern, component: Component, times: Times, before: str, after: str) -> str:
+    """Which events a group takes, and how many."""
+    if before and after:
+        where = f"between {before} and {after}"
+    elif after:
+        where = f"from the initiator on, before {after}"
+    elif before:
+        where = f"after {before}, up to the terminator"
+    else:
+        where = "from the initiator to the terminator"
+    number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
+    if times.least == times.most:
+        number = f"{times.most}"
+    if pattern.context.selection != "next":
+        return f"every event that matches it {where}; {number}"
+    soon = f"once there are {times.least}, " if times.least else ""
+    end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
+    return f"the first events that match it {where}; {number}{end}"
 
 
 def _operator_lines(rule: Rule) -> list[str]:
@@ -81,7 +161,8 @@ def _splitter(rule: Rule) -> str:
         return "puts the events in order, opens a selection at every initiator"
     if work == "matched":
         return "puts the events in order and finds the matches: what one uses up decides the next"
-    how = ", which takes the matching kernel" if rule.pattern.where else ""
+    forms = any(component.negated or component.times for component in rule.pattern.components)
+    how = ", which takes the matching kernel" if rule.pattern.where or forms else ""
     return f"puts the events in order and decides where each selection opens and closes{how}"
 
 
@@ -110,9 +191,17 @@ def _carried(rule: Rule) -> str:
         return "the latest partial candidate of each length"
     if rule.pattern.within is None and isinstance(way, UsingUp):
         return "the partial candidates that wait for their next step"
-    if isinstance(way, Backwards) and rule.merge == "selection":
-        return "the events since the oldest selection that is open, and a window before it"
-    return "the events since the oldest selection that is open"
+    forbid = any(component.negated for component in rule.pattern.components)
+    oldest = "the oldest selection that is open"
+    if _waits_for_its_window(rule):
+        oldest += " or has a match that is not decided"
+    before = ", and a window before it" if isinstance(way, Backwards) and rule.merge == "selection" else ""
+    return f"the events since {oldest}{before}{', those that may forbid among them' if forbid else ''}"
+
+
+def _waits_for_its_window(rule: Rule) -> bool:
+    """Whether a negated component in last place keeps matches undecided when their last events have come."""
+    return rule.pattern is not None and rule.span is None and rule.pattern.components[-1].negated
 
 
 def _bound(rule: Rule) -> str:
@@ -126,9 +215,18 @@ def _bound(rule: Rule) -> str:
     assert rule.pattern is not None
     if rule.pattern.within is None:
         return _unbounded(rule, rule.pattern)
-    twice = "twice " if "a window before" in _carried(rule) else ""
+    twice = "twice " if _looks_back(rule, rule.pattern) else ""
     events = "" if rule.pattern.within.events else "the events of "
     return f"{events}{twice}{show_length(rule.pattern.within)}{_per_key(rule)}"
+
+
+def _looks_back(rule: Rule, pattern: Pattern) -> bool:
+    """Whether a window that starts before those that are open is needed too."""
+    way = context_of(pattern).way
+    if isinstance(way, Backwards) and rule.merge == "selection":
+        return True
+    of_one_initiator = isinstance(way, Forwards) or (isinstance(way, OneOpen) and way.inside is None)
+    return _waits_for_its_window(rule) and not of_one_initiator
 
 
 def _unbounded(rule: Rule, pattern: Pattern) -> str:
@@ -146,6 +244,6 @@ def _per_key(rule: Rule) -> str:
 
 def _order(rule: Rule) -> str:
     by = "by the position at which a match is decided" if rule.merge == "detection" else "by selection"
-    if must_wait(rule):
-        return f"{by}; a match waits until every earlier selection is resolved"
-    return f"{by}; a match waits for nothing"
+    until = ["every earlier selection is resolved"] if must_wait(rule) else []
+    until += ["its window has ended"] if _waits_for_its_window(rule) else []
+    return f"{by}; a match waits {'until ' + ' and '.join(until) if until else 'for nothing'}"

@@ -18,21 +18,17 @@ from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, find_type
 from spark_pace.rules.expressions.types import Wrong
-from spark_pace.rules.pattern import (
-    as_expression,
-    check_pattern_syntax,
-    check_syntax,
-    read_pattern,
-    read_window,
-)
+from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
+from spark_pace.rules.pattern.window import Selecting, read_selecting
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import SPAN_KEYS, read_span
 
 RULE_KEYS = (
     "name", "description", "filter", "partition_by", "pattern", "where", "within",
-    "context", "close", "merge", "span", "operator", "emit",
+    "contiguity", "context", "close", "merge", "span", "operator", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -41,7 +37,7 @@ _DECLARE = (
     "then name that one."
 )
 _LATER = ("strategy", "forget_key_after")
-_PATTERN_KEYS = ("where", "within", "context", "close")
+_PATTERN_KEYS = ("where", "within", "contiguity", "context", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -154,20 +150,19 @@ def _read_rule(
     name = _read_name(fields, names)
     if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
         _read_merge(fields)
-        read_window(fields)
-        _check_syntax(fields)
+        _check_syntax(fields, read_selecting(fields))
         return None
     rule = _read_body(fields, name.text if name else "", schema)
     return (rule, name.place) if name and report.count == before else None
 
 
-def _check_syntax(fields: Section) -> None:
+def _check_syntax(fields: Section, selecting: Selecting) -> None:
     """Check of all expressions what can be checked without knowing the attributes."""
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
     if not fields.has("operator"):
-        check_pattern_syntax(fields)
+        check_pattern_syntax(fields, selecting)
 
 
 def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:

@@ -8,8 +8,8 @@ from spark_pace.rules.document.document import Node
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
+from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import CloseScope, EventScope
-from spark_pace.rules.pattern import as_expression
 
 MAX_OVERLAP = 10_000
 _PREDICATE_KEYS = ("open", "close", "within")

@@ -112,6 +112,153 @@ def test_it_says_whether_a_match_waits(tmp_path: Path) -> None:
     assert waiting.endswith("a match waits until every earlier selection is resolved")
 
 
+def explained_pattern(directory: Path, sequence: str, rest: str) -> tuple[str, ...]:
+    path = directory / "rules.yaml"
+    path.write_text(
+        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
+        f"rules: [{{name: r, pattern: {{sequence: [{sequence}]}}, {rest}}}]\n",
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    return explain(rule)
+
+
+ONE = "a: x = 1"
+TWO = "b: x = 2"
+NEVER = "{name: n, when: x = 4, not: true}"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "context", "line"),
+    [
+        (
+            f"{{name: g, when: x = 3, times: 2..5}}, {TWO}",
+            "each, zero",
+            "g: every event that matches it from the initiator on, before b; 2 to 5",
+        ),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 0+}}, {NEVER}, {TWO}",
+            "latest, zero",
+            "g: every event that matches it between a and b; 0 or more",
+        ),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 3}}",
+            "each, selected",
+            "g: every event that matches it after a, up to the terminator; 3",
+        ),
+        (
+            "{name: g, when: x = 3, times: 3+}",
+            "earliest, selected",
+            "g: every event that matches it from the initiator to the terminator; 3 or more",
+        ),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 2+}}, {TWO}",
+            "next, zero",
+            "g: the first events that match it between a and b; 2 or more; "
+            "once there are 2, an event that can go to b goes there",
+        ),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 0..1}}, {TWO}",
+            "next, selected",
+            "g: the first events that match it between a and b; 0 to 1; an event that can go to b goes there",
+        ),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 2..5}}",
+            "next, zero",
+            "g: the first events that match it after a, up to the terminator; 2 to 5, as few as will do",
+        ),
+    ],
+)
+def test_it_says_what_a_group_takes(tmp_path: Path, sequence: str, context: str, line: str) -> None:
+    lines = explained_pattern(tmp_path, sequence, f"within: 5 s, context: '{context}'")
+    assert [told[15:] for told in lines if told.startswith("  group ")] == [line]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "gap"),
+    [
+        (f"{ONE}, {NEVER}, {TWO}", "between a and b"),
+        (f"{{name: g, when: x = 3, times: 2}}, {NEVER}, {TWO}", "between the last g and b"),
+        (f"{ONE}, {NEVER}, {{name: g, when: x = 3, times: 2}}", "between a and the first g"),
+        (
+            f"{ONE}, {{name: g, when: x = 3, times: 0..2}}, {NEVER}, {TWO}",
+            "between the last g (or a, where there is none) and b",
+        ),
+        (
+            f"{ONE}, {NEVER}, {{name: g, when: x = 3, times: 0..2}}, {TWO}",
+            "between a and the first g (or b, where there is none)",
+        ),
+    ],
+)
+def test_it_says_what_forbids_in_a_gap(tmp_path: Path, sequence: str, gap: str) -> None:
+    lines = explained_pattern(
+        tmp_path, sequence, "within: 5 s, where: n.x > b.x" if TWO in sequence else "within: 5 s"
+    )
+    assert [told[15:] for told in lines if told.startswith("  forbids ")] == [
+        f"n: an event that matches it {gap}"
+    ]
+    carried = next(told for told in lines if told.startswith("  carried "))
+    assert carried.endswith("since the oldest selection that is open, those that may forbid among them")
+    where = [told for told in lines if told.startswith("  where ")]
+    assert all(told.endswith("[on candidates and what may forbid them]") for told in where)
+
+
+@pytest.mark.parametrize(
+    ("rest", "end", "decided", "bound"),
+    [
+        (
+            "within: 5 s",
+            "the window that starts at the first event",
+            "by the frontier alone",
+            "the events of 5 s",
+        ),
+        (
+            "within: 5 s, context: 'each, selected'",
+            "the window that starts at the first event",
+            "by the frontier alone",
+            "the events of twice 5 s",
+        ),
+        (
+            "within: 5 s, context: 'next, selected'",
+            "the window that starts at the first event",
+            "by the frontier alone",
+            "the events of 5 s",
+        ),
+        (
+            "within: 9 events, context: 'earliest, selected'",
+            "the window that starts at the first event",
+            "when so many events have come",
+            "twice 9 events",
+        ),
+        ("span: {every: 10 s, size: 60 s}", "the span", "by the frontier alone", "the events of 1 min"),
+        (
+            "within: 5 s, span: {every: 1 event, size: 9 events}",
+            "the window that starts at the first event or of the span",
+            "when so many events have come",
+            "9 events",
+        ),
+    ],
+)
+def test_it_says_when_the_last_negated_component_is_decided(
+    tmp_path: Path, rest: str, end: str, decided: str, bound: str
+) -> None:
+    lines = explained_pattern(tmp_path, f"{ONE}, {TWO}, {NEVER}", rest)
+    place = next(place for place, told in enumerate(lines) if told.startswith("  forbids "))
+    assert lines[place][15:] == f"n: an event that matches it after b, to the end of {end};"
+    assert f"a match is decided there: {decided}" in lines[place + 1]
+    assert f"  bounded by   {bound}" in lines
+    order = next(told for told in lines if told.startswith("  order "))
+    assert order.endswith("its window has ended") == ("span" not in rest)
+
+
+def test_it_says_what_strict_means_and_implies(tmp_path: Path) -> None:
+    lines = explained_pattern(tmp_path, f"{ONE}, {{name: g, when: x = 3, times: 2..5}}", "contiguity: strict")
+    assert "  contiguity   strict: every event counts, and none stands between two of a match" in lines
+    assert "  context      each, zero, within 6 events" in lines
+    assert "  sequence     a: x = 1  [intake, on whole columns]" in lines
+    assert "               g 2..5: x = 3  [intake, on whole columns]" in lines
+
+
 def test_a_job_file_is_explained_by_its_rules() -> None:
     assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
         rule.name for rule in load_rules("conf/rules/flights.yaml")

@@ -20,7 +20,7 @@ from spark_pace.core.expr import (
     walk,
 )
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts, compile_value
@@ -28,7 +28,7 @@ from spark_pace.rules.expressions.scopes import EventScope, MatchScope
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts
 
-MATCH = MatchScope(SCHEMA, ("a", "b"), ("s",))
+MATCH = MatchScope(SCHEMA, (Component("a", conjunction([])), Component("b", conjunction([]))), ("s",))
 
 
 def scalar(text: str) -> Scalar:

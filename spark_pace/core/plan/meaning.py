@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from spark_pace.core.expr import Aggregate, Column, Expr, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.plan.rule import (
+    Component,
     EmitField,
     EventSchema,
     GridSpan,
@@ -20,6 +21,7 @@ from spark_pace.core.plan.rule import (
     PredicateSpan,
     Rule,
     Span,
+    Times,
     Within,
 )
 
@@ -93,14 +95,25 @@ def _emit_text(field: EmitField) -> str:
 
 def _pattern_parts(pattern: Pattern) -> dict[str, str]:
     return {
-        "pattern": "; ".join(
-            f"{component.name}: {canonical_text(component.predicate)}" for component in pattern.components
-        ),
+        "pattern": "; ".join(map(_component_text, pattern.components)),
         "where": "; ".join(canonical_text(conjunct.expr) for conjunct in pattern.where),
         "within": _length_text(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,
+        "contiguity": pattern.contiguity if pattern.contiguity != "relaxed" else "",
     }
+
+
+def _component_text(component: Component) -> str:
+    name = f"not {component.name}" if component.negated else component.name
+    times = "" if component.times is None else f" {_times_text(component.times)}"
+    return f"{name}{times}: {canonical_text(component.predicate)}"
+
+
+def _times_text(times: Times) -> str:
+    if times.most is None:
+        return f"{times.least}+"
+    return f"{times.least}" if times.least == times.most else f"{times.least}..{times.most}"
 
 
 def _length_text(within: Within) -> str:

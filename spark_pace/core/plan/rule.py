@@ -58,6 +58,12 @@ class Times:
     least: int
     most: int | None
 
+    def __str__(self) -> str:
+        """As a rule file writes it."""
+        if self.most is None:
+            return f"{self.least}+"
+        return f"{self.least}" if self.least == self.most else f"{self.least}..{self.most}"
+
 
 @dataclass(frozen=True)
 class Component:

@@ -66,7 +66,7 @@ class Section:
         return None
 
     def choice(self, key: str, valid: Sequence[str], default: str) -> str:
-        """One of some words."""
+        """One of some words; where it is reported as wrong, the one that is meant, or the default."""
         node = self.node(key)
         if node is None:
             return default
@@ -74,7 +74,7 @@ class Section:
             return node.text
         advice = nearest(node.text, valid) if isinstance(node, Scalar) else f"Use one of: {', '.join(valid)}."
         self.report.add(node.place, f"must be {_either(valid)}", describe(node), advice)
-        return default
+        return (meant_by(node.text, valid) if isinstance(node, Scalar) else None) or default
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""

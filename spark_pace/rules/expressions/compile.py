@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from spark_pace.core.expr import Aggregate, Call, Expr, Literal
 from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.constants import cast_to, dated_literal, no_type, number_literal
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
@@ -70,9 +70,15 @@ def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr
 
     An ``and`` under an ``or`` or ``not`` does not split; parentheses do not count (semantics, section 3).
     """
+    return [expr for _, expr in compile_parts(scalar, scope, report)]
+
+
+def compile_parts(scalar: Scalar, scope: Scope, report: Report) -> list[tuple[Place, Expr]]:
+    """As `compile_conjuncts`, each condition with its place."""
     tree = parse_expression(scalar, report)
-    parts = [] if tree is None else [_condition(part, scalar, scope, report) for part in conjuncts_of(tree)]
-    return [part for part in parts if part is not None]
+    parts = [] if tree is None else conjuncts_of(tree)
+    built = [(scalar.at(start_of(part)), _condition(part, scalar, scope, report)) for part in parts]
+    return [(place, expr) for place, expr in built if expr is not None]
 
 
 def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:

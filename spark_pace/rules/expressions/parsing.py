@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
-from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.section import Section
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
@@ -59,6 +60,29 @@ class RuleDialect(Spark):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
+
+
+def as_expression(node: Node, report: Report) -> Scalar | None:
+    """A scalar as the text of an expression (``true`` and ``5`` are expressions too)."""
+    if isinstance(node, Scalar) and node.text.strip():
+        return node
+    if not isinstance(node, Broken):
+        report.add(
+            node.place,
+            "must be an expression",
+            describe(node),
+            "Write for example x = 1, in quotes if it holds : or #.",
+        )
+    return None
+
+
+def check_syntax(fields: Section, keys: Sequence[str]) -> None:
+    """Report what is wrong in the expressions under these keys, as far as that needs no attributes."""
+    for key in keys:
+        node = fields.node(key)
+        for scalar in [entry for _, entry in node.entries.values()] if isinstance(node, Mapping) else [node]:
+            if isinstance(scalar, Scalar) and scalar.text.strip():
+                parse_expression(scalar, fields.report)
 
 
 def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:

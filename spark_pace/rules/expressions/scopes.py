@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from spark_pace.core.expr import Aggregate, Column, ExprType
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.types import Wrong
 
@@ -40,7 +41,7 @@ def _no_aggregate(function: str) -> Wrong:
     return Wrong(
         "must be about single events",
         f"{function}(...)",
-        'Aggregates are for emit with context "all, selected".',
+        "Aggregates are for where and emit: they read components that stand for several events.",
     )
 
 
@@ -85,25 +86,47 @@ _OPENING = "Write open.x for the opening event's x, and x for the closing event'
 
 @dataclass(frozen=True)
 class MatchScope:
-    """The events of a candidate: ``component.attribute``.
+    """The events of a candidate.
 
-    An attribute that all of them share, one of `partition_by`, may also stand without the prefix.
+    A component that stands for one event is read by ``component.attribute``, a repeated or optional one
+    through aggregates. In `emit` an attribute that all events share, one of `partition_by`, may also stand
+    without the prefix, and negated components do not exist.
     """
 
     schema: EventSchema
-    components: tuple[str, ...]
+    components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
+    emits: bool = False
 
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
         if prefix is None and attribute in self.shared:
-            return _bind(self.schema, self.components[0], attribute)
-        wrong = _component(prefix, attribute, self.components)
-        return wrong or _bind(self.schema, prefix, attribute)
+            first = _first(self.components)
+            if first.times is not None:
+                return _over_group(self.schema, "first", first.name, attribute)
+            return _bind(self.schema, first.name, attribute)
+        component = _component(prefix, attribute, self.components, negated=not self.emits)
+        if isinstance(component, Wrong):
+            return component
+        if component.times is not None:
+            got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
+            return Wrong("must be inside an aggregate", got, f"{do}: {_USE_AGGREGATES}")
+        return _bind(self.schema, prefix, attribute)
 
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: each component stands for one event."""
-        return _no_aggregate(function)
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        """A value over the events of a repeated or optional component."""
+        if function == "count":
+            component = _counted(prefix, attribute, self.components, negated=not self.emits)
+        else:
+            component = _component(prefix, attribute, self.components, negated=not self.emits)
+        if isinstance(component, Wrong):
+            return component
+        if component.times is None:
+            got = f"{function}({attribute if prefix is None else f'{prefix}.{attribute}'})"
+            why = "is negated: one event forbids" if component.negated else "stands for one event"
+            do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
+            return Wrong("must be about a repeated or optional component", quote(got), do)
+        return _over_group(self.schema, function, component.name, None if function == "count" else attribute)
 
 
 @dataclass(frozen=True)
@@ -111,50 +134,82 @@ class GatheredScope:
     """The groups of events that the context "all, selected" gathers: read through aggregates only."""
 
     schema: EventSchema
-    components: tuple[str, ...]
+    components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
 
     def column(self, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """Only an attribute that all events share has one value."""
         if prefix is None and attribute in self.shared:
-            return self.aggregate("first", self.components[0], attribute)
-        name = quote(attribute if prefix is None else f"{prefix}.{attribute}")
+            return _over_group(self.schema, "first", _first(self.components).name, attribute)
         return Wrong(
             "must be inside an aggregate",
-            name,
-            'Context "all, selected" gathers many events: use count, sum, avg, min, max, first or last.',
+            quote(attribute if prefix is None else f"{prefix}.{attribute}"),
+            f'Context "all, selected" gathers many events: {_USE_AGGREGATES}',
         )
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of one component."""
         if function == "count":
-            return self._count(prefix, attribute)
-        if wrong := _component(prefix, attribute, self.components):
-            return wrong
-        kind = find_type(self.schema, attribute)
-        if isinstance(kind, Wrong):
-            return kind
-        if function in ("sum", "avg") and kind not in ("BIGINT", "DOUBLE"):
-            return Wrong(
-                f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
-            )
-        if function in ("min", "max") and kind == "BOOLEAN":
-            return Wrong(
-                f"must be a number, text or a time inside {function}", kind, "Name another attribute."
-            )
-        return Aggregate(function, str(prefix), attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
-
-    def _count(self, prefix: str | None, name: str) -> Aggregate | Wrong:
-        if prefix is not None or name not in self.components:
-            got = quote(name if prefix is None else f"{prefix}.{name}")
-            return Wrong("must be a component inside count", got, nearest(name, self.components))
-        return Aggregate("count", name, None, "BIGINT")
+            counted = _counted(prefix, attribute, self.components, negated=False)
+            return counted if isinstance(counted, Wrong) else _over_group(self.schema, "count", counted.name)
+        component = _component(prefix, attribute, self.components, negated=False)
+        if isinstance(component, Wrong):
+            return component
+        return _over_group(self.schema, function, component.name, attribute)
 
 
-def _component(prefix: str | None, attribute: str, components: tuple[str, ...]) -> Wrong | None:
+_USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
+
+
+def _over_group(
+    schema: EventSchema, function: str, component: str, attribute: str | None = None
+) -> Aggregate | Wrong:
+    """The aggregate of an attribute, or the count of the events."""
+    if attribute is None:
+        return Aggregate("count", component, None, "BIGINT")
+    kind = find_type(schema, attribute)
+    if isinstance(kind, Wrong):
+        return kind
+    if function in ("sum", "avg") and kind not in ("BIGINT", "DOUBLE"):
+        return Wrong(
+            f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
+        )
+    if function in ("min", "max") and kind == "BOOLEAN":
+        return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
+    return Aggregate(function, component, attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
+
+
+def _first(components: Sequence[Component]) -> Component:
+    """The component of which every match has an event."""
+    return next((component for component in components if not component.negated), components[0])
+
+
+def _counted(
+    prefix: str | None, name: str, components: Sequence[Component], *, negated: bool
+) -> Component | Wrong:
+    """The component inside ``count(name)``."""
+    if prefix is None and any(component.name == name for component in components):
+        return _component(name, "", components, negated=negated)
+    got = quote(name if prefix is None else f"{prefix}.{name}")
+    return Wrong("must be a component inside count", got, nearest(name, _names(components, negated)))
+
+
+def _component(
+    prefix: str | None, attribute: str, components: Sequence[Component], *, negated: bool
+) -> Component | Wrong:
+    """The component that a prefix names; `negated`: whether negated ones exist here."""
     if prefix is None:
-        example = f"{components[0]}.{attribute}" if components else f"component.{attribute}"
+        first = _first(components)
+        example = f"{first.name}.{attribute}" if first.times is None else f"last({first.name}.{attribute})"
         return Wrong("must be written component.attribute", quote(attribute), f"Write for example {example}.")
-    if prefix not in components:
-        return Wrong("must name a component", quote(prefix), nearest(prefix, components))
-    return None
+    for component in components:
+        if component.name == prefix and component.negated and not negated:
+            do = "Events of a negated component are in no match: name another component."
+            return Wrong("must name a component that is not negated", quote(prefix), do)
+        if component.name == prefix:
+            return component
+    return Wrong("must name a component", quote(prefix), nearest(prefix, _names(components, negated)))
+
+
+def _names(components: Sequence[Component], negated: bool) -> list[str]:
+    return [component.name for component in components if negated or not component.negated]

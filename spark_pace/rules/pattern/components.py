@@ -1,0 +1,131 @@
+"""The components of a pattern: their names, conditions and times, and in which order they may stand."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from spark_pace.core.columns import MOST_COMPONENTS
+from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.plan.rule import Component, EventSchema
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.section import Section, as_mapping
+from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
+from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.pattern.places import Placed, check_places
+from spark_pace.rules.pattern.times import read_times
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_LONG_KEYS = ("name", "when", "times", "not")
+_EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
+
+
+def read_components(rule: Section, schema: EventSchema | None) -> list[Component] | None:
+    """The components, as far as their names can be told: then the conditions over them can be read."""
+    mapping = rule.mapping("pattern", _EXAMPLE)
+    if mapping is None:
+        return None
+    fields = Section(mapping, rule.report, ("sequence",), later=("conjunction",))
+    if not fields.has("conjunction"):
+        fields.require("sequence", _EXAMPLE)
+    node = fields.node("sequence")
+    if node is None:
+        return None
+    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
+        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
+        rule.report.add(
+            node.place,
+            f"must be a list of 1 to {MOST_COMPONENTS} components",
+            got,
+            f"Write for example {_EXAMPLE}.",
+        )
+        return None
+    return _read_list(node, schema, rule.report)
+
+
+def _read_list(listing: Listing, schema: EventSchema | None, report: Report) -> list[Component] | None:
+    found: list[Placed] = []
+    for item in listing.items:
+        placed = _read_component(item, schema, report)
+        if placed is None:
+            continue
+        if any(other.component.name == placed.component.name for other in found):
+            got = quote(placed.component.name)
+            report.add(item.place, "must name a component once", got, "Rename one.")
+        found.append(placed)
+    if len(found) < len(listing.items):
+        return None
+    check_places(found, listing.place, report)
+    return [placed.component for placed in found]
+
+
+def _read_component(item: Node, schema: EventSchema | None, report: Report) -> Placed | None:
+    """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`; None without a name."""
+    mapping = as_mapping(item, report, "a: x = 1")
+    if mapping is None:
+        return None
+    if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
+        ((name, (place, node)),) = mapping.entries.items()
+        _check_name(Scalar(place, name, name, place.column), report)
+        return Placed(Component(name, _read_predicate(node, schema, report)), place, place)
+    return _read_long(mapping, schema, report)
+
+
+def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> Placed | None:
+    fields = Section(mapping, report, _LONG_KEYS)
+    name = (
+        fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
+    )
+    negated = fields.has("not") and fields.flag("not", True)
+    if negated:
+        fields.refuse(["times"], "The events of a negated component are forbidden, however many come.")
+    node = None if negated else fields.node("times")
+    times = None if node is None else read_times(node, report)
+    fields.require("when", "when: and a condition")
+    predicate = _read_predicate(fields.node("when"), schema, report)
+    if name is None:
+        return None
+    _check_name(name, report)
+    place = mapping.place if node is None else node.place
+    return Placed(Component(name.text, predicate, times, negated), mapping.place, place)
+
+
+def _read_predicate(node: Node | None, schema: EventSchema | None, report: Report) -> Expr:
+    """The component's condition.
+
+    It is ``true`` if it is missing, reported as wrong, or if the attributes are not known.
+    """
+    scalar = None if node is None else as_expression(node, report)
+    if scalar is None:
+        return conjunction([])
+    if schema is None:
+        parse_expression(scalar, report)
+        return conjunction([])
+    return compile_condition(scalar, EventScope(schema), report) or conjunction([])
+
+
+def _check_name(name: Scalar, report: Report) -> None:
+    if not _NAME.fullmatch(name.text):
+        report.add(
+            name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component."
+        )
+        return
+    try:
+        tree = sqlglot.parse_one(f"{name.text}.x = 1", dialect=RuleDialect)
+        usable = (
+            isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
+        )
+    except SqlglotError:
+        usable = False
+    if not usable:
+        report.add(
+            name.place,
+            "must not be a word of the expression language",
+            quote(name.text),
+            "Rename the component.",
+        )

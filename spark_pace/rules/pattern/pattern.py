@@ -1,0 +1,89 @@
+"""The pattern of a rule: its components, the conditions over them, the window and the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
+from spark_pace.rules.contexts import why_within
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Report
+from spark_pace.rules.document.section import Section
+from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
+from spark_pace.rules.pattern.components import read_components
+from spark_pace.rules.pattern.where import assigned, read_where
+from spark_pace.rules.pattern.window import Selecting, read_selecting
+
+
+def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+    """The keys pattern, where, within, contiguity, context and close of a rule.
+
+    None where too much is wrong to go on.
+    """
+    selecting = read_selecting(rule)
+    components = read_components(rule, schema)
+    if components is None:
+        check_syntax(rule, ("where", "emit"))
+        return None
+    _check_together(rule, components, selecting)
+    conjuncts = read_where(rule, schema, components)
+    over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
+        rule, components
+    )
+    within = _implied(components, selecting) or selecting.within
+    if not rule.has("within") and within is None and not (in_span and selecting.close != "window"):
+        why = why_within(selecting.context, components, selecting.close, over_several=over_several)
+        if selecting.contiguity == "strict":
+            why = "With times that have no upper bound, such as 2+, neighbours could be taken for ever"
+        if why is not None:
+            do = f"{why}; add for example within: 10 min."
+            rule.report.add(rule.place, 'must have the key "within"', "none", do)
+    complete, several = assigned(components, conjuncts)
+    return Pattern(complete, several, within, selecting.context.value, selecting.close, selecting.contiguity)
+
+
+def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
+    """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
+    components = read_components(rule, None)
+    if components is not None:
+        _check_together(rule, components, selecting)
+    check_syntax(rule, ("where", "emit"))
+
+
+def _check_together(rule: Section, components: Sequence[Component], selecting: Selecting) -> None:
+    """What the keys close and contiguity must not stand together with."""
+    grouped = any(component.times is not None for component in components)
+    if selecting.close == "window" and selecting.context.window_may_close and grouped:
+        rule.report.add(
+            rule.key_place("close"),
+            'must be "completion" in a pattern with repeated or optional components',
+            '"window"',
+            'Leave "close" out, or "times".',
+        )
+    if selecting.contiguity == "strict" and any(component.negated for component in components):
+        rule.report.add(
+            rule.key_place("contiguity"),
+            'must be "relaxed" in a pattern with negated components',
+            '"strict"',
+            "Between neighbours no event stands that could be forbidden: "
+            'leave "contiguity" or the negated components out.',
+        )
+
+
+def _implied(components: Sequence[Component], selecting: Selecting) -> Within | None:
+    """The window of a strict pattern without `within`: the most events that it can have, if that is known."""
+    if selecting.contiguity != "strict" or selecting.says_within:
+        return None
+    most = [1 if component.times is None else component.times.most for component in components]
+    known = [events for events in most if events is not None]
+    return Within(events=sum(known)) if len(known) == len(most) else None
+
+
+def _names_several(rule: Section, components: Sequence[Component]) -> bool:
+    """Whether a condition, be it right or wrong, is over several components."""
+    node, names = rule.node("where"), {component.name for component in components}
+    tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
+    parts = [] if tree is None else conjuncts_of(tree)
+    return any(len(names & {column.table for column in part.find_all(exp.Column)}) > 1 for part in parts)

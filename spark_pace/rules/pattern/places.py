@@ -1,0 +1,75 @@
+"""Where repeated, optional and negated components may stand in a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spark_pace.core.plan.rule import Component
+from spark_pace.rules.document.report import Place, Report, quote
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A component, its place in the file, and that of its key ``times`` where it has one."""
+
+    component: Component
+    place: Place
+    times: Place
+
+
+def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> None:
+    """Report each component that must not stand where it does.
+
+    Args:
+        found: the components, in the order of the sequence.
+        sequence: the place of the whole sequence.
+        report: where problems go.
+    """
+    positive = [placed for placed in found if not placed.component.negated]
+    if not positive:
+        report.add(
+            sequence,
+            "must have a component that is not negated",
+            "negated ones only",
+            "A match is made of events: add a component that stands for some.",
+        )
+        return
+    if found[0].component.negated:
+        report.add(
+            found[0].place,
+            "must not be negated in first place",
+            quote(found[0].component.name),
+            "Put it behind the component after whose events it forbids others.",
+        )
+    _check_ends(positive, report)
+    _check_neighbours(positive, report)
+
+
+def _check_ends(positive: Sequence[Placed], report: Report) -> None:
+    ends = {"first": positive[0], "last": positive[-1]}
+    for where, placed in list(ends.items())[: len(positive)]:
+        times = placed.component.times
+        if times is not None and times.least == 0:
+            report.add(
+                placed.times,
+                f"must begin at 1 or more in {where} place (negated components aside)",
+                quote(str(times)),
+                f"A match has a {where} event: write {_from_one(times.most)}, or leave the component out.",
+            )
+
+
+def _from_one(most: int | None) -> str:
+    return "1+" if most is None else "1" if most == 1 else f"1..{most}"
+
+
+def _check_neighbours(positive: Sequence[Placed], report: Report) -> None:
+    for before, after in pairwise(positive):
+        if before.component.times is not None and after.component.times is not None:
+            report.add(
+                after.times,
+                "must not be repeated or optional next to another such component (negated ones aside)",
+                f"{quote(after.component.name)} after {quote(before.component.name)}",
+                "Put a component that stands for one event between them: it says where the group ends.",
+            )

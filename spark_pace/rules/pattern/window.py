@@ -1,0 +1,56 @@
+"""The keys of a rule that say which events a selection of its pattern may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_pace.core.match.contexts.context import ParameterContext
+from spark_pace.core.plan.rule import Close, Contiguity, Within
+from spark_pace.rules.contexts import read_context
+from spark_pace.rules.document.section import Section
+from spark_pace.rules.durations import read_length
+
+
+@dataclass(frozen=True)
+class Selecting:
+    """The keys context, close, within and contiguity.
+
+    Attributes:
+        context: the parameter context.
+        close: what closes a selection.
+        within: the length of the window; None where it is missing or reported as wrong.
+        says_within: whether the key is there.
+        contiguity: whether other events may stand between those of a match.
+    """
+
+    context: ParameterContext
+    close: Close
+    within: Within | None
+    says_within: bool
+    contiguity: Contiguity
+
+
+def read_selecting(rule: Section) -> Selecting:
+    """The keys; the defaults where they are missing or reported as wrong."""
+    context = read_context(rule)
+    close = _read_close(rule, context)
+    node = rule.node("within")
+    within = None if node is None else read_length(node, rule.report)
+    contiguity = rule.choice("contiguity", ("relaxed", "strict"), "relaxed")
+    return Selecting(
+        context, close, within, rule.has("within"), "strict" if contiguity == "strict" else "relaxed"
+    )
+
+
+def _read_close(rule: Section, context: ParameterContext) -> Close:
+    if rule.choice("close", ("completion", "window"), "completion") == "completion":
+        return "completion"
+    if not context.window_may_close:
+        report, place = rule.report, rule.key_place("close")
+        report.add(
+            place,
+            'must be "completion" in this context',
+            f'"window" with "{context.value}"',
+            'Use context "each, zero", or leave "close" out.',
+        )
+    return "window"
