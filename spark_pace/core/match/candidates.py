@@ -116,8 +116,9 @@ class Search:
     @property
     def compiled(self) -> bool:
         """Whether compiled code searches: all conditions compare two components, and rows are many."""
-        compared = all(is_comparison(conjunct.expr, self._roles) for conjunct in self.pattern.where)
-        return self.simple and compared and math.prod(len(rows) for rows in self.members) > FEW
+        if not self.simple or not all(is_comparison(one.expr, self._roles) for one in self.pattern.where):
+            return False
+        return math.prod(len(rows) for rows in self.members) > FEW
 
     @property
     def looked_up(self) -> bool:

@@ -13,7 +13,7 @@ from spark_pace.core.columns import NOTHING_US, Bools, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon, window_ends
+from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import Rule, Within
 
 
@@ -88,6 +88,15 @@ def decisions(stream: Stream, found: Found, within: Within | None, horizon: Hori
     if found.deciding is None:
         return at_last
     return at_last.later(window_ends(stream, found.deciding, within, horizon))
+
+
+def match_times(stream: Stream, found: Found, within: Within | None) -> Ints:
+    """int64[m], the time of each match: that of its last event, or the end of its window if that decides."""
+    if found.deciding is None:
+        return stream.time[found.last]
+    if within is not None and within.time_us is not None:
+        return stream.time[found.first] + within.time_us
+    return stream.time[window_end(stream, found.first, within) - 1]
 
 
 def releases(

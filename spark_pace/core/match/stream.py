@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints, array, has_bit, numbers, value_codes
+from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, has_bit, numbers, value_codes
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,19 @@ class Positions:
 
     def later(self, other: Positions) -> Positions:
         """Element by element the later of two positions of the same segments."""
-        behind = (other.code > self.code) | ((other.code == self.code) & (other.time > self.time))
+        behind = other.behind(self)
         return Positions(np.where(behind, other.code, self.code), np.where(behind, other.time, self.time))
 
     def earlier(self, other: Positions) -> Positions:
         """Element by element the earlier of two positions of the same segments."""
-        before = (other.code < self.code) | ((other.code == self.code) & (other.time < self.time))
+        before = self.behind(other)
         return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
+
+    def behind(self, other: Positions) -> Bools:
+        """bool[m], which of these positions stand behind those others of the same segments."""
+        same = self.code == other.code
+        behind: Bools = (self.code > other.code) | (same & (self.time > other.time))
+        return behind
 
     def take(self, index: Ints) -> Positions:
         """The positions at these indices."""

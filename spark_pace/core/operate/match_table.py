@@ -49,11 +49,13 @@ class Labels:
     Attributes:
         selection_id: int64[m].
         opened_us: int64[m], event time of the opening event; of a grid span, the window's start.
+        matched_us: int64[m], event time of the match's last event, or the end of the window that decided it.
         release: m positions, where each match may go out.
     """
 
     selection_id: Ints
     opened_us: Ints
+    matched_us: Ints
     release: Positions
 
 
@@ -61,7 +63,7 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     """The table of the matches of a pattern."""
     columns = _head(plan, planned, stream, labels, found.first)
     columns["seq"] = pa.array(stream.seq[found.last])
-    columns["matched_at"] = _utc(stream.time[found.last])
+    columns["matched_at"] = _utc(labels.matched_us)
     columns |= emit_fields(planned.rule, stream, found)
     columns["events"] = _events(planned, stream, found)
     return pa.table(columns)
@@ -73,7 +75,6 @@ def operator_matches(
     stream: Stream,
     labels: Labels,
     last: Ints,
-    matched_us: Ints,
     rows: pa.Table,
 ) -> pa.Table:
     """The table of the rows that a Python operator has yielded.
@@ -84,12 +85,11 @@ def operator_matches(
         stream: the lane's stream.
         labels: of the selection of each row.
         last: int64[m], the row of the last event of each one's selection.
-        matched_us: int64[m], the time at which each one's selection ended.
         rows: the m rows, with the fields of ``emit``.
     """
     columns = _head(plan, planned, stream, labels, last)
     columns["seq"] = pa.array(stream.seq[last])
-    columns["matched_at"] = _utc(matched_us)
+    columns["matched_at"] = _utc(labels.matched_us)
     columns |= {name: array(rows, name) for name in rows.column_names}
     offsets = pa.array(np.zeros(len(last) + 1, np.int32))
     columns["events"] = pa.ListArray.from_arrays(

@@ -28,9 +28,17 @@ from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import Resolution, at_rows, decisions, must_wait, releases, resolved
+from spark_pace.core.match.release import (
+    Resolution,
+    at_rows,
+    decisions,
+    match_times,
+    must_wait,
+    releases,
+    resolved,
+)
 from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
@@ -106,7 +114,7 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     elif lane.header.work == "closed":
         found, labels = _closed(rule, lane, stream)
     elif lane.header.work == "matched":
-        found, labels = _matched(lane, stream)
+        found, labels = _matched(rule, lane, stream)
     else:
         found, labels = _in_spans(rule, lane, stream)
     found, labels = _releasable(rule, lane.header, found, labels)
@@ -124,7 +132,12 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
     elif header.exact or not must_wait(rule):
         now &= time >= header.passed_us
     index = np.flatnonzero(now)
-    kept = Labels(labels.selection_id[index], labels.opened_us[index], labels.release.take(index))
+    kept = Labels(
+        labels.selection_id[index],
+        labels.opened_us[index],
+        labels.matched_us[index],
+        labels.release.take(index),
+    )
     return found.keep(index), kept
 
 
@@ -146,7 +159,8 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
-    return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], at), last
+    matched_us = match_times(stream, found, pattern.within)
+    return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], matched_us, at), last
 
 
 def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
@@ -157,19 +171,23 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
     at = at_rows(stream, found.last)
-    if shape_of(rule.pattern).trailing:
+    if found.deciding is not None:
         at = lane.positions("release").take(found.selection)
-    return found, Labels(ids, stream.time[openings[found.selection]], at)
+    matched_us = match_times(stream, found, rule.pattern.within)
+    return found, Labels(ids, stream.time[openings[found.selection]], matched_us, at)
 
 
-def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    assert lane.selections is not None
+def _matched(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert lane.selections is not None and rule.pattern is not None
     members, roles = array(lane.selections, "members"), array(lane.selections, "roles")
     offsets = members.offsets.to_numpy().astype(np.int64)
     rows = members.values.to_numpy()
     first, number = rows[offsets[:-1]], np.arange(len(members))
-    found = Found(first, first, number, offsets, rows, roles.values.to_numpy())
-    return found, Labels(lane.column("selection_id"), stream.time[first], lane.positions("release"))
+    deciding = first if shape_of(rule.pattern).trailing else None
+    found = Found(first, first, number, offsets, rows, roles.values.to_numpy(), deciding)
+    matched_us = match_times(stream, found, rule.pattern.within)
+    ids, release = lane.column("selection_id"), lane.positions("release")
+    return found, Labels(ids, stream.time[first], matched_us, release)
 
 
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
@@ -177,22 +195,24 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     start, end = lane.column("start"), lane.column("end")
     ranges = even_ranges(end - start, len(start), PIECE_ROWS)
     pieces = [_span_piece(rule, lane, stream, np.arange(i, j)) for i, j in ranges]
-    selection = np.concatenate([piece.selection for piece, _ in pieces])
-    sizes = np.concatenate([np.diff(piece.offsets) for piece, _ in pieces])
-    members = np.concatenate([piece.members for piece, _ in pieces])
-    roles = np.concatenate([piece.roles for piece, _ in pieces])
+    selection = np.concatenate([piece.selection for piece, _, _ in pieces])
+    sizes = np.concatenate([np.diff(piece.offsets) for piece, _, _ in pieces])
+    members = np.concatenate([piece.members for piece, _, _ in pieces])
+    roles = np.concatenate([piece.roles for piece, _, _ in pieces])
     found = Found(start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)), members, roles)
-    code = np.concatenate([at.code for _, at in pieces])
-    release = Positions(code, np.concatenate([at.time for _, at in pieces]))
+    code = np.concatenate([at.code for _, at, _ in pieces])
+    release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
+    matched_us = np.concatenate([matched for _, _, matched in pieces])
     if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
-    return found, Labels(lane.column("selection_id")[selection], lane.column("opened_us")[selection], release)
+    ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
+    return found, Labels(ids, opened_us, matched_us, release)
 
 
-def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Found, Positions]:
-    """The matches of the spans at the indices `index`, by rows of the lane, and where they are certain."""
+def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Found, Positions, Ints]:
+    """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
     assert rule.pattern is not None
     start, end = lane.column("start")[index], lane.column("end")[index]
     _, rows = expand(start, end)
@@ -209,8 +229,14 @@ def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Fo
     at = releases(inside, found, decided, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
+    matched_us = match_times(inside, found, rule.pattern.within)
+    if found.deciding is not None:  # no window lasts longer than its span
+        own = window_ends(inside, found.first, rule.pattern.within, horizon)
+        ends_with_span = own.behind(spans_end.take(found.selection))
+        span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
+        matched_us = np.where(ends_with_span, span_us, matched_us)
     found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
-    return found, Positions(code, at.time)
+    return found, Positions(code, at.time), matched_us
 
 
 def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
@@ -234,9 +260,9 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(owner))
-    labels = Labels(ids[owner], lane.column("opened_us")[owner], release)
+    labels = Labels(ids[owner], lane.column("opened_us")[owner], matched_us, release)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], matched_us, yielded)
+    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
     return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
 
 

@@ -15,7 +15,6 @@ from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
-from spark_pace.errors import Problem, RuleError
 
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
@@ -149,7 +148,6 @@ def build_plan(
     and offset), or all their columns. The other arguments are as in `Plan`.
     """
     rules = tuple(rules)
-    _refuse_what_cannot_run(rules)
     schema = rules[0].schema
     every = tuple(field.name for field in schema.fields)
     ties = schema.tie_break or (every if tie_break == "columns" else ())
@@ -166,23 +164,6 @@ def build_plan(
         schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
         order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
     )  # fmt: skip
-
-
-def _refuse_what_cannot_run(rules: Iterable[Rule]) -> None:
-    """Raises: RuleError: a rule has a form of patterns that is read, but that no engine runs yet."""
-    found = []
-    for rule in rules:
-        pattern = rule.pattern
-        if pattern is not None and (
-            pattern.contiguity == "strict"
-            or any(component.negated or component.times is not None for component in pattern.components)
-        ):
-            must = "must have no times, not and contiguity: strict to be run"
-            found.append(
-                Problem(f"rule {rule.name}", must, "one of them", "They can only be checked so far.")
-            )
-    if found:
-        raise RuleError(tuple(found))
 
 
 def _units(

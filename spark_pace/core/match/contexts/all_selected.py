@@ -10,6 +10,7 @@ from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
+from spark_pace.core.plan.shape import shape_of
 
 
 def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
@@ -23,7 +24,8 @@ def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints)
     members = rows[first_role[rows] >= 0]
     sizes = counts[closes + 1] - counts[openings]
     offsets = np.append(0, np.cumsum(sizes))
-    return Found(openings, closes, np.arange(len(openings)), offsets, members, first_role[members])
+    deciding = openings if shape_of(pattern).trailing else None
+    return Found(openings, closes, np.arange(len(openings)), offsets, members, first_role[members], deciding)
 
 
 def _first_component(stream: Stream, pattern: Pattern) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
