@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp, Way
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import (
@@ -119,11 +119,16 @@ def _group(pattern: Pattern, component: Component, times: Times, before: str, af
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"
-    if pattern.context.selection != "next":
+    if not _walks(context_of(pattern).way):
         return f"every event that matches it {where}; {number}"
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
+
+
+def _walks(way: Way) -> bool:
+    """Whether a match is what a walk takes, so that a group may leave out what matches it."""
+    return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
 def _operator_lines(rule: Rule) -> list[str]:
@@ -225,8 +230,7 @@ def _looks_back(rule: Rule, pattern: Pattern) -> bool:
     way = context_of(pattern).way
     if isinstance(way, Backwards) and rule.merge == "selection":
         return True
-    of_one_initiator = isinstance(way, Forwards) or (isinstance(way, OneOpen) and way.inside is None)
-    return _waits_for_its_window(rule) and not of_one_initiator
+    return _waits_for_its_window(rule) and not (isinstance(way, Forwards) or _walks(way))
 
 
 def _unbounded(rule: Rule, pattern: Pattern) -> str:
