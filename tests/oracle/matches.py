@@ -21,6 +21,12 @@ Where the definitions leave something open, this is how they are read:
 - The match of a Python operator: `seq` is that of the span's last event; `matched_at` is the closing event's
   time, or the window's end where that decided (k * every + size for a grid window). Several rows of one span
   keep the operator's order.
+- With a negated component in last place a match is decided where its context says, but inside a span at the
+  span's end at the latest. With `merge: selection` it may be decided later than one that comes after it in
+  the order; then that one waits for it. `matched_at` is the end of the window that starts at the match's own
+  first event, whatever else its choice waits for: for a window by count the time of the last event in it,
+  and the end of the span if that comes before.
+- Strict contiguity compares positions of the rule's stream, of one key.
 - A pattern inside a span is evaluated over the span's events as over a whole stream, and its match is decided
   at its last event. There are two exceptions where nobody can know then. In a count span it is decided where
   the span is full. With `next, selected` it is decided where the span's earlier initiators are known to have
@@ -30,9 +36,10 @@ Where the definitions leave something open, this is how they are read:
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
@@ -78,12 +85,20 @@ def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
         key = None if key_text is None else json.loads(key_text)
         of_key = spans_matches(rule, key, stream) if rule.span else pattern_matches(rule, key, stream)
         of_key.sort(key=lambda match: match.order)
+        if rule.merge == "selection" and rule.pattern is not None and trailing_negatives(rule.pattern):
+            of_key = after_each_other(of_key)
         releases = [match.releasable for match in of_key]
         assert releases == sorted(releases), (
             "the order of a key's matches is not the order in which they can be released"
         )
         matches += of_key
     return sorted(matches, key=lambda match: (match.releasable, json_text(match.key)))
+
+
+def after_each_other(matches: list[Match]) -> list[Match]:
+    """No match is released before one that comes before it, though that may be decided later."""
+    latest = itertools.accumulate((match.releasable for match in matches), max)
+    return [replace(match, releasable=releasable) for match, releasable in zip(matches, latest, strict=True)]
 
 
 # ---------------------------------------------------------------- streams
@@ -213,16 +228,7 @@ def match_of(
         },
     )
     fields = {emit.name: value_of(emit.expr, here) for emit in rule.emit if emit.expr is not None}
-    events = tuple(
-        (
-            names[bound.component],
-            bound.placed.seq,
-            bound.placed.time,
-            bound.placed.event.source,
-            bound.placed.event.offset,
-        )
-        for bound in production
-    )
+    events = tuple(shown(names[bound.component], bound.placed) for bound in production)
     return Match(
         key,
         opening[0],
@@ -235,6 +241,10 @@ def match_of(
         ending.releasable,
         order,
     )
+
+
+def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:
+    return component, placed.seq, placed.time, placed.event.source, placed.event.offset
 
 
 # ---------------------------------------------------------------- spans

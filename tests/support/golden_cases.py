@@ -139,8 +139,8 @@ def with_context(rule: dict[str, Any], context: str) -> dict[str, Any]:
     return rule | {"context": context}
 
 
-def cases_of() -> Iterator[GoldenCase]:
-    for path in sorted(DIRECTORY.glob("*.yaml")):
+def cases_of(directory: Path) -> Iterator[GoldenCase]:
+    for path in sorted(directory.glob("*.yaml")):
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         for number, case in enumerate(content["cases"], 1):
             name = f"{path.stem}-{number}"
@@ -158,9 +158,9 @@ def cases_of() -> Iterator[GoldenCase]:
                 )
 
 
-def golden_cases() -> list[GoldenCase]:
+def golden_cases(directory: Path = DIRECTORY) -> list[GoldenCase]:
     """Every case of every file."""
-    return list(cases_of())
+    return list(cases_of(directory))
 
 
 def write_all(directory: Path) -> None:

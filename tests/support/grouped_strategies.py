@@ -1,0 +1,269 @@
+"""Hypothesis strategies: rules with repeated, optional and negated components, or strict contiguity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hypothesis import strategies as st
+
+from spark_pace.core.expr import Aggregate, Call, Expr, TypeName
+from spark_pace.core.plan.rule import (
+    Component,
+    Conjunct,
+    Context,
+    EmitField,
+    Pattern,
+    Rule,
+    Span,
+    Times,
+    Within,
+)
+from tests.support.strategies import (
+    ATTRIBUTES,
+    column,
+    condition,
+    number,
+    predicates,
+    schemas,
+    typed,
+    varied,
+    windows,
+)
+from tests.support.streams import SECOND
+
+Kind = Literal["one", "group", "negated"]
+REPEATED = (
+    Times(1, None),
+    Times(1, None),
+    Times(1, 3),
+    Times(2, None),
+    Times(1, 2),
+    Times(2, 3),
+    Times(2, 2),
+)
+OPTIONAL = (Times(0, 1), Times(0, None), Times(0, 2))
+COMPARISONS = ("=", "=", "=", "<", "<=", ">", ">=", "<>")
+# without negated components; "group" stands where a group may be
+SHAPES: tuple[tuple[Kind, ...], ...] = (
+    ("group",),
+    ("one", "one"),
+    ("group", "one"),
+    ("one", "group"),
+    ("one", "group", "one"),
+    ("one", "group", "one"),
+    ("group", "one", "group"),
+    ("one", "one", "group"),
+    ("group", "one", "one"),
+    ("one", "one", "one"),
+    ("one", "group", "one", "one"),
+    ("one", "group", "one", "group"),
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A component as conditions name it."""
+
+    index: int
+    name: str
+    kind: Kind
+
+
+def value(draw: st.DrawFn, of: Named) -> Expr:
+    """A number: of one event its column, of a group an aggregate over it."""
+    attribute = draw(st.sampled_from(["x", "x", "y"]))
+    if of.kind != "group":
+        return column(attribute, of.name)
+    function = draw(st.sampled_from(["count", "count", "sum", "min", "max", "first", "last"]))
+    return Aggregate(function, of.name, None if function == "count" else attribute, "BIGINT")
+
+
+def text_of(draw: st.DrawFn, of: Named) -> Expr:
+    """The key of one event, or of a group's first, last, least or greatest."""
+    if of.kind != "group":
+        return column("k", of.name)
+    return Aggregate(draw(st.sampled_from(["first", "last", "min", "max"])), of.name, "k", "STRING")
+
+
+@st.composite
+def group_conjuncts(draw: st.DrawFn, group: Named) -> Conjunct:
+    """A condition over one group alone."""
+    count = Aggregate("count", group.name, None, "BIGINT")
+    first, last = (Aggregate(function, group.name, "x", "BIGINT") for function in ("first", "last"))
+    mean = Aggregate("avg", group.name, "x", "DOUBLE")
+    total = Aggregate("sum", group.name, draw(st.sampled_from(["x", "y"])), "BIGINT")
+    compared = st.sampled_from(["=", "<=", ">=", ">=", ">"])
+    expr = draw(
+        st.one_of(
+            st.builds(lambda function, n: condition(function, count, number(n)), compared, st.integers(0, 3)),
+            st.builds(lambda function, n: condition(function, total, number(n)), compared, st.integers(0, 2)),
+            st.sampled_from(["<", "<=", "="]).map(lambda function: condition(function, first, last)),
+            st.just(condition("or", condition("is_null", first), condition(">=", first, number(1)))),
+            st.just(condition("<=", mean, Call("cast", (number(1),), "DOUBLE"))),
+        )
+    )
+    return Conjunct(expr, (group.index,))
+
+
+@st.composite
+def shared_conjuncts(draw: st.DrawFn, named: tuple[Named, ...]) -> Conjunct:
+    """A condition over two or three components, one of which may be negated."""
+    chosen = tuple(sorted(named, key=lambda one: one.index))
+    indices = tuple(one.index for one in chosen)
+    if len(chosen) == 2 and draw(st.integers(0, 2)) == 0:
+        return Conjunct(condition("=", *(text_of(draw, one) for one in chosen)), indices)
+    values = [value(draw, one) for one in draw(st.permutations(chosen))]
+    left = values[0] if len(values) == 2 else Call("+", (values[0], values[1]), "BIGINT")
+    compared = condition(draw(st.sampled_from(COMPARISONS)), left, values[-1])
+    if draw(st.integers(0, 5)) == 0:
+        compared = condition("or", compared, condition("is_null", values[-1]))
+    return Conjunct(compared, indices)
+
+
+@st.composite
+def wheres(draw: st.DrawFn, named: tuple[Named, ...]) -> tuple[Conjunct, ...]:
+    """Up to three conditions; at most one component of each is negated."""
+    positive = [one for one in named if one.kind != "negated"]
+    groups = [one for one in named if one.kind == "group"]
+    found: list[Conjunct] = []
+    for one in named:
+        if one.kind == "negated" and draw(st.integers(0, 2)) == 2:
+            others = draw(
+                st.lists(st.sampled_from(positive), min_size=1, max_size=min(2, len(positive)), unique=True)
+            )
+            found.append(draw(shared_conjuncts((one, *others))))
+    if groups and draw(st.integers(0, 3)) == 3:
+        found.append(draw(group_conjuncts(draw(st.sampled_from(groups)))))
+    if len(positive) > 1 and draw(st.integers(0, 3)) == 3:
+        some = draw(
+            st.lists(st.sampled_from(positive), min_size=2, max_size=min(3, len(positive)), unique=True)
+        )
+        found.append(draw(shared_conjuncts(tuple(some))))
+    return tuple(draw(st.permutations(found)))
+
+
+@st.composite
+def kinds_of(
+    draw: st.DrawFn, negation: bool, repetition: bool, trailing: bool
+) -> tuple[tuple[Kind, ...], bool]:
+    """The kinds of a pattern's components, and whether it is strict."""
+    shapes = [shape for shape in SHAPES if repetition or "group" not in shape]
+    shape = list(draw(st.sampled_from(shapes)))
+    if not negation:
+        return tuple(shape), "group" not in shape or draw(st.integers(0, 3)) == 3
+    kinds: list[Kind] = [shape[0]]
+    for kind in shape[1:]:
+        kinds += ["negated"] * draw(st.sampled_from([0, 0, 0, 1, 1, 2]))
+        kinds.append(kind)
+    if trailing or "negated" not in kinds:
+        kinds += ["negated"] * draw(st.sampled_from([1, 1, 1, 1, 2]))
+    return tuple(kinds), False
+
+
+def tests_of(kinds: tuple[Kind, ...], apart: bool) -> list[st.SearchStrategy[Expr]]:
+    """For each component a strategy of its predicate.
+
+    `apart`: mostly one type of its own for each, so that few events match several.
+    """
+    if not apart:
+        return [predicates() for _ in kinds]
+    letters = iter("abcabcabc")
+    return [rare() if kind == "negated" else st.just(typed(next(letters))) for kind in kinds]
+
+
+def rare() -> st.SearchStrategy[Expr]:
+    """What few events are, so that not all candidates are forbidden."""
+    valued = st.builds(
+        lambda letter, n: condition("and", typed(letter), condition("=", column("x"), number(n))),
+        st.sampled_from("abc"),
+        st.integers(0, 2),
+    )
+    return st.one_of(valued, valued, st.sampled_from("abcd").map(typed))
+
+
+@st.composite
+def grouped_patterns(
+    draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False
+) -> Pattern:
+    """A sequence with at least one group or negated component, or a strict one."""
+    negation = close_window or draw(st.booleans())
+    kinds, strict = draw(
+        kinds_of(negation, not close_window and draw(st.integers(0, 3)) > 0, draw(st.booleans()))
+    )
+    names = tuple("pqrstuvwxyz"[: len(kinds)])
+    inner = [kind for kind in kinds if kind != "negated"]
+    components, place = [], 0
+    for name, kind, test in zip(names, kinds, tests_of(kinds, draw(st.integers(0, 2)) > 0), strict=True):
+        times = REPEATED if place in (0, len(inner) - 1) else (*REPEATED, *OPTIONAL, *OPTIONAL)
+        place += kind != "negated"
+        components.append(
+            Component(
+                name,
+                draw(test),
+                draw(st.sampled_from(times)) if kind == "group" else None,
+                kind == "negated",
+            )
+        )
+    named = tuple(
+        Named(index, name, kind) for index, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    )
+    within = window_of(draw, components, strict=strict, in_span=in_span and not close_window)
+    close = "window" if close_window else "completion"
+    return Pattern(
+        tuple(components), draw(wheres(named)), within, context, close, "strict" if strict else "relaxed"
+    )
+
+
+def window_of(draw: st.DrawFn, components: list[Component], *, strict: bool, in_span: bool) -> Within | None:
+    """A window; none by chance in a span, or the one that strict contiguity implies."""
+    most = [1 if component.times is None else component.times.most for component in components]
+    if in_span and draw(st.booleans()):
+        return None
+    if strict and None not in most and draw(st.booleans()):
+        return Within(events=sum(count or 0 for count in most))
+    return draw(st.one_of(windows(), windows(), st.just(Within(time_us=12 * SECOND))))
+
+
+def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
+    """Of every component something: columns of one event, aggregates of a group; no negated components."""
+    found = []
+    for component in pattern.components:
+        name = component.name
+        if component.negated:
+            continue
+        if component.times is None and pattern.context.selection != "all":
+            found.append(EmitField(f"{name}_id", "STRING", column("id", name)))
+            continue
+        found.append(EmitField(f"{name}_n", "BIGINT", Aggregate("count", name, None, "BIGINT")))
+        kinds: list[tuple[str, str, TypeName]] = [
+            ("sum", "x", "BIGINT"),
+            ("avg", "x", "DOUBLE"),
+            ("min", "y", "BIGINT"),
+            ("max", "k", "STRING"),
+            ("first", "y", ATTRIBUTES["y"]),
+            ("last", "id", "STRING"),
+        ]
+        found += [
+            EmitField(f"{name}_{function}", kind, Aggregate(function, name, attribute, kind))  # type: ignore[arg-type]
+            for function, attribute, kind in kinds
+        ]
+    return tuple(found)
+
+
+@st.composite
+def grouped_rules(
+    draw: st.DrawFn,
+    context: Context,
+    *,
+    close_window: bool = False,
+    spans: st.SearchStrategy[Span] | None = None,
+) -> Rule:
+    """A rule with groups, negated components or strict contiguity in `context`, in one of `spans` if given.
+
+    `close_window`: with ``close: window``, so without groups.
+    """
+    pattern = draw(grouped_patterns(context, in_span=spans is not None, close_window=close_window))
+    span = None if spans is None else draw(spans)
+    plain = Rule("rule", draw(schemas()), None, (), pattern, span, None, "selection", grouped_emits(pattern))
+    return draw(varied(plain))
