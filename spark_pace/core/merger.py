@@ -5,19 +5,30 @@ Sources: semantics, section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, array, numbers, sorted_rows
+from spark_pace.core.columns import (
+    MOST_COMPONENTS,
+    NOTHING_US,
+    UTC_TIME,
+    Ints,
+    array,
+    numbers,
+    sorted_rows,
+    value_codes,
+)
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
 from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.shape import shape_of
 
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 
@@ -98,8 +109,12 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     if not table.num_rows:
         return table
     names = _sort_columns(planned, table.column_names)
-    columns = {name: array(table, name) for name in names}
-    return table.take(pa.array(sorted_rows(columns | _production_sets(table["events"]))))
+    columns = {name: array(table, name) for name in names} | _production_sets(table["events"])
+    order = sorted_rows(columns)
+    pattern = planned.rule.pattern
+    if pattern is not None and not shape_of(pattern).simple:
+        order = _with_groups_in_order(planned.rule, table, columns, order)
+    return table.take(pa.array(order))
 
 
 def _lifted(results: list[Result]) -> list[pa.Table]:
@@ -120,8 +135,8 @@ def _lifted(results: list[Result]) -> list[pa.Table]:
 def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
     """The columns that order matches by their production sets, shorter ones first.
 
-    These are the first events of each match, as many as a candidate can have. Matches that gather more are in
-    no event the same.
+    These are the first events of each match, as many as a candidate without groups can have. Matches of *all,
+    selected* that gather more are in no event the same.
     """
     lengths = pc.list_value_length(events).to_numpy().astype(np.int64)
     start = np.cumsum(lengths) - lengths
@@ -130,6 +145,27 @@ def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
     return {
         f"event {place}": seq.take(pa.array(start + place, mask=lengths <= place)) for place in range(most)
     }
+
+
+def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.Array], order: Ints) -> Ints:
+    """The order where production sets that begin alike are compared whole: by their events, then components.
+
+    A loop goes over the matches that are equal in all columns; there are few.
+    """
+    assert rule.pattern is not None
+    differs = np.zeros(len(order), np.bool_)
+    differs[:1] = True
+    for column in columns.values():
+        codes = value_codes(column)[order]
+        differs[1:] |= codes[1:] != codes[:-1]
+    place = {component.name: index for index, component in enumerate(rule.pattern.components)}
+    starts = np.append(np.flatnonzero(differs), len(order))
+    for run in np.flatnonzero(np.diff(starts) > 1):
+        rows = order[starts[run] : starts[run + 1]]
+        sets = table["events"].take(pa.array(rows)).to_pylist()
+        keys = [([e["seq"] for e in one], [place[e["component"]] for e in one]) for one in sets]
+        order[starts[run] : starts[run + 1]] = rows[sorted(range(len(rows)), key=keys.__getitem__)]
+    return order
 
 
 def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:

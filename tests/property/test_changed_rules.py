@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
+from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.results import from_core
-from tests.support.strategies import any_rule
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 

@@ -12,6 +12,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
 from tests.support.checks import assert_equal, expected_rows
+from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import table_of
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import SECOND, streams
@@ -29,7 +30,17 @@ def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data
     check(data.draw(rules(context, where=where)), data.draw(streams()))
 
 
-@given(rules(CONTEXTS[0], close_window=True), streams())
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_with_groups_or_negations_gives_the_oracles_matches(
+    context: Context, data: st.DataObject
+) -> None:
+    check(data.draw(grouped_rules(context)), data.draw(streams()))
+
+
+@given(
+    st.one_of(rules(CONTEXTS[0], close_window=True), grouped_rules(CONTEXTS[0], close_window=True)), streams()
+)
 def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
     rule: Rule, events: list[Event]
 ) -> None:

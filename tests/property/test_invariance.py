@@ -12,9 +12,9 @@ from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
+from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.strategies import any_rule
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 

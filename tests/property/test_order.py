@@ -19,9 +19,10 @@ from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read
+from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.strategies import any_rule, column, condition, number, text
+from tests.support.strategies import column, condition, number, text
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 

@@ -15,12 +15,13 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
+from tests.support.any_rule import any_rule
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.drive import drive
+from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import brief, from_core, table_of
 from tests.support.strategies import (
     CONTEXTS,
-    any_rule,
     count_spans,
     grid_spans,
     predicate_spans,
@@ -50,6 +51,14 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
         ]
         note(f"frontier {frontier}: " + "; ".join(map(brief, from_core(rule, step.matches))))
         assert_equal(rule, expected, pa.concat_tables(so_far))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_with_groups_or_negations_has_given_what_is_releasable_below_the_frontier(
+    context: Context, data: st.DataObject
+) -> None:
+    check(data.draw(grouped_rules(context)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)

@@ -294,16 +294,3 @@ def span_rules(
         return draw(varied(rule(schema, None, span, draw(st.sampled_from(names)))))
     pattern = draw(patterns(context or draw(st.sampled_from(CONTEXTS)), in_span=True))
     return draw(varied(rule(schema, pattern, span, None)))
-
-
-def any_rule() -> st.SearchStrategy[Rule]:
-    """A rule of any form."""
-    plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))
-    return st.one_of(
-        plain,
-        plain,
-        st.sampled_from(CONTEXTS).flatmap(lambda context: joined_rules(context)),
-        rules(CONTEXTS[0], close_window=True),
-        span_rules(spans(), operator=False),
-        span_rules(spans(), operator=True),
-    )

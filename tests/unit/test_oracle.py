@@ -8,19 +8,10 @@ import pytest
 
 from tests.oracle.matches import evaluate
 from tests.support.golden_cases import GoldenCase, golden_cases
-from tests.support.grouped_cases import grouped_cases, load_grouped
 from tests.support.results import from_oracle
 
 
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
 def test_the_oracle_gives_the_golden_matches(case: GoldenCase, tmp_path: Path) -> None:
     rule = case.load_rule(tmp_path)
-    assert case.said_of(from_oracle(rule, evaluate(rule, case.events))) == case.expected()
-
-
-@pytest.mark.parametrize("case", grouped_cases(), ids=lambda case: case.name)
-def test_the_oracle_gives_the_golden_matches_of_groups_and_negated_components(
-    case: GoldenCase, tmp_path: Path
-) -> None:
-    rule = load_grouped(case, tmp_path)
     assert case.said_of(from_oracle(rule, evaluate(rule, case.events))) == case.expected()

@@ -9,7 +9,7 @@ import pytest
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts, used_attributes
-from spark_pace.core.plan.plan import _rule_plan, build_plan
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Component, Pattern, Rule, Times, Within
 from spark_pace.errors import RuleError
 from spark_pace.rules import load_rules
@@ -218,7 +218,7 @@ def test_rules_that_differ_in_a_form_differ_in_their_meaning(tmp_path: Path, cha
 
 def test_a_plan_has_a_bit_for_every_component_and_the_columns_of_aggregates(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, f"name: r, {ALL}, where: max(g.y) > 1 and n.id = a.id, emit: {{s: sum(g.x)}}")
-    planned = _rule_plan(0, rule, {}, (), 0)
+    (planned,) = build_plan([rule], order=OrderSpec()).rules
     assert [bit for bit, _ in planned.bits] == [0, 1, 2, 3]
     assert planned.columns == ("id", "x", "y")
     assert not planned.takes_all
@@ -229,17 +229,4 @@ def test_a_strict_rule_takes_every_event(tmp_path: Path) -> None:
     (rule,) = load(
         tmp_path, "name: r, pattern: {sequence: [a: x = 1, b: x = 2]}, contiguity: strict, within: 1 s"
     )
-    assert _rule_plan(0, rule, {}, (), 0).takes_all
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        ALL,
-        f"pattern: {{sequence: [a: x = 1, {NEVER}]}}, within: 1 s",
-        "pattern: {sequence: [a: x = 1, b: x = 2]}, contiguity: strict",
-    ],
-)
-def test_no_rule_runs_in_a_form_that_only_can_be_checked(tmp_path: Path, rule: str) -> None:
-    with pytest.raises(RuleError, match="rule r — must have no times, not and contiguity: strict to be run"):
-        build_plan(load(tmp_path, f"name: r, {rule}"), order=OrderSpec())
+    assert build_plan([rule], order=OrderSpec()).rules[0].takes_all

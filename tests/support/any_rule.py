@@ -1,0 +1,27 @@
+"""Hypothesis strategy: a rule of any form."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from spark_pace.core.plan.rule import Rule
+from tests.support.grouped_strategies import grouped_rules
+from tests.support.strategies import CONTEXTS, joined_rules, rules, span_rules, spans
+
+
+def any_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form."""
+    plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))
+    grouped = st.sampled_from(CONTEXTS).flatmap(lambda context: grouped_rules(context))
+    return st.one_of(
+        plain,
+        plain,
+        grouped,
+        grouped,
+        st.sampled_from(CONTEXTS).flatmap(lambda context: joined_rules(context)),
+        rules(CONTEXTS[0], close_window=True),
+        grouped_rules(CONTEXTS[0], close_window=True),
+        span_rules(spans(), operator=False),
+        st.sampled_from(CONTEXTS).flatmap(lambda context: grouped_rules(context, spans=spans())),
+        span_rules(spans(), operator=True),
+    )
