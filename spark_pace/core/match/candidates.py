@@ -9,7 +9,7 @@ look-ups have found.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -107,6 +107,15 @@ class Search:
         self.plain = not pattern.where
         self.members = members or [stream.matching(bit) for bit in range(self.steps)]
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
+        self._compared: dict[Expr, Comparison] = {}
+
+    def among(self, level: int, rows: Ints) -> Search:
+        """The same search with no other rows of component `level` than these, ascending."""
+        members = list(self.members)
+        members[level] = rows
+        other = Search(self.stream, self.pattern, members)
+        other._compared = self._compared
+        return other
 
     @property
     def compiled(self) -> bool:
@@ -126,11 +135,7 @@ class Search:
 
     def _level(self, level: int) -> Level:
         exprs = [conjunct.expr for conjunct in self.pattern.where if conjunct.components[-1] == level]
-        compared = [
-            comparison_of(expr, self._roles, self.stream)
-            for expr in exprs
-            if is_comparison(expr, self._roles)
-        ]
+        compared = self._comparisons(exprs)
         others = [expr for expr in exprs if not is_comparison(expr, self._roles)]
         equality = next((test for test in compared if test.accepts == EQUAL), None)
         pool = keys = self.members[level]
@@ -140,6 +145,24 @@ class Search:
             order = np.argsort(keys)
             pool, keys = pool[order], keys[order]
         return Level(pool, keys, equality, [test for test in compared if test is not equality], others)
+
+    def _comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
+        """Those of some conditions that compare two components."""
+        found = [expr for expr in exprs if is_comparison(expr, self._roles)]
+        for expr in found:
+            if expr not in self._compared:
+                self._compared[expr] = comparison_of(expr, self._roles, self.stream)
+        return [self._compared[expr] for expr in found]
+
+    def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the first component that may fit some row of the last one.
+
+        Conditions that compare these two components decide, each for itself; others are not looked at.
+        """
+        ends = (0, self.steps - 1)
+        for comparison in self._comparisons(c.expr for c in self.pattern.where if c.components == ends):
+            firsts = firsts[comparison.may_hold(firsts, lasts)]
+        return firsts
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.

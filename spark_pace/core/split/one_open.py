@@ -16,7 +16,7 @@ from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.release import must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions
 from spark_pace.core.split.lane_sizes import lanes_by_rows
-from spark_pace.core.split.lanes import Lane, Work, numbered, position_columns
+from spark_pace.core.split.lanes import Lane, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
@@ -39,10 +39,15 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
-    done = np.flatnonzero(links.closes >= 0)
+    stream, done = task.stream, np.flatnonzero(links.closes >= 0)
     opening, close = links.openings[done], links.closes[done]
-    columns = {"selection_id": ids[done], "opening": opening, "close": close}
-    return selection_lanes(task, "closed", columns, opening, close)
+    lanes: list[Lane] = []
+    for i, j in lanes_by_rows(task.plan, np.maximum(1, close - opening + 1)):
+        start, stop = int(opening[i]), int(close[j - 1]) + 1
+        own = {"selection_id": ids[done[i:j]], "opening": opening[i:j] - start, "close": close[i:j] - start}
+        header = numbered(task.header("closed"), len(lanes), (0, stop - start))
+        lanes.append(Lane(header, stream.events.slice(start, stop - start), pa.table(own)))
+    return lanes
 
 
 def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
@@ -56,32 +61,24 @@ def _matched_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches that are found, with one row for each component, and may go out at `release`."""
-    steps = len(found.members) // max(1, found.matches)
-    matrix = found.members.reshape(found.matches, steps)
-    rows = {f"p{k}": matrix[:, k] for k in range(steps)}
-    last = np.maximum(found.last, release.code // 2) if found.matches else found.last
-    columns = {"selection_id": ids, **rows, "release_code": release.code, "release_us": release.time}
-    return selection_lanes(task, "matched", columns, found.first, last)
+    """Lanes of matches that are found, with one row for each component, and go out at `release`.
 
-
-_ROWS = ("opening", "close", "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
-
-
-def selection_lanes(
-    task: SplitTask, work: Work, columns: dict[str, Ints], first: Ints, last: Ints
-) -> list[Lane]:
-    """Cut selections (ascending by first row) into lanes, each with the rows from its first to its last."""
-    if not len(first):
+    They hold the events of the matches, and those that let them out.
+    """
+    if not found.matches:
         return []
+    steps = len(found.members) // found.matches
+    matrix = np.column_stack([found.members.reshape(-1, steps), release.code // 2])
     lanes: list[Lane] = []
-    for i, j in lanes_by_rows(task.plan, np.maximum(1, last - first + 1)):
-        start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
-        own = {
-            name: values[i:j] - start if name in _ROWS else values[i:j] for name, values in columns.items()
-        }
-        if "release_code" in own:
-            own |= position_columns("release", Positions(own["release_code"], own["release_us"]), start)
-        header = numbered(task.header(work), len(lanes), (0, stop - start))
-        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), pa.table(own)))
+    for i, j in lanes_by_rows(task.plan, np.full(found.matches, steps)):
+        needed = np.zeros(task.stream.rows, np.bool_)
+        needed[matrix[i:j]] = True
+        rows = np.flatnonzero(needed)
+        at = np.searchsorted(rows, matrix[i:j])
+        own = {"selection_id": ids[i:j]} | {f"p{step}": at[:, step] for step in range(steps)}
+        code = 2 * at[:, -1] + (release.code[i:j] & 1)
+        own |= {"release_code": code, "release_us": release.time[i:j]}
+        header = numbered(task.header("matched"), len(lanes), (0, len(rows)))
+        events = task.stream.events.take(pa.array(rows)).combine_chunks()
+        lanes.append(Lane(header, events, pa.table(own)))
     return lanes
