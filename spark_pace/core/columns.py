@@ -33,6 +33,7 @@ UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input
 END_OF_INPUT = _GREATEST - 1  # the time of what only the end of the input decides
 UNKNOWN_CODE = _GREATEST  # the code of a position that is not known, see `core.match.stream.Positions`
 NO_ROW = _GREATEST  # stands behind every row
+NULL_ORDER = _LEAST  # of null among `value_orders`
 NO_FRONTIER = _LEAST  # no event has come yet
 NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
 
@@ -85,9 +86,12 @@ def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any])
 
 def concat(tables: list[pa.Table]) -> pa.Table:
     """The tables one below the other. Every column has one chunk, and one dictionary if it has any."""
-    if len(tables) == 1:
-        return tables[0]
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    return tables[0] if len(tables) == 1 else in_chunks(tables).combine_chunks()
+
+
+def in_chunks(tables: list[pa.Table]) -> pa.Table:
+    """The tables one below the other. Every column has a chunk of each, so that none is copied."""
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
 
 
 def chosen(table: pa.Table, rows: Bools) -> pa.Table:
@@ -143,6 +147,29 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
     ranks[ascending] = np.arange(len(ascending))
     codes = ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
     return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
+    """As `value_ranks`, but any int64 that compare so, where these are sooner told; `NULL_ORDER` for null.
+
+    Only texts are sorted for it: other values are numbers already.
+    """
+    if not pa.types.is_string(columns[0].type):
+        orders = [_order(column) for column in columns]
+        if all(order.min(initial=0) > NULL_ORDER for _, order in orders):
+            return [np.where(null, NULL_ORDER, order) for null, order in orders]
+    return [np.where(ranks < 0, NULL_ORDER, ranks) for ranks in value_ranks(columns)]
+
+
+def _order(values: pa.Array) -> tuple[Bools, Ints]:
+    """Whether each value is null, and an int64 that compares as the value does."""
+    null = pc.is_null(values).to_numpy(zero_copy_only=False)
+    if not pa.types.is_floating(values.type):
+        kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
+        return null, pc.fill_null(values.cast(kind), 0).to_numpy().astype(np.int64)
+    numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # which makes 0.0 of -0.0
+    bits = numbers.view(np.int64)  # of positive numbers they compare as the numbers do
+    return null, np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:

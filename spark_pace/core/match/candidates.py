@@ -9,7 +9,7 @@ between the anchors, are tested on what the look-ups have found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -97,6 +97,7 @@ class Search:
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
         self.walking = self.structural = False
+        self._compared: dict[Expr, Comparison] = {}
 
     @property
     def trailing(self) -> bool:
@@ -108,6 +109,14 @@ class Search:
         search = copy(self)
         search.walking, search.structural = walking, structural
         return search
+
+    def among(self, level: int, rows: Ints) -> Search:
+        """The same search with no other rows of anchor `level` than these, ascending."""
+        other = copy(self)
+        other.__dict__.pop("levels", None)
+        other.members = list(self.members)
+        other.members[level] = rows
+        return other
 
     @property
     def _roles(self) -> dict[str | None, int]:
@@ -137,11 +146,7 @@ class Search:
             for conjunct in self.pattern.where
             if shape.level(conjunct) == level and not any(components[k].negated for k in conjunct.components)
         ]
-        compared = [
-            comparison_of(expr, self._roles, self.stream)
-            for expr in exprs
-            if is_comparison(expr, self._roles)
-        ]
+        compared = self._comparisons(exprs)
         others = [expr for expr in exprs if not is_comparison(expr, self._roles)]
         equality = next((test for test in compared if test.accepts == EQUAL), None)
         pool = keys = self.members[level]
@@ -152,6 +157,24 @@ class Search:
             pool, keys = pool[order], keys[order]
         compared = [test for test in compared if test is not equality]
         return Level(pool, keys, equality, compared, others, not self.simple)
+
+    def _comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
+        """Those of some conditions that compare two components."""
+        found = [expr for expr in exprs if is_comparison(expr, self._roles)]
+        for expr in found:
+            if expr not in self._compared:
+                self._compared[expr] = comparison_of(expr, self._roles, self.stream)
+        return [self._compared[expr] for expr in found]
+
+    def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the first component that may fit some row of the last one.
+
+        Conditions that compare these two components decide, each for itself; others are not looked at.
+        """
+        ends = (0, self.steps - 1)
+        for comparison in self._comparisons(c.expr for c in self.pattern.where if c.components == ends):
+            firsts = firsts[comparison.may_hold(firsts, lasts)]
+        return firsts
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.

@@ -30,7 +30,6 @@ from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import (
     Resolution,
-    at_rows,
     decisions,
     match_times,
     must_wait,
@@ -45,7 +44,6 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
-from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
@@ -114,7 +112,7 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     elif lane.header.work == "closed":
         found, labels = _closed(rule, lane, stream)
     elif lane.header.work == "matched":
-        found, labels = _matched(rule, lane, stream)
+        found, labels = _matched(lane, stream)
     else:
         found, labels = _in_spans(rule, lane, stream)
     found, labels = _releasable(rule, lane.header, found, labels)
@@ -170,24 +168,20 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     openings = lane.column("opening")
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
-    at = at_rows(stream, found.last)
-    if found.deciding is not None:
-        at = lane.positions("release").take(found.selection)
+    at = lane.positions("release").take(found.selection)
     matched_us = match_times(stream, found, rule.pattern.within)
     return found, Labels(ids, stream.time[openings[found.selection]], matched_us, at)
 
 
-def _matched(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    assert lane.selections is not None and rule.pattern is not None
+def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert lane.selections is not None
     members, roles = array(lane.selections, "members"), array(lane.selections, "roles")
     offsets = members.offsets.to_numpy().astype(np.int64)
     rows = members.values.to_numpy()
     first, number = rows[offsets[:-1]], np.arange(len(members))
-    deciding = first if shape_of(rule.pattern).trailing else None
-    found = Found(first, first, number, offsets, rows, roles.values.to_numpy(), deciding)
-    matched_us = match_times(stream, found, rule.pattern.within)
-    ids, release = lane.column("selection_id"), lane.positions("release")
-    return found, Labels(ids, stream.time[first], matched_us, release)
+    found = Found(first, first, number, offsets, rows, roles.values.to_numpy())
+    ids, matched_us = lane.column("selection_id"), lane.column("matched_us")
+    return found, Labels(ids, stream.time[first], matched_us, lane.positions("release"))
 
 
 def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:

@@ -6,21 +6,19 @@ has found it already, and operators only compute its fields.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints, array, numbers
+from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import decisions, must_wait, releases, resolved
+from spark_pace.core.match.release import at_rows, decisions, match_times, must_wait, releases, resolved
 from spark_pace.core.match.stream import Positions
 from spark_pace.core.match.window import window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows
-from spark_pace.core.split.lanes import Lane, Work, numbered, position_columns
+from spark_pace.core.split.lanes import Lane, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
@@ -42,16 +40,22 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
-    done = np.flatnonzero(links.closes >= 0)
+    stream, done = task.stream, np.flatnonzero(links.closes >= 0)
     opening, close, last = links.openings[done], links.closes[done], links.closes[done]
-    columns = {"selection_id": ids[done], "opening": opening, "close": close}
+    release = at_rows(stream, close)
     if links.deciding is not None:  # what may forbid stands behind the closing event
         pattern = task.planned.rule.pattern
         assert pattern is not None
-        at = window_ends(task.stream, links.deciding[done], pattern.within, task.horizon)
-        columns |= {"release_code": at.code, "release_us": at.time}
-        last = np.maximum(last, at.code // 2)
-    return selection_lanes(task, "closed", pa.table(columns), opening, last)
+        release = window_ends(stream, links.deciding[done], pattern.within, task.horizon)
+        last = np.maximum(last, release.code // 2)
+    lanes: list[Lane] = []
+    for i, j in lanes_by_rows(task.plan, np.maximum(1, last - opening + 1)):
+        start, stop = int(opening[i]), int(last[i:j].max()) + 1
+        own = {"selection_id": ids[done[i:j]], "opening": opening[i:j] - start, "close": close[i:j] - start}
+        own |= position_columns("release", release.take(np.arange(i, j)), start)
+        header = numbered(task.header("closed"), len(lanes), (0, stop - start))
+        lanes.append(Lane(header, stream.events.slice(start, stop - start), pa.table(own)))
+    return lanes
 
 
 def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[Lane]:
@@ -64,43 +68,33 @@ def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[La
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches that are found, which may go out at `release`: the events of each by row and role."""
-    last = np.maximum(found.last, release.code // 2) if found.matches else found.last
-    offsets = pa.array(found.offsets, pa.int32())
-    selections = {
-        "selection_id": ids,
-        "release_code": release.code,
-        "release_us": release.time,
-        "members": pa.ListArray.from_arrays(offsets, pa.array(found.members)),
-        "roles": pa.ListArray.from_arrays(offsets, pa.array(found.roles)),
-    }
-    return selection_lanes(task, "matched", pa.table(selections), found.first, last)
+    """Lanes of matches that are found and go out at `release`, with the rows and components of their events.
 
-
-def selection_lanes(task: SplitTask, work: Work, selections: pa.Table, first: Ints, last: Ints) -> list[Lane]:
-    """Cut selections (ascending by first row) into lanes, each with the rows from its first to its last."""
-    if not len(first):
+    They hold the events of the matches, and those that let them out.
+    """
+    pattern = task.planned.rule.pattern
+    assert pattern is not None
+    if not found.matches:
         return []
     lanes: list[Lane] = []
-    for i, j in lanes_by_rows(task.plan, np.maximum(1, last - first + 1)):
-        start, stop = int(first[i:j].min()), int(last[i:j].max()) + 1
-        own = _counted_from(start, selections.slice(i, j - i))
-        header = numbered(task.header(work), len(lanes), (0, stop - start))
-        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), own))
+    sizes, matched_us = np.diff(found.offsets), match_times(task.stream, found, pattern.within)
+    for i, j in lanes_by_rows(task.plan, sizes):
+        members = found.members[found.offsets[i] : found.offsets[j]]
+        last = release.code[i:j] // 2
+        needed = np.zeros(task.stream.rows, np.bool_)
+        needed[members] = needed[last] = True
+        rows = np.flatnonzero(needed)
+        offsets = pa.array(found.offsets[i : j + 1] - found.offsets[i], pa.int32())
+        roles = found.roles[found.offsets[i] : found.offsets[j]]
+        own = {
+            "selection_id": ids[i:j],
+            "members": pa.ListArray.from_arrays(offsets, pa.array(np.searchsorted(rows, members))),
+            "roles": pa.ListArray.from_arrays(offsets, pa.array(roles)),
+            "matched_us": matched_us[i:j],
+            "release_code": 2 * np.searchsorted(rows, last) + (release.code[i:j] & 1),
+            "release_us": release.time[i:j],
+        }
+        header = numbered(task.header("matched"), len(lanes), (0, len(rows)))
+        events = task.stream.events.take(pa.array(rows)).combine_chunks()
+        lanes.append(Lane(header, events, pa.table(own)))
     return lanes
-
-
-def _counted_from(start: int, selections: pa.Table) -> pa.Table:
-    """Selections whose rows are counted from `start`."""
-    columns: dict[str, Any] = {name: array(selections, name) for name in selections.column_names}
-    for name in {"opening", "close"} & columns.keys():
-        columns[name] = columns[name].to_numpy() - start
-    if "release_code" in columns:
-        release = Positions(numbers(selections, "release_code"), numbers(selections, "release_us"))
-        columns |= position_columns("release", release, start)
-    if "members" in columns:
-        members = columns["members"]
-        offsets = np.append(0, np.cumsum(members.value_lengths().to_numpy()))
-        rows = pa.array(members.flatten().to_numpy() - start)
-        columns["members"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
-    return pa.table(columns)

@@ -76,12 +76,16 @@ class Split:
 
 def from_first(stream: Stream, rows: Ints) -> Bools:
     """bool[n], the rows of each segment from its first one of `rows` (ascending) on; none if it has none."""
-    segments, first = np.unique(stream.segment[rows], return_index=True)
-    start = np.full(len(stream.starts), stream.rows, np.int64)
-    start[segments] = rows[first]
-    return np.arange(stream.rows) >= start[stream.segment]
+    bounds = np.append(stream.starts, stream.rows)
+    place = np.searchsorted(rows, bounds)
+    start = np.append(rows, stream.rows)[place[:-1]]
+    start = np.where(place[:-1] < place[1:], start, stream.rows)
+    keep: Bools = np.arange(stream.rows) >= (start if len(start) == 1 else start[stream.segment])
+    return keep
 
 
 def count_in_segments(stream: Stream, rows: Ints) -> Ints:
     """int64[segments], how many of `rows` are in each segment."""
+    if len(stream.starts) == 1:
+        return np.array([len(rows)])
     return np.bincount(stream.segment[rows], minlength=len(stream.starts))

@@ -51,7 +51,8 @@ from spark_pace.core.split.carry.joined import (
 )
 from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, segments_of_keys
 from spark_pace.core.split.carry.wake import Wake, always_looks, wakes
-from spark_pace.core.split.free import split_free
+from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
+from spark_pace.core.split.free.parallel import split_parallel
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
@@ -233,7 +234,9 @@ def _split(task: SplitTask) -> Split:
         return split_one_open(task, way)
     if isinstance(way, UsingUp):
         return split_using_up(task, way)
-    return split_free(task, way)
+    if is_much_carried(task, way):
+        return split_much_carried(task, way)
+    return split_parallel(task, way)
 
 
 def _mine(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table | None) -> Bools:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import numpy as np
+import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints, value_ranks
+from spark_pace.core.columns import NULL_ORDER, Bools, Ints, value_codes, value_orders
 from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
@@ -44,8 +45,8 @@ class Comparison:
     Attributes:
         earlier: the index of the component that comes first.
         later: the index of the other one.
-        earlier_ranks: int64[n], what the comparison sees of each row as the earlier component; -1 for null,
-            for which no comparison holds.
+        earlier_ranks: int64[n], what the comparison sees of each row as the earlier component. Those of an
+            equality are the numbers from 0 on. `NULL_ORDER` for null, for which no comparison holds.
         later_ranks: int64[n], the same as the later one.
         accepts: which orders of the earlier rank to the later one hold: the sum of LESS, EQUAL and GREATER.
     """
@@ -61,7 +62,22 @@ class Comparison:
         left = self.earlier_ranks[matrix[:, self.earlier]]
         right = self.later_ranks[matrix[:, self.later]]
         compared: Bools = _COMPARE[self.accepts](left, right)
-        return compared & (left >= 0) & (right >= 0)
+        not_null: Bools = (left != NULL_ORDER) & (right != NULL_ORDER)
+        return compared & not_null
+
+    def may_hold(self, earlier: Ints, later: Ints) -> Bools:
+        """bool[m], for which of m rows of the earlier component it holds with some row of the later one."""
+        left, right = self.earlier_ranks[earlier], self.later_ranks[later]
+        right = right[right != NULL_ORDER]
+        if not len(right):
+            return np.zeros(len(left), np.bool_)
+        holds: Bools = np.isin(left, right) if self.accepts & EQUAL else np.zeros(len(left), np.bool_)
+        if self.accepts & LESS:
+            holds |= left < right.max()
+        if self.accepts & GREATER:
+            holds |= left > right.min()
+        holds &= left != NULL_ORDER
+        return holds
 
 
 def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
@@ -86,14 +102,22 @@ def comparison_of(expr: Expr, components: Mapping[str | None, int], stream: Stre
     assert isinstance(expr, Call)
     sides = [(min(_components(side, components)), _anonymous(side)) for side in expr.arguments]
     events = EventColumns(stream.events)
-    if sides[0][1] == sides[1][1]:
-        ranks = value_ranks([evaluate(sides[0][1], events)]) * 2
-    else:
-        ranks = value_ranks([evaluate(side, events) for _, side in sides])
     accepts = _ACCEPTS[expr.function]
+    ranks_of = _numbered if accepts == EQUAL else value_orders
+    if sides[0][1] == sides[1][1]:
+        ranks = ranks_of([evaluate(sides[0][1], events)]) * 2
+    else:
+        ranks = ranks_of([evaluate(side, events) for _, side in sides])
     if sides[0][0] < sides[1][0]:
         return Comparison(sides[0][0], sides[1][0], ranks[0], ranks[1], accepts)
     return Comparison(sides[1][0], sides[0][0], ranks[1], ranks[0], _turned(accepts))
+
+
+def _numbered(columns: list[pa.Array]) -> list[Ints]:
+    """For each column of one type a number of each value, from 0 on; `NULL_ORDER` for null."""
+    codes = value_codes(pa.concat_arrays(columns))
+    codes = np.where(codes < 0, NULL_ORDER, codes)
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conjunct]:

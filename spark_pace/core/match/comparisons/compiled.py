@@ -2,7 +2,8 @@
 
 This module is imported only where such a search is run, for numba takes half a second to load. The compiled
 code is kept beside this file or in the user's cache directory; where neither can be written, each process
-compiles it anew. Kept code is used until this file changes, even if LESS, EQUAL or GREATER do in theirs.
+compiles it anew. Kept code is used until this file changes, even if LESS, EQUAL, GREATER or NULL_ORDER do
+in theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.match.comparisons.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -109,7 +110,7 @@ def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
         left = levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]]
         right = levels.ranks[levels.tests[test, 2], row]
         order = 1 + (left > right) - (left < right)
-        if left < 0 or right < 0 or not (levels.tests[test, 3] >> order) & 1:
+        if left == NULL_ORDER or right == NULL_ORDER or not (levels.tests[test, 3] >> order) & 1:
             return False
     return True
 
@@ -123,7 +124,7 @@ def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
             levels.tests[test, 3],
         )
         least, greatest = levels.least[test, block], levels.greatest[test, block]
-        if not (
+        if left == NULL_ORDER or not (
             (accepts & LESS and left < greatest)
             or (accepts & EQUAL and least <= left <= greatest)
             or (accepts & GREATER and left > least)

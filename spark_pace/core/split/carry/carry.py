@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_ROW, Bools, Ints, array, concat, expand
+from spark_pace.core.columns import NO_ROW, Bools, Ints, array, expand, in_chunks
 from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
@@ -116,19 +116,26 @@ class Carry:
         """The carried events of the chosen keys.
 
         Returns:
-            events: None where there are none; owner: int64[n], the index of each event's key in `touched`.
-                Those of one key are in the order of ``@seq``.
+            events: None where there are none, with a chunk for each of some chunks of the carry; owner:
+                int64[n], the index of each event's key in `touched`. Those of one key are in the order of
+                ``@seq``.
         """
         tables: list[pa.Table] = []
         owners: list[Ints] = []
         for chunk, here, place, since in self._holding(touched, chosen & (touched.rows > 0)):
-            owner, rows = expand(*chunk.alive(place, since))
-            if chunk.events is not None and len(rows):
+            lo, hi = chunk.alive(place, since)
+            if chunk.events is None or not (hi > lo).any():
+                continue
+            if len(lo) == 1:  # nothing is copied
+                tables.append(chunk.events.slice(lo[0], hi[0] - lo[0]))
+                owners.append(np.repeat(here, hi - lo))
+            else:
+                owner, rows = expand(lo, hi)
                 tables.append(chunk.events.take(pa.array(rows)))
                 owners.append(here[owner])
         if not tables:
             return None, np.zeros(0, np.int64)
-        return concat(tables[::-1]), np.concatenate(owners[::-1])
+        return in_chunks(tables[::-1]), np.concatenate(owners[::-1])
 
     def _holding(self, touched: Touched, chosen: Bools) -> Iterator[tuple[Chunk, Ints, Ints, Ints]]:
         """The chunks in which chosen keys may have living events, the newest first.

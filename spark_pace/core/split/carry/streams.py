@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, segments_of, with_column
+from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, in_chunks, segments_of, with_column
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
@@ -68,9 +68,9 @@ def segments_of_keys(
         carried = np.append(carried, np.zeros(int(here.sum()), np.bool_))
     if not tables:
         return None
-    events = concat(tables)
     if key_column is None:
-        return Segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
+        return Segments(Stream(in_chunks(tables), np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
+    events = concat(tables)
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
     starts = segments_of(owner)
@@ -132,15 +132,18 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     if split.next_selection is not None:
         touched.next_selection[key] = split.next_selection
     touched.open[key] = split.open
+    bounds = np.append(stream.starts, stream.rows)
     rows = np.flatnonzero(split.keep)
-    segment, first, count = np.unique(stream.segment[rows], return_index=True, return_counts=True)
-    touched.rows[key] = 0
-    touched.rows[key[segment]] = count
+    place = np.searchsorted(rows, bounds)
+    touched.rows[key] = np.diff(place)
     again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
     if SPENT not in events.column_names and not is_small(len(rows)):  # marks change, else nothing
-        ends = np.append(stream.starts[1:], stream.rows)[segment]
-        again[segment] = rows[first] + count < ends
-        left.since[key[segment]] = np.where(again[segment], NO_ROW, stream.seq[rows[first]])
-    stored = split.keep & ~(segments.carried & ~again[stream.segment])
+        some = np.flatnonzero(np.diff(place))
+        first = rows[place[some]]
+        old_end = bounds[some] + np.add.reduceat(segments.carried.astype(np.int64), stream.starts)[some]
+        left_out = old_end - first - (np.searchsorted(rows, old_end) - place[some])
+        again[some] = left_out > 0
+        left.since[key[some]] = np.where(again[some], NO_ROW, stream.seq[first])
+    stored = split.keep & ~(segments.carried & ~np.repeat(again, np.diff(bounds)))
     left.tables.append(events.filter(pa.array(stored)))
-    left.owners.append(key[stream.segment[stored]])
+    left.owners.append(np.repeat(key, np.diff(bounds))[stored])

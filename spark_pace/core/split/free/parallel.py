@@ -1,4 +1,4 @@
-"""Consumption *zero*: every initiator opens a selection, and operators match all of them in parallel.
+"""Operators match all selections in parallel.
 
 The splitter cuts the stream into stretches of initiators (`Forwards`) or terminators (`Backwards`). A lane
 holds all events that the matches of its own stretch can reach.
@@ -22,7 +22,7 @@ from spark_pace.core.split.lanes import Lane, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
-def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
+def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Cut lanes and decide what open selections still need."""
     pattern = task.pattern
     assert pattern is not None
@@ -40,7 +40,7 @@ def split_free(task: SplitTask, way: Forwards | Backwards) -> Split:
         keep = from_first(task.stream, first_open)
     else:
         lanes = _backward_lanes(task, pattern, search, way)
-        keep = _backward_keep(task, pattern, search, way, first_open)
+        keep = backward_keep(task, pattern, search, way, first_open)
     over = task.horizon.over_by_itself(task.stream, initiators, pattern.within)
     open_ = initiators[~over & ~closed]
     if isinstance(way, Backwards) and pattern.within is None:  # nothing ends these: some are out of reach
@@ -137,7 +137,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     return lanes
 
 
-def _backward_keep(
+def backward_keep(
     task: SplitTask, pattern: Pattern, search: Search, way: Backwards, first_open: Ints
 ) -> Bools:
     """The events that later terminators can still reach."""

@@ -1,0 +1,190 @@
+"""Where much more is carried than is new, the splitter finds the matches itself.
+
+Operators would be sent all that is carried, to search it for the sake of what is new. Here a search begins
+with what can let a match out now: new events that can be its last, or selections that are resolved now. Lanes
+hold the events of matches alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints, numbers
+from spark_pace.core.match.candidates import Search
+from spark_pace.core.match.contexts.context import Backwards, Forwards
+from spark_pace.core.match.found import Found, whole
+from spark_pace.core.match.release import Resolution, at_rows, must_wait
+from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.split.carry.carry import is_small
+from spark_pace.core.split.free.parallel import backward_keep
+from spark_pace.core.split.lanes import Lane
+from spark_pace.core.split.one_open import matched_lanes
+from spark_pace.core.split.task import Split, SplitTask, from_first
+
+MUCH = 2  # times as many events are carried as are new: then it is much
+_FIRST_BLOCK = 1
+
+
+def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
+    """Whether `split_much_carried` is the better way, and can be gone: with one key, within a time."""
+    pattern, horizon = task.pattern, task.horizon
+    assert pattern is not None
+    if task.planned.key_column is not None or task.resolution is not None or horizon.complete is not None:
+        return False
+    if (
+        task.passed_us == NO_FRONTIER
+        or not shape_of(pattern).simple
+        or pattern.within is None
+        or pattern.within.time_us is None
+    ):
+        return False
+    plain = isinstance(way, Forwards) and pattern.close == "completion" and not pattern.where
+    if plain or len(pattern.components) == 1:  # every event that can end a match closes what waits for it
+        return False
+    carried = _carried(task)
+    return carried > MUCH * (task.stream.rows - carried) and not is_small(carried)
+
+
+def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
+    """Find the matches that go out now, and decide what open selections still need."""
+    assert task.pattern is not None
+    search = Search(task.stream, task.pattern)
+    if must_wait(task.planned.rule):
+        return _waiting(task, search, way)
+    if isinstance(way, Backwards) or task.pattern.close == "window":
+        return _newly_ended(task, search, way)
+    return _newly_closed(task, search, way)
+
+
+def _carried(task: SplitTask) -> int:
+    """How many events are carried: what came before is below the frontier of then."""
+    return int(np.searchsorted(task.stream.time, task.passed_us))
+
+
+def _over(task: SplitTask, initiators: Ints, frontier_us: int) -> int:
+    """How many initiators' windows were over at a frontier: the first ones."""
+    assert task.pattern is not None
+    return int(Horizon(frontier_us).over(task.stream, initiators, task.pattern.within).sum())
+
+
+def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
+    """The matches that end with a new event; the selections of others are open until their windows end."""
+    initiators, lasts = search.members[0], search.members[-1]
+    lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
+    if isinstance(way, Forwards):
+        search = search.among(0, search.may_fit(initiators, lasts))
+    found = way.match(task.stream, search.pattern, search.among(search.steps - 1, lasts), whole(task.stream))
+    open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
+    return Split(_lanes(task, found), from_first(task.stream, open_), np.array([len(open_)]))
+
+
+def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
+    """The matches of selections that new events close.
+
+    A carried initiator may be closed by a new event only if that event fits it. Whether one before has
+    closed it already is told from all that is carried, so events other than initiators stay.
+    """
+    stream, initiators, lasts = task.stream, search.members[0], search.members[-1]
+    carried = _carried(task)
+    old, new = np.split(initiators, [np.searchsorted(initiators, carried)])
+    fits = search.among(search.steps - 1, lasts[np.searchsorted(lasts, carried) :])
+    old = fits.may_fit(old, fits.members[-1])
+    old = old[way.closings(fits, old, window_end(stream, old, search.pattern.within)) >= 0]
+    found = way.match(stream, search.pattern, search.among(0, np.append(old, new)), whole(stream))
+    closed = found.openings[found.closes >= 0]
+    found = found.keep(np.flatnonzero(found.last >= carried))
+    open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
+    open_ = open_[~np.isin(open_, closed, assume_unique=True)]
+    keep = from_first(stream, open_)
+    return Split(_lanes(task, found), _without(stream.mask, keep, closed, carried), np.array([len(open_)]))
+
+
+def _without(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
+    """What is kept but for closed initiators that no other component needs.
+
+    Of those that are carried, only if they are more than half: all the others are stored anew for it.
+    """
+    idle = closed[(mask[closed] == 1) & keep[closed]]
+    new = np.searchsorted(idle, carried)
+    if 2 * new <= int(keep[:carried].sum()):
+        idle = idle[new:]
+    keep[idle] = False
+    return keep
+
+
+def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
+    """The matches that go out now where each waits for the selections before its own to be resolved.
+
+    Only selections that were not resolved before, up to the first one that is not resolved now, can let a
+    match out.
+    """
+    stream, initiators = task.stream, search.members[0]
+    before, first = _resolved(task, search, way)
+    chosen = initiators[before : first + 1]
+    found = way.match(stream, search.pattern, _ending(task, search, chosen, before == first), whole(stream))
+    if isinstance(way, Backwards):  # those are the events that end a candidate of theirs: is it the match?
+        lasts = np.unique(found.last)
+        found = way.match(stream, search.pattern, search.among(search.steps - 1, lasts), whole(stream))
+    opening = numbers(stream.events, OPENING)
+    following = np.append(opening[initiators], task.next_selection)
+    resolution = Resolution(int(following[first]), before=int(following[before]))
+    out = resolution.lets_out(opening[found.first], found.last >= _carried(task))
+    lanes = _lanes(replace(task, resolution=resolution), found.keep(np.flatnonzero(out)))
+    if isinstance(way, Backwards):
+        open_ = initiators[first:]
+        return Split(lanes, backward_keep(task, search.pattern, search, way, open_), np.array([len(open_)]))
+    open_ = initiators[max(first, _over(task, initiators, task.horizon.frontier_us)) :]
+    return Split(lanes, from_first(stream, initiators[first:]), np.array([len(open_)]))
+
+
+def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Search:
+    """The search of matches that begin with chosen initiators and end in their windows.
+
+    Args:
+        task: what is split.
+        search: the search of all.
+        chosen: the initiators, ascending.
+        only_new: whether matches that end with an event that is not new are out already.
+    """
+    lasts = search.members[-1]
+    end = window_end(task.stream, chosen[-1:], search.pattern.within).sum()
+    lasts = lasts[: np.searchsorted(lasts, end)]
+    if only_new:
+        lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
+    return search.among(0, chosen).among(search.steps - 1, lasts)
+
+
+def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tuple[int, int]:
+    """Which initiator's selection is the first not resolved before, and which is now, by their indices.
+
+    Initiators are looked at in ever larger blocks, until there is one that is not resolved.
+    """
+    initiators, pattern = search.members[0], search.pattern
+    over_before = _over(task, initiators, task.passed_us)
+    over = _over(task, initiators, task.horizon.frontier_us)
+    if isinstance(way, Backwards) or pattern.close == "window":
+        return over_before, over
+    before, carried = -1, _carried(task)
+    start, size = 0, _FIRST_BLOCK
+    while start < len(initiators):
+        rows = initiators[start : start + size]
+        closes = way.closings(search, rows, window_end(task.stream, rows, pattern.within))
+        place = start + np.arange(len(rows))
+        was = (place < over_before) | (closes >= 0) & (closes < carried)
+        now = (place < over) | (closes >= 0)
+        if before < 0 and not was.all():
+            before = start + int(np.argmin(was))
+        if not now.all():
+            return before, start + int(np.argmin(now))
+        start, size = start + size, 4 * size
+    return (len(initiators) if before < 0 else before), len(initiators)
+
+
+def _lanes(task: SplitTask, found: Found) -> list[Lane]:
+    """Lanes of the matches, each of whose first event has opened its selection."""
+    ids = numbers(task.stream.events, OPENING)[found.first]
+    return matched_lanes(task, found, ids, at_rows(task.stream, found.last))
