@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from random import Random
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -39,6 +40,25 @@ def streams(draw: st.DrawFn) -> list[Event]:
                 {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": k},
             )
         )
+    return events
+
+
+def dense_streams(size: int = 13) -> st.SearchStrategy[list[Event]]:
+    """As many events, near each other, of few types and values: most patterns have candidates in them.
+
+    They are drawn from a seed, so that they are no simpler at first than later.
+    """
+    return st.integers(0, 2**32 - 1).map(lambda seed: dense(Random(seed), size))
+
+
+def dense(random: Random, size: int) -> list[Event]:
+    time, events = 0, []
+    for place in range(size):
+        time += random.choice([1, 1, 1, 0, 2]) * SECOND
+        kind = random.choice("aaabbbccd")
+        x, y = (random.choice([0, 1, 0, 1, 2, None]) for _ in "xy")
+        row = {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": random.choice("uuv")}
+        events.append(Event(time, "s", place, row))
     return events
 
 
