@@ -93,7 +93,10 @@ def each_zero(pattern: Pattern, stream: Stream) -> Selections:
 def one_at_every_terminator(
     pattern: Pattern, stream: Stream, pick: Callable[[list[Production]], Production]
 ) -> Selections:
-    """Nothing is used up: `latest, zero` and `earliest, zero`."""
+    """Nothing is used up: `latest, zero` and `earliest, zero`.
+
+    A greater candidate may start later, and so be decided later; one that is less starts no later.
+    """
     starts = initiators(pattern, stream)
     opened = [Opened(initiator, window_end(pattern.within, stream, initiator)) for initiator in starts]
     picked = []
@@ -103,8 +106,8 @@ def one_at_every_terminator(
         surviving = [production for production in ending if survives(pattern, stream, production)]
         if surviving:
             best = pick(surviving)
-            no_worse = [production for production in ending if pick([best, production]) == production]
-            decided = decided_at(pattern, stream, terminator, no_worse)
+            waited_for = [best] if pick is least else ending
+            decided = decided_at(pattern, stream, terminator, waited_for)
             picked.append(Picked(starts.index(first_of(best)), best, decided))
     return opened, picked
 

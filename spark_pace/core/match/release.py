@@ -120,7 +120,28 @@ def releases(
         return decided
     segment = stream.segment[found.openings]
     before = earlier_resolved(resolved_at, segment, stream.starts[segment])
-    return decided.later(before.take(found.selection))
+    release = decided.later(before.take(found.selection))
+    return release if found.deciding is None else in_turn(found, segment[found.selection], release)
+
+
+def in_turn(found: Found, group: Ints, release: Positions) -> Positions:
+    """Where each match may go out if none may before those that stand before it in the output.
+
+    It matters where a trailing negation decides: a match may be decided later than one behind it.
+
+    Args:
+        found: the matches.
+        group: int64[m]; only matches of one group wait for each other.
+        release: where each may go out by itself.
+    """
+    order = np.lexsort((found.first, found.last, found.selection, group))
+    by_place = np.lexsort((release.time, release.code))
+    rank = np.empty(len(order), np.int64)
+    rank[by_place] = np.arange(len(order))
+    begins = np.append(True, np.diff(group[order]) != 0)[: len(order)]
+    latest = np.empty(len(order), np.int64)
+    latest[order] = order[_running_last_greatest(rank[order], begins)]
+    return release.take(latest)
 
 
 def _no_selections() -> Ints:

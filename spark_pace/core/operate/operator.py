@@ -31,6 +31,7 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import (
     Resolution,
     decisions,
+    in_turn,
     match_times,
     must_wait,
     releases,
@@ -44,6 +45,7 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
+from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
@@ -201,6 +203,8 @@ def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
+        if rule.pattern is not None and shape_of(rule.pattern).trailing:
+            release = in_turn(found, selection, release)
     ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
     return found, Labels(ids, opened_us, matched_us, release)
 

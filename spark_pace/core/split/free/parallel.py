@@ -120,7 +120,9 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     """Lanes of terminators, with all the events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
-    for lo, hi in _stretches(task):
+    # with a trailing negation a match may wait for others that are decided later
+    stretches = [(0, stream.rows)] if search.trailing else _stretches(task)
+    for lo, hi in stretches:
         if not np.diff(np.searchsorted(search.members[-1], (lo, hi)))[0]:
             continue
         if task.planned.key_column is not None:
