@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,9 @@ from spark_pace.core.match.comparisons.comparison import (
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.comparisons.compiled import Levels
 
 FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
 PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
@@ -97,6 +101,7 @@ class Search:
         steps: how many components there are.
         plain: whether the pattern has no condition over several components.
         members: int64[], for each component the rows that match it, ascending.
+        levels_compiled: the levels as compiled code takes them, once they are made.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
@@ -108,6 +113,7 @@ class Search:
         self.members = members or [stream.matching(bit) for bit in range(self.steps)]
         self._roles: dict[str | None, int] = {c.name: k for k, c in enumerate(pattern.components)}
         self._compared: dict[Expr, Comparison] = {}
+        self.levels_compiled: Levels | None = None
 
     def among(self, level: int, rows: Ints) -> Search:
         """The same search with no other rows of component `level` than these, ascending."""
@@ -159,10 +165,20 @@ class Search:
 
         Conditions that compare these two components decide, each for itself; others are not looked at.
         """
-        ends = (0, self.steps - 1)
-        for comparison in self._comparisons(c.expr for c in self.pattern.where if c.components == ends):
+        for comparison in self._of_ends():
             firsts = firsts[comparison.may_hold(firsts, lasts)]
         return firsts
+
+    def may_end(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the last component that may fit some row of the first one; see `may_fit`."""
+        for comparison in self._of_ends():
+            lasts = lasts[comparison.turned().may_hold(lasts, firsts)]
+        return lasts
+
+    def _of_ends(self) -> list[Comparison]:
+        """The comparisons of the first and the last component."""
+        ends = (0, self.steps - 1)
+        return self._comparisons(c.expr for c in self.pattern.where if c.components == ends)
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.

@@ -18,7 +18,8 @@ from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
-from spark_pace.core.plan.rule import Pattern
+
+_FIRST_BLOCK = 64  # initiators
 
 # Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
 # row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
@@ -43,38 +44,75 @@ class Chain:
     matches: Ints | None
 
 
-def chain(stream: Stream, pattern: Pattern, closing: Closing, horizon: Horizon) -> Chain:
+def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) -> Chain:
     """Decide the selections, given what would close the selection of each initiator.
 
     Sources: Siddam 2015, sections 5.2 and 5.3; semantics, section 4.
+
+    Args:
+        search: the pattern over a stream.
+        closing: what closes selections.
+        horizon: what is known of the future.
+        apart: whether what closes a selection begins with the initiator that opens it. It is asked of blocks
+            of initiators then, for many open no selection.
     """
-    search = Search(stream, pattern)
-    initiators = search.members[0]
-    end = window_end(stream, initiators, pattern.within)
-    closes, matches = closing(stream, search, initiators, end)
-    over = horizon.over(stream, initiators, pattern.within)
-    opened = _follow(stream, initiators, closes, over)
-    still_open = (closes[opened] < 0) & ~over[opened]
-    return Chain(initiators[opened], closes[opened], still_open, None if matches is None else matches[opened])
+    stream, initiators, within = search.stream, search.members[0], search.pattern.within
+    over = horizon.over(stream, initiators, within)
+    start, size = 0, _FIRST_BLOCK if apart else len(initiators)
+    no_rows = np.zeros(0, np.int64)
+    no_matches = np.zeros((0, search.steps), np.int64) if apart else None
+    links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches)]
+    while start < len(initiators):
+        rows = initiators[start : start + size]
+        closes, matches = closing(stream, search, rows, window_end(stream, rows, within))
+        opened, following = _follow(search, start, closes, over[start : start + size])
+        still_open = (closes[opened] < 0) & ~over[start + opened]
+        matches = None if matches is None else matches[opened]
+        links.append(Chain(rows[opened], closes[opened], still_open, matches))
+        start, size = following, 4 * size
+    return _joined(links)
+
+
+def _joined(links: list[Chain]) -> Chain:
+    """One chain of some, one behind the other."""
+    openings, closes, still_open = (
+        np.concatenate([getattr(link, name) for link in links]) for name in ("openings", "closes", "open")
+    )
+    matches = [link.matches for link in links if link.matches is not None]
+    return Chain(openings, closes, still_open, np.concatenate(matches) if matches else None)
 
 
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
     """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
-    completed = completions(search, initiators, end)
-    closes = np.where(completed < 0, stream.rows, completed)
+    closes = np.full(len(initiators), stream.rows)
+    fitting = np.searchsorted(initiators, search.may_fit(initiators, search.members[-1]))
+    completed = completions(search, initiators[fitting], end[fitting])
+    closes[fitting] = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
     return np.where(closes < end, closes, -1), None
 
 
-def _follow(stream: Stream, initiators: Ints, closes: Ints, over: Bools) -> Ints:
-    """The indices of the initiators that open a selection; the loop takes one step for each selection."""
-    count = len(initiators)
+def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints, int]:
+    """Which initiators of a block open a selection; the loop takes one step for each selection.
+
+    Args:
+        search: the search.
+        start: the index of the block's first initiator, which opens one.
+        closes: int64[b], the row that would close the selection of each.
+        over: bool[b], whether its window is over.
+
+    Returns:
+        indices in the block, and the index of the initiator that opens the next selection behind it.
+    """
+    initiators, count = search.members[0], len(closes)
+    ends = search.stream.segment_end[initiators[start : start + count]]
     after = np.searchsorted(initiators, closes, "right")
-    next_segment = np.searchsorted(initiators, stream.segment_end[initiators], "left")
-    following = np.where(closes >= 0, after, np.where(over, np.arange(count) + 1, next_segment)).tolist()
+    next_segment = np.searchsorted(initiators, ends, "left")
+    behind = start + 1 + np.arange(count)
+    following = (np.where(closes >= 0, after, np.where(over, behind, next_segment)) - start).tolist()
     opened = []
     index = 0
     while index < count:
         opened.append(index)
         index = following[index]
-    return np.array(opened, np.int64)
+    return np.array(opened, np.int64), start + index

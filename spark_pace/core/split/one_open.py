@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found, found_of
@@ -25,7 +26,11 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     pattern = task.planned.rule.pattern
     assert pattern is not None
     stream = task.stream
-    links = chain(stream, pattern, way.closing, task.horizon)
+    search = Search(stream, pattern)
+    if way.inside is not None:  # a candidate of carried events alone would have closed the open selection
+        lasts = search.members[-1]
+        search = search.among(search.steps - 1, lasts[stream.time[lasts] >= task.passed_us])
+    links = chain(search, way.closing, task.horizon, apart=way.inside is None)
     segment = stream.segment[links.openings]
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]

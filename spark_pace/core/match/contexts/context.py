@@ -97,7 +97,7 @@ class OneOpen:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        links = chain(stream, pattern, self.closing, horizon)
+        links = chain(Search(stream, pattern), self.closing, horizon, apart=self.inside is None)
         done = np.flatnonzero(links.closes >= 0)
         if links.matches is not None:
             return found_of(links.openings, links.closes, done, links.matches[done])
