@@ -1,4 +1,4 @@
-"""Rules that use nothing up, where much more is carried than is new: the splitter searches for what is new."""
+"""Rules that use nothing up, with much more carried than is new: the splitter searches for what is new."""
 
 from __future__ import annotations
 
