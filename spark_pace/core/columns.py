@@ -113,6 +113,8 @@ def compacted(table: pa.Table) -> pa.Table:
 
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
     indices = pc.fill_null(values.indices, -1).to_numpy()
+    if len(values.dictionary) == 1 and values.null_count < len(values):  # the one source, most often
+        return values
     used, place = np.unique(indices, return_inverse=True)
     nulls = int(len(used) > 0 and used[0] < 0)
     codes = pa.array(place - nulls, pa.int32(), mask=indices < 0)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints, value_ranks
+from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints, value_orders, value_ranks
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match import candidates
 from spark_pace.core.match.candidates import CandidateColumns, Search
@@ -79,6 +79,12 @@ def test_ranks_compare_as_the_values_do(kind: TypeName, operator: str) -> None:
 def test_ranks_of_several_columns_are_ranks_of_all_their_values() -> None:
     ranks = value_ranks([pa.array(["b", None, "c"]), pa.array([], pa.string()), pa.array(["a", "b"])])
     assert [part.tolist() for part in ranks] == [[1, -1, 2], [], [0, 1]]
+
+
+def test_the_least_integer_is_not_taken_for_null() -> None:
+    column = pa.array([-(2**63), None, 2**63 - 1, -(2**63)])
+    least, null, greatest, again = value_orders([column])[0].tolist()
+    assert null == NULL_ORDER < least == again < greatest
 
 
 def test_a_side_may_be_any_expression_over_one_component() -> None:

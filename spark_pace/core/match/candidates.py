@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,9 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import shape_of
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.comparisons.compiled import Levels
 
 FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
 
@@ -84,6 +88,7 @@ class Search:
         members: int64[], for each anchor the rows that match its component, ascending.
         walking: whether groups are those of the walk of *next*, which negated components do not steer.
         structural: whether no trailing negation is tested.
+        levels_compiled: the levels as compiled code takes them, once they are made.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
@@ -98,6 +103,7 @@ class Search:
         self.members = members or [stream.matching(component) for component in shape.anchors]
         self.walking = self.structural = False
         self._compared: dict[Expr, Comparison] = {}
+        self.levels_compiled: Levels | None = None
 
     @property
     def trailing(self) -> bool:
@@ -114,6 +120,7 @@ class Search:
         """The same search with no other rows of anchor `level` than these, ascending."""
         other = copy(self)
         other.__dict__.pop("levels", None)
+        other.levels_compiled = None
         other.members = list(self.members)
         other.members[level] = rows
         return other
@@ -171,10 +178,20 @@ class Search:
 
         Conditions that compare these two components decide, each for itself; others are not looked at.
         """
-        ends = (0, self.steps - 1)
-        for comparison in self._comparisons(c.expr for c in self.pattern.where if c.components == ends):
+        for comparison in self._of_ends():
             firsts = firsts[comparison.may_hold(firsts, lasts)]
         return firsts
+
+    def may_end(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the last component that may fit some row of the first one; see `may_fit`."""
+        for comparison in self._of_ends():
+            lasts = lasts[comparison.turned().may_hold(lasts, firsts)]
+        return lasts
+
+    def _of_ends(self) -> list[Comparison]:
+        """The comparisons of the first and the last component."""
+        ends = (self.between.shape.anchors[0], self.between.shape.anchors[-1])
+        return self._comparisons(c.expr for c in self.pattern.where if c.components == ends)
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.

@@ -20,6 +20,8 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 
+_FIRST_BLOCK = 64  # initiators
+
 # Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
 # row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
 # None where it is not a match that closes a selection.
@@ -52,24 +54,39 @@ class Chain:
         return search.varied(walking=True).found(self.openings, self.closes, done, self.matches[done])
 
 
-def chain(search: Search, closing: Closing, horizon: Horizon) -> Chain:
+def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) -> Chain:
     """Decide the selections, given what would close the selection of each initiator.
 
     Sources: Siddam 2015, sections 5.2 and 5.3; semantics, section 4.
+
+    Args:
+        search: the pattern over a stream.
+        closing: what closes selections.
+        horizon: what is known of the future.
+        apart: whether what closes a selection begins with the initiator that opens it. It is asked of blocks
+            of initiators then, for many open no selection.
     """
-    stream, within, initiators = search.stream, search.pattern.within, search.members[0]
-    end = window_end(stream, initiators, within)
-    closes, matches = closing(stream, search, initiators, end)
+    stream, initiators, within = search.stream, search.members[0], search.pattern.within
     over = horizon.over(stream, initiators, within)
-    deciding = None
-    if search.trailing:
-        deciding = initiators if matches is not None else _deciding(search, initiators, end, closes)
-        undecided = (closes >= 0) & ~horizon.over(stream, deciding, within)
-        closes, over = np.where(undecided, -1, closes), over & ~undecided
-    opened = _follow(stream, initiators, closes, over)
-    still_open = (closes[opened] < 0) & ~over[opened]
-    of_opened = (None if column is None else column[opened] for column in (matches, deciding))
-    return Chain(initiators[opened], closes[opened], still_open, *of_opened)
+    start, size = 0, _FIRST_BLOCK if apart else len(initiators)
+    no_rows = np.zeros(0, np.int64)
+    no_matches = np.zeros((0, search.steps), np.int64) if apart else None
+    links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches, no_rows if search.trailing else None)]
+    while start < len(initiators):
+        rows, ended = initiators[start : start + size], over[start : start + size]
+        end = window_end(stream, rows, within)
+        closes, matches = closing(stream, search, rows, end)
+        deciding = None
+        if search.trailing:
+            deciding = rows if apart else _deciding(search, rows, end, closes)
+            undecided = (closes >= 0) & ~horizon.over(stream, deciding, within)
+            closes, ended = np.where(undecided, -1, closes), ended & ~undecided
+        opened, following = _follow(search, start, closes, ended)
+        still_open = (closes[opened] < 0) & ~ended[opened]
+        of_opened = (None if column is None else column[opened] for column in (matches, deciding))
+        links.append(Chain(rows[opened], closes[opened], still_open, *of_opened))
+        start, size = following, 4 * size
+    return _joined(links)
 
 
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:
@@ -85,23 +102,53 @@ def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints
     return np.where(closes >= 0, last, initiators)
 
 
+def _joined(links: list[Chain]) -> Chain:
+    """One chain of some, one behind the other."""
+    openings, closes, still_open = (
+        np.concatenate([getattr(link, name) for link in links]) for name in ("openings", "closes", "open")
+    )
+    matches = [link.matches for link in links if link.matches is not None]
+    deciding = [link.deciding for link in links if link.deciding is not None]
+    return Chain(
+        openings,
+        closes,
+        still_open,
+        np.concatenate(matches) if matches else None,
+        np.concatenate(deciding) if deciding else None,
+    )
+
+
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
     """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
-    completed = completions(search, initiators, end)
-    closes = np.where(completed < 0, stream.rows, completed)
+    closes = np.full(len(initiators), stream.rows)
+    fitting = np.searchsorted(initiators, search.may_fit(initiators, search.members[-1]))
+    completed = completions(search, initiators[fitting], end[fitting])
+    closes[fitting] = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
     return np.where(closes < end, closes, -1), None
 
 
-def _follow(stream: Stream, initiators: Ints, closes: Ints, over: Bools) -> Ints:
-    """The indices of the initiators that open a selection; the loop takes one step for each selection."""
-    count = len(initiators)
+def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints, int]:
+    """Which initiators of a block open a selection; the loop takes one step for each selection.
+
+    Args:
+        search: the search.
+        start: the index of the block's first initiator, which opens one.
+        closes: int64[b], the row that would close the selection of each.
+        over: bool[b], whether its window is over.
+
+    Returns:
+        indices in the block, and the index of the initiator that opens the next selection behind it.
+    """
+    initiators, count = search.members[0], len(closes)
+    ends = search.stream.segment_end[initiators[start : start + count]]
     after = np.searchsorted(initiators, closes, "right")
-    next_segment = np.searchsorted(initiators, stream.segment_end[initiators], "left")
-    following = np.where(closes >= 0, after, np.where(over, np.arange(count) + 1, next_segment)).tolist()
+    next_segment = np.searchsorted(initiators, ends, "left")
+    behind = start + 1 + np.arange(count)
+    following = (np.where(closes >= 0, after, np.where(over, behind, next_segment)) - start).tolist()
     opened = []
     index = 0
     while index < count:
         opened.append(index)
         index = following[index]
-    return np.array(opened, np.int64)
+    return np.array(opened, np.int64), start + index

@@ -138,10 +138,10 @@ def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         As `walk` does.
     """
-    if search.looked_up and search.steps == 2:
-        return _step_by_step(search, ranges)
-    if search.compiled:
+    if search.compiled and not (search.looked_up and search.steps == 2):
         return depth_first(search, ranges)
+    if search.steps == 2:
+        return _step_by_step(search, ranges)
     matrix = np.full((len(ranges.anchors), search.steps), -1)
     place = np.zeros(search.stream.rows, np.int64)
     place[ranges.anchors] = np.arange(len(ranges.anchors))
@@ -171,7 +171,9 @@ def depth_first(
     anchors, after, end = (np.array(rows) for rows in (ranges.anchors, ranges.after, ranges.end))
     used = np.zeros(search.stream.rows, np.bool_)
     searches = compiled.Searches(anchors, after, end, used, second_thoughts, shorten, use_up)
-    matrix = compiled.depth_first(_compiled_levels(search), searches)
+    if search.levels_compiled is None:
+        search.levels_compiled = _compiled_levels(search)
+    matrix = compiled.depth_first(search.levels_compiled, searches)
     found = np.flatnonzero(matrix[:, 0] >= 0)
     return found, matrix[found]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spark_pace.core.columns import NOTHING_US, Bools, Ints
+from spark_pace.core.columns import NOTHING_US, UNKNOWN_CODE, Bools, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
@@ -59,9 +59,9 @@ def _running_last_greatest(code: Ints, first: Ints) -> Ints:
 
     A run begins where `first` is true.
     """
-    group = np.cumsum(first)
-    rank = np.unique(code, return_inverse=True)[1].astype(np.int64)
-    key = group * (len(code) + 1) + rank  # a later run is always greater
+    known = code[code != UNKNOWN_CODE]
+    most = int(known.max(initial=-1)) + 1
+    key = np.cumsum(first) * (most + 2) + np.minimum(code, most)  # a later run is always greater
     greatest = np.maximum.accumulate(key)
     index = np.where(key == greatest, np.arange(len(code)), -1)
     return np.maximum.accumulate(index)

@@ -27,7 +27,11 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     pattern = task.planned.rule.pattern
     assert pattern is not None
     stream, search = task.stream, Search(task.stream, pattern)
-    links = chain(search, way.closing, task.horizon)
+    if way.inside is not None and not search.trailing:
+        # a candidate of carried events alone would have closed the open selection
+        lasts = search.members[-1]
+        search = search.among(search.steps - 1, lasts[stream.time[lasts] >= task.passed_us])
+    links = chain(search, way.closing, task.horizon, apart=way.inside is None)
     segment = stream.segment[links.openings]
     first = np.searchsorted(segment, np.arange(len(stream.starts)))
     ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]

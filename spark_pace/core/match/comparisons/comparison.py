@@ -65,6 +65,11 @@ class Comparison:
         not_null: Bools = (left != NULL_ORDER) & (right != NULL_ORDER)
         return compared & not_null
 
+    def turned(self) -> Comparison:
+        """The same seen from the later component, as if it came first."""
+        ranks = (self.later_ranks, self.earlier_ranks)
+        return Comparison(self.later, self.earlier, *ranks, _turned(self.accepts))
+
     def may_hold(self, earlier: Ints, later: Ints) -> Bools:
         """bool[m], for which of m rows of the earlier component it holds with some row of the later one."""
         left, right = self.earlier_ranks[earlier], self.later_ranks[later]

@@ -98,7 +98,7 @@ class OneOpen:
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
         search = Search(stream, pattern)
-        links = chain(search, self.closing, horizon)
+        links = chain(search, self.closing, horizon, apart=self.inside is None)
         if links.matches is not None:
             return links.found(search)
         assert self.inside is not None

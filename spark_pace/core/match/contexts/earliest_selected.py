@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, numbers, segments_of
+from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
 from spark_pace.core.match.candidates import Ranges, Search, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
@@ -54,7 +54,7 @@ def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
         return search.members[0]
-    return np.union1d(search.members[0], np.flatnonzero(numbers(stream.events, SPENT) == USED_OPEN))
+    return np.flatnonzero(has_bit(stream.mask, 0) | (numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -169,7 +169,7 @@ class _Unused:
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """The matches of any sequence: at each terminator, in order, the first candidate without a used event."""
-    terminators = search.members[-1]
+    terminators = search.may_end(search.members[0], search.members[-1])
     ranges = Ranges(terminators, window_start(stream, terminators, pattern.within) - 1, terminators)
     rotated = search.rotated()
     if search.compiled and not search.plain:

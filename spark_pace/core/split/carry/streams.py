@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, in_chunks, segments_of, with_column
+from spark_pace.core.columns import (
+    NO_ROW,
+    SPENT,
+    Bools,
+    Ints,
+    concat,
+    in_chunks,
+    numbers,
+    segments_of,
+    with_column,
+)
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
@@ -137,13 +147,23 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     place = np.searchsorted(rows, bounds)
     touched.rows[key] = np.diff(place)
     again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
-    if SPENT not in events.column_names and not is_small(len(rows)):  # marks change, else nothing
+    if not is_small(len(rows)):
         some = np.flatnonzero(np.diff(place))
         first = rows[place[some]]
         old_end = bounds[some] + np.add.reduceat(segments.carried.astype(np.int64), stream.starts)[some]
         left_out = old_end - first - (np.searchsorted(rows, old_end) - place[some])
         again[some] = left_out > 0
+        again |= _marked(segments, events, split.keep)
         left.since[key[some]] = np.where(again[some], NO_ROW, stream.seq[first])
     stored = split.keep & ~(segments.carried & ~np.repeat(again, np.diff(bounds)))
     left.tables.append(events.filter(pa.array(stored)))
     left.owners.append(np.repeat(key, np.diff(bounds))[stored])
+
+
+def _marked(segments: Segments, events: pa.Table, kept: Bools) -> Bools:
+    """bool[s], whether a carried event that is kept has another mark in `events` than before."""
+    starts = segments.stream.starts
+    if SPENT not in events.column_names:
+        return np.zeros(len(starts), np.bool_)
+    changed = numbers(events, SPENT) != numbers(segments.stream.events, SPENT)
+    return np.logical_or.reduceat(changed & segments.carried & kept, starts)

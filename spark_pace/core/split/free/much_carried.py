@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints, numbers
+from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, numbers
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found import Found, whole
@@ -33,14 +33,11 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
     """Whether `split_much_carried` is the better way, and can be gone: with one key, within a time."""
     pattern, horizon = task.pattern, task.horizon
     assert pattern is not None
-    if task.planned.key_column is not None or task.resolution is not None or horizon.complete is not None:
+    if task.planned.key_column is not None or JOIN in task.stream.events.column_names:
         return False
-    if (
-        task.passed_us == NO_FRONTIER
-        or not shape_of(pattern).simple
-        or pattern.within is None
-        or pattern.within.time_us is None
-    ):
+    if pattern.within is None or pattern.within.time_us is None or not shape_of(pattern).simple:
+        return False
+    if task.passed_us == NO_FRONTIER or horizon.complete is not None:
         return False
     plain = isinstance(way, Forwards) and pattern.close == "completion" and not pattern.where
     if plain or len(pattern.components) == 1:  # every event that can end a match closes what waits for it

@@ -1,0 +1,60 @@
+"""Rules that use nothing up, with much more carried than is new: the splitter searches for what is new."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Merge, Within
+from spark_pace.core.split.carry import joined
+from spark_pace.core.split.free import much_carried
+from tests.oracle.matches import evaluate
+from tests.support.checks import assert_equal
+from tests.support.drive import drive
+from tests.support.results import from_oracle, table_of
+from tests.support.strategies import CONTEXTS, MERGES, rules
+from tests.support.streams import SECOND, streams
+
+WAYS = [*((context, False) for context in CONTEXTS if context.consumption == "zero"), (CONTEXTS[0], True)]
+BEYOND = 200 * SECOND
+
+
+@pytest.mark.parametrize("merge", MERGES)
+@pytest.mark.parametrize(
+    ("context", "close_window"), WAYS, ids=[f"{context}{' window' * close}" for context, close in WAYS]
+)
+@given(data=st.data())
+def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
+    context: Context, close_window: bool, merge: Merge, data: st.DataObject
+) -> None:
+    """Its state is saved and restored between all batches."""
+    drawn = data.draw(rules(context, where=data.draw(st.booleans()), close_window=close_window))
+    assert drawn.pattern is not None
+    within = Within(time_us=data.draw(st.sampled_from([100, 8, 8, 5, 3])) * SECOND)
+    rule = replace(drawn, merge=merge, partition_by=(), pattern=replace(drawn.pattern, within=within))
+    events = data.draw(streams())
+    batches = []
+    while events:
+        size = data.draw(st.integers(1, 3))
+        batches.append(events[:size])
+        events = events[size:]
+    if batches:  # of a type that no component has
+        last = batches[-1][-1]
+        row = {**last.row, "type": "z", "x": 9, "y": 9}
+        batches.append([replace(last, time=last.time + BEYOND, row=row)])
+    found = evaluate(rule, [event for batch in batches for event in batch])
+    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
+    so_far: list[pa.Table] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(much_carried, "MUCH", data.draw(st.sampled_from([0, 0, 1])))
+        patch.setattr(joined, "MUCH", 1 << 30)  # events are not kept by value
+        for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
+            so_far.append(step.matches)
+            releasable = [match for match in found if match.releasable[0] < step.frontier_us]
+            assert_equal(rule, from_oracle(rule, releasable), pa.concat_tables(so_far))
