@@ -296,8 +296,37 @@ def span_rules(
     return draw(varied(rule(schema, pattern, span, None)))
 
 
+@st.composite
+def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule with keys that are forgotten, and with windows that are short enough for it."""
+    seconds = draw(st.sampled_from([0, 1, 2, 2, 3, 3, 5, 5, 8]))
+    most_us = seconds * SECOND
+    pattern, span = plain.pattern, plain.span
+    if isinstance(span, PredicateSpan):
+        span = replace(span, within_us=min(span.within_us, most_us))
+    elif isinstance(span, GridSpan):
+        most_us = max(1, most_us)
+        span = replace(span, size_us=min(span.size_us, most_us))
+    elif span is None and pattern is not None and pattern.within is not None:
+        length = pattern.within.time_us
+        within = pattern.within if length is None else Within(time_us=min(length, most_us))
+        pattern = replace(pattern, within=within)
+    keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y",)]))
+    return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)
+
+
+def any_forgetful_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form with keys that are forgotten."""
+    return any_lasting_rule().flatmap(forgetful)
+
+
 def any_rule() -> st.SearchStrategy[Rule]:
     """A rule of any form."""
+    return st.one_of(any_lasting_rule(), any_lasting_rule(), any_lasting_rule(), any_forgetful_rule())
+
+
+def any_lasting_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form with keys, if any, that live for ever."""
     plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))
     return st.one_of(
         plain,

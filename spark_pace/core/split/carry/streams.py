@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_ROW, SPENT, Bools, Ints, concat, segments_of, with_column
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints, concat, numbers, with_column
+from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
@@ -48,11 +48,15 @@ class Segments:
         stream: carried and new events, with a segment for each key.
         key: int64[s], the index of each segment's key among the keys that are touched.
         carried: bool[n], which events were carried.
+        anew: bool[s], whether the numbers of the segment's stream begin in it.
+        ends_us: int64[s], when each one's stream ends if no more events of its key come; None: it does not.
     """
 
     stream: Stream
     key: Ints
     carried: Bools
+    anew: Bools
+    ends_us: Ints | None = None
 
 
 def segments_of_keys(
@@ -70,16 +74,26 @@ def segments_of_keys(
         return None
     events = concat(tables)
     if key_column is None:
-        return Segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
+        return Segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried, ~carried[:1])
     order = np.argsort(owner, kind="stable")
-    owner = owner[order]
-    starts = segments_of(owner)
-    key = owner[starts]
-    number = np.repeat(np.arange(len(key)), np.diff(np.append(starts, len(owner))))
-    texts = touched.texts.take(pa.array(key))
+    owner, carried = owner[order], carried[order]
+    used, number = np.unique(owner, return_inverse=True)
+    texts = touched.texts.take(pa.array(used))
     keys = pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), texts)
     events = with_column(events.take(pa.array(order)), key_column, keys)
-    return Segments(Stream(events, starts), key, carried[order])
+    stream = Stream(events, starts_of_streams(number, numbers(events, SEQ)))
+    starts = stream.starts
+    anew = ~carried[starts] & (stream.seq[starts] == 0)
+    return Segments(stream, owner[starts], carried, anew, _ends(carry, touched, stream, owner, carried))
+
+
+def _ends(carry: Carry, touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
+    """int64[s], when each stream ends: so long after its last event, which may not be carried."""
+    if carry.forgetting is None:
+        return None
+    last = np.append(stream.starts[1:], stream.rows) - 1
+    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], stream.time[last])
+    return last_us + carry.forgetting.after_us
 
 
 @dataclass
@@ -139,7 +153,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
     if SPENT not in events.column_names and not is_small(len(rows)):  # marks change, else nothing
         ends = np.append(stream.starts[1:], stream.rows)[segment]
-        again[segment] = rows[first] + count < ends
+        again[segment] = (rows[first] + count < ends) | ~segments.carried[rows[first]]
         left.since[key[segment]] = np.where(again[segment], NO_ROW, stream.seq[rows[first]])
     stored = split.keep & ~(segments.carried & ~again[stream.segment])
     left.tables.append(events.filter(pa.array(stored)))
