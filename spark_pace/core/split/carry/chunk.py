@@ -236,14 +236,14 @@ def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chu
 
 
 def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetting) -> Chunk:
-    """A chunk without the keys that earlier batches have forgotten, and without their events.
+    """A chunk without the keys that are forgotten, and without their events.
 
     Args:
         chunk: the chunk.
         newer: all chunks behind it. What they know of a key decides, not what this one does.
         forgetting: when keys are forgotten.
     """
-    gone = np.flatnonzero(forgetting.before(chunk.column(LAST)))
+    gone = np.flatnonzero(forgetting.for_good(chunk.column(LAST)))
     for other in newer:
         texts = array(chunk.keys, "key").take(pa.array(gone))
         gone = gone[other.places(chunk.hashes[gone], texts) < 0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_pace.core.columns import NO_FRONTIER, NOTHING_US, Bools, Ints
+from spark_pace.core.columns import NO_FRONTIER, NOTHING_US, UNKNOWN_TIME, Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,13 @@ class Forgetting:
     def by_now(self, last_us: Ints) -> Bools:
         """bool[k], which streams have ended by now."""
         return last_us < self._bound(self.frontier_us)
+
+    def for_good(self, last_us: Ints) -> Bools:
+        """bool[k], which streams have ended and are not to be looked at any more in this batch.
+
+        At the end of the input every stream ends, but the keys are looked at one part after the other.
+        """
+        return self.before(last_us) if self.frontier_us == UNKNOWN_TIME else self.by_now(last_us)
 
     def bounds(self) -> tuple[int, int]:
         """The least event time of a last event whose stream ends in this batch, and the first too great."""
