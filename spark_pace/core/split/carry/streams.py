@@ -74,7 +74,7 @@ def segments_of_keys(
         return None
     events = concat(tables)
     if key_column is None:
-        return Segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried, ~carried[:1])
+        return _segments(Stream(events, np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
     order = np.argsort(owner, kind="stable")
     owner, carried = owner[order], carried[order]
     used, number = np.unique(owner, return_inverse=True)
@@ -82,9 +82,12 @@ def segments_of_keys(
     keys = pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), texts)
     events = with_column(events.take(pa.array(order)), key_column, keys)
     stream = Stream(events, starts_of_streams(number, numbers(events, SEQ)))
-    starts = stream.starts
-    anew = ~carried[starts] & (stream.seq[starts] == 0)
-    return Segments(stream, owner[starts], carried, anew, _ends(carry, touched, stream, owner, carried))
+    return _segments(stream, owner[stream.starts], carried, _ends(carry, touched, stream, owner, carried))
+
+
+def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = None) -> Segments:
+    anew = ~carried[stream.starts] & (stream.seq[stream.starts] == 0)
+    return Segments(stream, key, carried, anew, ends_us)
 
 
 def _ends(carry: Carry, touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
