@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Context, Rule, Span
+from spark_pace.core.plan.rule import Context, Rule, Span, Within
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.snapshot import load
 from tests.oracle.contexts import Event
@@ -62,11 +64,30 @@ def test_a_span_gives_the_oracles_matches(
     check(data.draw(span_rules(kinds, operator=operator).flatmap(forgetful)), data.draw(streams()))
 
 
+def counted(rule: Rule) -> Rule:
+    """The rule with a window that the stream of a key seldom fills, in which matches wait for selections."""
+    assert rule.pattern is not None
+    return replace(rule, merge="selection", pattern=replace(rule.pattern, within=Within(events=9)))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_what_waits_for_a_window_of_events_goes_out_where_the_stream_ends(
+    context: Context, data: st.DataObject
+) -> None:
+    rule = data.draw(rules(context, where=True).map(counted).flatmap(forgetful))
+    goes_out_in_time(rule, data.draw(arrivals()), data.draw(parallelisms()), data.draw(st.booleans()))
+
+
 @WIDE
 @given(any_forgetful_rule(), arrivals(), parallelisms(), st.booleans())
 def test_each_batch_gives_what_its_frontier_makes_releasable(
     rule: Rule, arrival: Arrival, spread: Parallelism, finish: bool
 ) -> None:
+    goes_out_in_time(rule, arrival, spread, finish)
+
+
+def goes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism, finish: bool) -> None:
     """The state is saved and restored between all batches."""
     order = OrderSpec(arrival.delay_us)
     plan = build_plan(

@@ -49,8 +49,8 @@ class Slot:
     state: bytes | None = None
     frontier_us: int = NO_FRONTIER
 
-    def step(self, second: float, keys: Sequence[int] | np.ndarray, kind: str = "a") -> StepOutput:
-        """A batch of one event of each key, a microsecond apart."""
+    def step(self, second: float, keys: Sequence[int] | np.ndarray, kinds: str = "a") -> StepOutput:
+        """A batch of one event of each key, a microsecond apart, of one kind or each of its own."""
         time = int(second * SECOND) + np.arange(len(keys))
         records = pa.table({
             "@time": time,
@@ -58,7 +58,7 @@ class Slot:
             "@offset": time,
             "time": pa.array(time).view(pa.timestamp("us")),
             "user": keys,
-            "kind": [kind] * len(keys),
+            "kind": list(kinds * len(keys) if len(kinds) == 1 else kinds),
         })  # fmt: skip
         sifted = sift(self.plan, records, self.frontier_us)
         splitter = SlotSplitter(self.plan, 0, self.state, self.files)
@@ -118,7 +118,10 @@ def test_what_is_stored_follows_the_keys_that_live(
 def test_a_key_that_comes_again_begins_anew_wherever_it_was_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a file, in a chunk of the state, or in one that has been merged; forgotten long ago, or just now."""
+    """In a file, in a chunk of the state, or in one that has been merged; forgotten long ago, or just now.
+
+    The last `a` of each stream waits in vain.
+    """
     monkeypatch.setattr(log, "SMALL", 16)
     monkeypatch.setattr(log, "LARGEST", 64)
     plan = plan_of(tmp_path, RULES.replace("10 s", "1 s"))
@@ -126,11 +129,30 @@ def test_a_key_that_comes_again_begins_anew_wherever_it_was_stored(
     found: list[tuple[int, int, int]] = []
     for second in range(0, 300, 3):
         keys = [(second * 7 + number) % 83 for number in range(20)]
-        for kind, later in (("a", 0), ("b", 0.5)):
+        for kind, later in (("a", 0), ("b", 0.5), ("a", 0.8)):
             output = slot.step(second + later, keys, kind)
             found += [match for lane in output.lanes for match in matches(plan, lane)]
     assert len(found) > 1500
     assert {(selection, seq) for _, selection, seq in found} == {(0, 1)}
+
+
+def test_an_event_of_before_a_gap_stays_dead_where_it_is_still_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of its chunk is alive than dead, and the chunk is too large to be merged."""
+    monkeypatch.setattr(log, "SMALL", 0)
+    monkeypatch.setattr(log, "LARGEST", 0)
+    plan = plan_of(tmp_path)
+    slot = Slot(plan, ChunkFiles(tmp_path / "waiting"))
+    slot.step(0, [100, 100, 100, *range(10), *range(10), *range(10)])
+    for second in (8, 16):
+        slot.step(second, list(range(10)))
+    assert slot.carry().keys == 10
+    assert '{"user":100}' in slot.carry().chunks[0].keys["key"].to_pylist()
+    outputs = [slot.step(20, [100, 100, 100, 1], "abaa"), slot.step(21, [100, 1], "ba")]
+    found = [match for output in outputs for lane in output.lanes for match in matches(plan, lane)]
+    assert found == [(100, 0, 1), (100, 1, 3)]
+    assert slot.carry().find(pa.array(['{"user":100}'])).rows.tolist() == [0]
 
 
 def matches(plan: Plan, lane: bytes) -> list[tuple[int, int, int]]:
