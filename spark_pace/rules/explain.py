@@ -33,7 +33,7 @@ def explain(rule: Rule) -> tuple[str, ...]:
     lines.append(f"  key          {_keys(rule)}")
     lines.append(f"  splitter     {_splitter(rule)}")
     lines.append(f"  parallel     {_parallel(rule)}")
-    lines.append(f"  carried      {_carried(rule)}")
+    lines.append(f"  carried      {_carried(rule)}{_numbers(rule)}")
     lines.append(f"  bounded by   {_bound(rule)}")
     lines.append(f"  order        {_order(rule)}")
     emitted = ", ".join(f"{field.name} {field.type}" for field in rule.emit)
@@ -151,10 +151,24 @@ def _span_lines(span: Span) -> list[str]:
 
 def _keys(rule: Rule) -> str:
     if rule.partition_by:
-        return ", ".join(rule.partition_by)
+        return ", ".join(rule.partition_by) + _until_forgotten(rule)
     join = join_of(rule)
     kept = "" if join is None else f"; of what is carried, a batch looks at values of {join.attribute}"
     return f"none: one stream, split into selections{kept}"
+
+
+def _until_forgotten(rule: Rule) -> str:
+    if rule.forget_key_after_us is None:
+        return ""
+    return f", each forgotten {show_duration(rule.forget_key_after_us)} after its last event"
+
+
+def _numbers(rule: Rule) -> str:
+    """What is known of the keys besides events."""
+    if not rule.partition_by:
+        return ""
+    of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
+    return f"; the numbers of each {of}"
 
 
 def _splitter(rule: Rule) -> str:
@@ -239,6 +253,9 @@ def _unbounded(rule: Rule, pattern: Pattern) -> str:
     if isinstance(context_of(pattern).way, Backwards):
         steps = len(pattern.components)
         return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
+    if rule.forget_key_after_us is not None:
+        gap = show_duration(rule.forget_key_after_us)
+        return f"the events of a key with gaps of at most {gap}; add within to bound it more closely"
     return "nothing: an initiator that no terminator follows waits for ever; add within to bound it"
 
 

@@ -21,13 +21,14 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, find_type
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.forgetting import read_forgetting
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.window import Selecting, read_selecting
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import SPAN_KEYS, read_span
 
 RULE_KEYS = (
-    "name", "description", "filter", "partition_by", "pattern", "where", "within",
+    "name", "description", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
     "contiguity", "context", "close", "merge", "span", "operator", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
@@ -36,7 +37,7 @@ _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
-_LATER = ("strategy", "forget_key_after")
+_LATER = ("strategy",)
 _PATTERN_KEYS = ("where", "within", "contiguity", "context", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -187,6 +188,7 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         merge=_read_merge(fields),
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
+        forget_key_after_us=read_forgetting(fields, pattern, span),
     )
 
 

@@ -16,6 +16,9 @@ Where the definitions leave something open, this is how they are read:
 - `next, selected`: with both merge orders a match is releasable only when all earlier selections of its key
   are resolved, for nobody knows before that their initiators have no match.
 - A plain sequence without `within`: a match is releasable where it is decided.
+- `forget_key_after: T` makes streams of the stream of a key: one ends where the next event is more than T
+  later, at the position (time of its last event + T, 1, 0), and so do the selections that are open there. It
+  is evaluated as if no other had its key.
 - Grid spans: selection ids count the windows that hold an event, in their order. A count span that never
   fills gives nothing, whatever runs in it.
 - The match of a Python operator: `seq` is that of the span's last event; `matched_at` is the closing event's
@@ -47,7 +50,7 @@ from tests.oracle.candidates import forwards, trailing_negatives
 from tests.oracle.contexts import CONTEXTS
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.spans import Delivered, spans_of
-from tests.oracle.stream import Event, Placed, Position, Production, Stream, inside, window_end
+from tests.oracle.stream import END, Event, Placed, Position, Production, Stream, inside, window_end
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,11 @@ def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
     matches: list[Match] = []
     for key_text, stream in keyed_streams(rule, in_stream_order(rule, events)):
         key = None if key_text is None else json.loads(key_text)
-        of_key = spans_matches(rule, key, stream) if rule.span else pattern_matches(rule, key, stream)
+        of_key = (
+            spans_matches(rule, key, stream)
+            if rule.span
+            else pattern_matches(rule, key, stream, end_of(rule, stream))
+        )
         of_key.sort(key=lambda match: match.order)
         if rule.merge == "selection" and rule.pattern is not None and trailing_negatives(rule.pattern):
             of_key = after_each_other(of_key)
@@ -122,7 +129,8 @@ def json_text(key: dict[str, Any] | None) -> str:
 
 
 def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None, list[Placed]]]:
-    """The rule's stream of every key."""
+    """The rule's stream of every key; several of one key where there are gaps that end them."""
+    ended: list[tuple[str | None, list[Placed]]] = []
     streams: dict[str | None, list[Placed]] = {}
     for place, event in enumerate(events):
         if in_rules_stream(rule, event):
@@ -132,8 +140,18 @@ def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None,
                 else None
             )
             stream = streams.setdefault(key, [])
+            if stream and (event.time, 0, place) > end_of(rule, stream):
+                ended.append((key, stream))
+                stream = streams[key] = []
             stream.append(Placed(event, place, len(stream)))
-    return list(streams.items())
+    return [*ended, *streams.items()]
+
+
+def end_of(rule: Rule, stream: Stream) -> Position:
+    """Where the stream of a key ends, if no more events come."""
+    if rule.forget_key_after_us is None:
+        return END
+    return (stream[-1].time + rule.forget_key_after_us, 1, 0)
 
 
 def in_rules_stream(rule: Rule, event: Event) -> bool:
@@ -165,7 +183,7 @@ def nothing_waits(pattern: Pattern) -> bool:
     )
 
 
-def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list[Match]:
+def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, end: Position) -> list[Match]:
     pattern = rule.pattern
     assert pattern is not None
     opened, picked = CONTEXTS[str(pattern.context)](pattern, stream)
@@ -174,11 +192,10 @@ def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> l
     )
     matches = []
     for one in picked:
-        earlier = [selection.resolved for selection in opened[: one.selection]] if waits else []
+        earlier = [min(selection.resolved, end) for selection in opened[: one.selection]] if waits else []
+        decided = min(one.decided, end)
         opening = (one.selection, opened[one.selection].opening.time)
-        ending = Ending(
-            matched_at(pattern, stream, one.production), one.decided, max([one.decided, *earlier])
-        )
+        ending = Ending(matched_at(pattern, stream, one.production), decided, max([decided, *earlier]))
         matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
 

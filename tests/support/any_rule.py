@@ -1,4 +1,4 @@
-"""Hypothesis strategy: a rule of any form."""
+"""Hypothesis strategies: rules of any form."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Rule
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.strategies import CONTEXTS, joined_rules, rules, span_rules, spans
+from tests.support.strategies import CONTEXTS, forgetful, joined_rules, rules, span_rules, spans
 
 
 def any_rule() -> st.SearchStrategy[Rule]:
     """A rule of any form."""
+    return st.one_of(any_lasting_rule(), any_lasting_rule(), any_lasting_rule(), any_forgetful_rule())
+
+
+def any_forgetful_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form with keys that are forgotten."""
+    return any_lasting_rule().flatmap(forgetful)
+
+
+def any_lasting_rule() -> st.SearchStrategy[Rule]:
+    """A rule of any form with keys, if any, that live for ever."""
     plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))
     grouped = st.sampled_from(CONTEXTS).flatmap(lambda context: grouped_rules(context))
     return st.one_of(

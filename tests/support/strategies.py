@@ -294,3 +294,22 @@ def span_rules(
         return draw(varied(rule(schema, None, span, draw(st.sampled_from(names)))))
     pattern = draw(patterns(context or draw(st.sampled_from(CONTEXTS)), in_span=True))
     return draw(varied(rule(schema, pattern, span, None)))
+
+
+@st.composite
+def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule with keys that are forgotten, and with windows that are short enough for it."""
+    seconds = draw(st.sampled_from([0, 1, 2, 2, 3, 3, 5, 5, 8]))
+    most_us = seconds * SECOND
+    pattern, span = plain.pattern, plain.span
+    if isinstance(span, PredicateSpan):
+        span = replace(span, within_us=min(span.within_us, most_us))
+    elif isinstance(span, GridSpan):
+        most_us = max(1, most_us)
+        span = replace(span, size_us=min(span.size_us, most_us))
+    elif span is None and pattern is not None and pattern.within is not None:
+        length = pattern.within.time_us
+        within = pattern.within if length is None else Within(time_us=min(length, most_us))
+        pattern = replace(pattern, within=within)
+    keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y",)]))
+    return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

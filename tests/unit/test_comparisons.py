@@ -18,7 +18,7 @@ import pytest
 from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints, value_orders, value_ranks
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match import candidates
-from spark_pace.core.match.candidates import CandidateColumns, Search
+from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.comparisons.comparison import comparison_of, is_comparison
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.earliest_selected import by_filtering
@@ -60,7 +60,7 @@ def stream_of(table: dict[str, Any], rows: int) -> Stream:
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_ranks_compare_as_the_values_do(kind: TypeName, operator: str) -> None:
     generator = random.Random(kind + operator)
-    held = 0
+    held, both = 0, pattern_of(2, [], Within(events=100))
     for names in [("x", "y"), ("x", "x")] * 20:
         rows = generator.randrange(1, 40)
         stream = stream_of({name: drawn(generator, kind, rows) for name in ("x", "y")}, rows)
@@ -68,7 +68,7 @@ def test_ranks_compare_as_the_values_do(kind: TypeName, operator: str) -> None:
         pairs = np.array([(i, j) for i in range(rows) for j in range(rows)])
         for expr in (Call(operator, sides, "BOOLEAN"), Call(operator, sides[::-1], "BOOLEAN")):
             assert is_comparison(expr, ROLES)
-            expected = evaluate_mask(expr, CandidateColumns(stream, pairs, ROLES))
+            expected = evaluate_mask(expr, Search(stream, both, [pairs[:, 0]] * 2).columns(pairs))
             compared = comparison_of(expr, ROLES, stream)
             assert (compared.earlier, compared.later) == (0, 1)
             assert compared.holds(pairs).tolist() == expected.tolist()
@@ -151,8 +151,8 @@ def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
     return {
         "walk": [found.tolist(), matrix.tolist()],
         "completions": completions(search, starts, end).tolist(),
-        "greatest": greatest(search, lasts, start).tolist(),
-        "least": least(search, lasts, start).tolist(),
+        "greatest": greatest(search, lasts, start)[0].tolist(),
+        "least": least(search, lasts, start)[0].tolist(),
         "by filtering": by_filtering(stream, pattern, search).tolist(),
     }
 

@@ -81,6 +81,16 @@ def test_it_says_who_decides_and_what_runs_in_parallel(
             "since the oldest selection that is open",
             "10 events",
         ),
+        (
+            "partition_by: [x]",
+            "is open; the numbers of each key there ever was",
+            "nothing: an initiator that no terminator follows",
+        ),
+        (
+            "partition_by: [x]\n    forget_key_after: 90 min",
+            "is open; the numbers of each key that is not forgotten",
+            "the events of a key with gaps of at most 90 min",
+        ),
     ],
 )
 def test_it_says_what_is_carried_and_what_bounds_that(
@@ -95,6 +105,7 @@ def test_it_says_what_is_carried_and_what_bounds_that(
     ("rest", "key"),
     [
         ("partition_by: [x]", "x"),
+        ("partition_by: [x]\n    forget_key_after: 2 d", "x, each forgotten 2 d after its last event"),
         ("within: 5 s\n    where: a.x = b.x", "none: one stream, split into selections"),
         (
             "within: 5 s\n    where: a.x = b.x and b.x = c.x",

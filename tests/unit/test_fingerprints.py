@@ -37,6 +37,11 @@ RULES = {
         f"{PAIR}, partition_by: [k, x]",
         "4828cb3dfb41f5dcb301d99043b63e497c5b5dc90b9c07baa8d076b037843125",
     ),
+    "forgotten keys": (
+        EVENTS,
+        f"{PAIR}, partition_by: [k, x], forget_key_after: 90 min",
+        "0b8d626ccaf2bec79f9976afa13cc1f4d6cfb437722f0e701479058bdca20ba4",
+    ),
     "where": (
         EVENTS,
         f"{PAIR}, where: b.x > a.x and b.y >= a.y + 1, within: 1500 ms",

@@ -104,6 +104,18 @@ class Stream:
         return both[: self.rows], both[self.rows :]
 
 
+def starts_of_streams(keys: Ints, seq: Ints) -> Ints:
+    """int64[s], the first row of each stream: where another key follows, or the numbers of one begin anew.
+
+    Args:
+        keys: int64[n], the number of each row's key; those of one key stand together, in stream order.
+        seq: int64[n], each row's `seq`.
+    """
+    if not len(keys):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.append(True, np.diff(keys) != 0) | (seq == 0))
+
+
 @dataclass(frozen=True)
 class Positions:
     """Places in the stream order of their segments: int64[m] codes and int64[m] times.

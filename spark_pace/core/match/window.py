@@ -2,7 +2,7 @@
 
 A window of a time T that starts at an event of time t holds the events up to t + T, that time included. A
 window of N events holds N events of the segment, the first included. Without ``within`` a window ends with
-its segment.
+its segment, and so does one of N events that the segment does not fill.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ class Horizon:
         frontier_us: all events with a smaller event time are there.
         complete: bool[s], for each segment whether no event of it can come any more; None: of all it can.
         seen_us: at the end of the input, the greatest event time there was; None before.
+        ends_us: int64[s], the time behind whose events each segment ends, if no more come; None: all segments
+            end with the input.
     """
 
     frontier_us: int
     complete: Bools | None = None
     seen_us: int | None = None
+    ends_us: Ints | None = None
 
     def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
         """Whether the window that starts at each of `rows` is known to be over."""
@@ -42,6 +45,12 @@ class Horizon:
         if self.complete is not None:
             over = over | self.complete[stream.segment[rows]]
         return over
+
+    def segment_ends(self, stream: Stream, rows: Ints) -> Ints:
+        """The time at which the segment of each of `rows` ends."""
+        if self.ends_us is None:
+            return np.full(len(rows), END_OF_INPUT)
+        return self.ends_us[stream.segment[rows]]
 
     def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
         """The same, without the windows that are over only because the input has ended."""
@@ -75,10 +84,10 @@ def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Hori
     last = window_end(stream, rows, within) - 1
     code = 2 * last + 1
     if within is None:
-        times = np.full(len(rows), END_OF_INPUT)
+        times = horizon.segment_ends(stream, rows)
     elif within.events is not None:
         full = rows + within.events - 1 == last
-        times = np.where(full, stream.time[last], END_OF_INPUT)
+        times = np.where(full, stream.time[last], horizon.segment_ends(stream, rows))
         code -= full  # a count window ends at the event that fills it, not behind all events of that time
     else:
         assert within.time_us is not None

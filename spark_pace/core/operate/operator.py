@@ -141,9 +141,13 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
     return found.keep(index), kept
 
 
-def _horizon(header: LaneHeader, stream: Stream) -> Horizon:
-    finished = header.frontier_us == UNKNOWN_TIME
-    return Horizon(header.frontier_us, np.full(len(stream.starts), True) if finished else None)
+def _horizon(lane: Lane, stream: Stream) -> Horizon:
+    frontier_us = lane.header.frontier_us
+    if lane.selections is not None:
+        ends_us = lane.column("ends_us")
+        return Horizon(frontier_us, ends_us < frontier_us, ends_us=ends_us)
+    finished = frontier_us == UNKNOWN_TIME
+    return Horizon(frontier_us, np.full(len(stream.starts), True) if finished else None)
 
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
@@ -154,8 +158,8 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     way = context_of(pattern).way
     assert isinstance(way, Forwards | Backwards)
     found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
-    ends = resolved(stream, found, pattern.within, _horizon(lane.header, stream))
-    decided = decisions(stream, found, pattern.within, _horizon(lane.header, stream))
+    ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
+    decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
     at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US

@@ -35,6 +35,8 @@ def rule_parts(rule: Rule) -> dict[str, str]:
         parts["filter"] = canonical_text(rule.filter)
     if rule.partition_by:
         parts["partition_by"] = ", ".join(rule.partition_by)
+    if rule.forget_key_after_us is not None:
+        parts["forget_key_after"] = canonical_duration(rule.forget_key_after_us)
     parts["merge"] = rule.merge
     parts["emit"] = ", ".join(map(_emit_text, rule.emit))
     parts |= _schema_parts(rule.schema, used_attributes(rule))

@@ -173,7 +173,11 @@ class EmitField:
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule. Exactly one of `pattern` and `operator` is set; `operator` needs a `span`."""
+    """A checked rule. Exactly one of `pattern` and `operator` is set; `operator` needs a `span`.
+
+    `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
+    ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
+    """
 
     name: str
     schema: EventSchema
@@ -185,3 +189,4 @@ class Rule:
     merge: Merge
     emit: tuple[EmitField, ...]
     description: str = ""
+    forget_key_after_us: int | None = None

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import JOIN, UNKNOWN_CODE, Ints, array, numbers, segments_of
+from spark_pace.core.columns import JOIN, SEQ, UNKNOWN_CODE, Ints, array, numbers
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
 
 Work = Literal["free", "closed", "matched", "spans"]
 
@@ -49,7 +49,11 @@ class LaneHeader:
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane: its events and its selections, as int64 columns by rows of the lane; None for "free" work."""
+    """A lane: its events and its selections, as int64 columns by rows of the lane.
+
+    For "free" work these are not known; instead, where streams end before the input does, the column
+    ``ends_us`` has the `Horizon.ends_us` of each stream.
+    """
 
     header: LaneHeader
     events: pa.Table
@@ -71,7 +75,7 @@ class Lane:
         if column is None:
             return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
         codes = array(self.events, column).indices.to_numpy()
-        return Stream(self.events, segments_of(codes))
+        return Stream(self.events, starts_of_streams(codes, numbers(self.events, SEQ)))
 
     def column(self, name: str) -> Ints:
         """The column of that name of the selections."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -89,3 +89,17 @@ def count_in_segments(stream: Stream, rows: Ints) -> Ints:
     if len(stream.starts) == 1:
         return np.array([len(rows)])
     return np.bincount(stream.segment[rows], minlength=len(stream.starts))
+
+
+def without_ended(split: Split, task: SplitTask) -> Split:
+    """The decisions without what is left of streams that have ended: no event of these can come any more.
+
+    What only the end of the input has ended counts as open to the last.
+    """
+    ends_us, horizon = task.horizon.ends_us, task.horizon
+    if ends_us is None:
+        return split
+    ended = ends_us < horizon.frontier_us
+    by_itself = ended if horizon.seen_us is None else ends_us <= horizon.seen_us
+    keep = split.keep & ~ended[task.stream.segment]
+    return replace(split, keep=keep, open=np.where(by_itself, 0, split.open))

@@ -18,11 +18,8 @@ from spark_pace.core.columns import (
     MASK,
     NO_FRONTIER,
     OFFSET,
-    OPEN_BIT,
     OPENING,
-    SEQ,
     SOURCE,
-    SPENT,
     TIME,
     UNKNOWN_TIME,
     Bools,
@@ -30,18 +27,16 @@ from spark_pace.core.columns import (
     chosen,
     has_bit,
     numbers,
-    segments_of,
     with_column,
 )
-from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import OneOpen, UsingUp, Way
+from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.release import Resolution, must_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
-from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
+from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.joined import (
     Join,
     arrange,
@@ -49,6 +44,7 @@ from spark_pace.core.split.carry.joined import (
     join_values,
     without_candidates,
 )
+from spark_pace.core.split.carry.numbering import number, opens, way_of
 from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, segments_of_keys
 from spark_pace.core.split.carry.wake import Wake, always_looks, wakes
 from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
@@ -56,7 +52,7 @@ from spark_pace.core.split.free.parallel import split_parallel
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
-from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.using_up import split_using_up
 
 
@@ -80,14 +76,6 @@ class Batch:
     def ends(self) -> bool:
         """Whether the input has ended."""
         return self.frontier_us == UNKNOWN_TIME
-
-
-def _way(planned: RulePlan) -> Way | None:
-    """The way of the rule's context; None where the rule has a span, which decides instead."""
-    if planned.rule.span is not None:
-        return None
-    assert planned.rule.pattern is not None
-    return context_of(planned.rule.pattern).way
 
 
 @dataclass(frozen=True)
@@ -118,11 +106,13 @@ class Turn:
     def task(self, touched: Touched, segments: Segments, resolution: Resolution | None) -> SplitTask:
         """What there is to be split of the keys that are looked at."""
         batch, rule, whole = self.batch, self.planned.rule, self.carry.whole
-        horizon = Horizon(batch.frontier_us)
+        horizon = Horizon(batch.frontier_us, ends_us=segments.ends_us)
+        if segments.ends_us is not None:
+            horizon = replace(horizon, complete=segments.ends_us < batch.frontier_us)
         if batch.ends:
-            complete = np.full(len(segments.stream.starts), True)
-            horizon = Horizon(batch.frontier_us, complete, batch.seen_us)
-        counters = touched.next_selection[segments.key]
+            complete = np.full(len(segments.key), True)
+            horizon = replace(horizon, complete=complete, seen_us=batch.seen_us)
+        counters = np.where(segments.anew, 0, touched.next_selection[segments.key])
         if whole is not None:
             counters = np.full(len(segments.key), whole.next_selection)
         pattern = rule.pattern if self.join is None else self.join.pattern
@@ -149,6 +139,9 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     mine, join = _mine(plan, planned, bucket, batch.released), join_of(planned.rule)
     if join is not None and not batch.ends:
         arrange(join, carry, int(mine.sum()))
+    after_us = planned.rule.forget_key_after_us
+    if after_us is not None:
+        carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
     turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
@@ -185,14 +178,15 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     if not len(texts):
         return []
     touched = carry.find(texts)
-    numbered = _number(turn, touched, fresh)
+    numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= _looked_at(planned, touched, numbered)
-    left = pass_by(touched, numbered, look, _opens(planned, numbered))
+    left = pass_by(touched, numbered, look, opens(planned, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
-        split = _split(turn.task(touched, segments, _resolution(turn)))
+        task = turn.task(touched, segments, _resolution(turn))
+        split = without_ended(_split(task), task)
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
     carry.put(touched, left.since, *left.events())
@@ -227,7 +221,7 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
 
 
 def _split(task: SplitTask) -> Split:
-    way = _way(task.planned)
+    way = way_of(task.planned)
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):
@@ -258,8 +252,8 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
         return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
     words: dict[str, npt.NDArray[np.uint64]] = {}
     mask = np.zeros(released.num_rows, np.uint16)
-    for place, number in planned.bits:
-        name, bit = bits_column(number)
+    for place, of_plan in planned.bits:
+        name, bit = bits_column(of_plan)
         word = words.setdefault(name, numbers(released, name))
         mask |= has_bit(word, bit).astype(np.uint16) << np.uint16(place)
     events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
@@ -279,55 +273,16 @@ def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
     """string[k], the keys to look at because time has passed."""
     if batch.passed_us == NO_FRONTIER:
         return distinct_texts([])
-    return distinct_texts(
-        [carry.due(wake) for wake in wakes(planned.rule, batch.passed_us, batch.frontier_us)]
-    )
+    due = [carry.due(wake) for wake in wakes(planned.rule, batch.passed_us, batch.frontier_us)]
+    return distinct_texts([*due, carry.ending()])
 
 
-def _number(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
-    """Give each event its `seq` and the number of openings before it; the counters of its key move on."""
-    planned = turn.planned
-    if fresh.events is None:
-        return fresh
-    if turn.carry.whole is not None:
-        return replace(fresh, events=turn.carry.whole.number(fresh.events))
-    keys = fresh.owner
-    order = np.argsort(keys, kind="stable")
-    starts = segments_of(keys[order])
-    counts = np.diff(np.append(starts, len(order)))
-    present = keys[order][starts]
-    seq = np.empty(len(keys), np.int64)
-    seq[order] = np.arange(len(order)) - np.repeat(starts - touched.next_seq[present], counts)
-    touched.next_seq[present] += counts
-    events = with_column(fresh.events, SEQ, seq)
-    if not _counts_openings(planned):
-        return Fresh(events, fresh.texts, keys)
-    opens = _initiators(planned, numbers(events, MASK))[order].astype(np.int64)
-    before = np.cumsum(opens) - opens
-    opening = np.empty(len(keys), np.int64)
-    opening[order] = before - np.repeat(before[starts] - touched.next_selection[present], counts)
-    touched.next_selection[present] += np.add.reduceat(opens, starts)
-    events = with_column(events, OPENING, opening)
-    if isinstance(_way(planned), UsingUp):
-        events = with_column(events, SPENT, np.zeros(len(keys), np.int8))
-    return Fresh(events, fresh.texts, keys)
-
-
-def _counts_openings(planned: RulePlan) -> bool:
-    """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
-    way = _way(planned)
-    return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
-
-
-def _opens(planned: RulePlan, fresh: Fresh) -> Bools:
-    """bool[n], which events open a selection, wherever in their key's stream they stand."""
-    if fresh.events is None or not _counts_openings(planned):
-        return np.zeros(len(fresh.owner), np.bool_)
-    return _initiators(planned, numbers(fresh.events, MASK))
-
-
-def _initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
-    return has_bit(mask, OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0)
+def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
+    """The events with their numbers."""
+    whole = turn.carry.whole
+    if whole is None or fresh.events is None:
+        return number(turn.planned, touched, fresh)
+    return replace(fresh, events=whole.number(fresh.events))
 
 
 def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:

@@ -75,7 +75,7 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
     openings = found.openings[spent[found.openings] != USED]
     if pattern.within is None and not pattern.where:
         keep = _plain_keep(stream, way, search, spent, openings)
-        return keep & (task.horizon.complete is None), count_in_segments(stream, openings[keep[openings]])
+        return keep & (task.horizon.seen_us is None), count_in_segments(stream, openings[keep[openings]])
     by_itself = task.horizon.over_by_itself(stream, openings, pattern.within)
     still_open = openings[~task.horizon.over(stream, openings, pattern.within)]
     first = window_start(stream, still_open, pattern.within) if search.trailing else still_open

@@ -20,8 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_ROW, Bools, Ints, array, expand, in_chunks
-from spark_pace.core.split.carry.chunk import COUNTERS, Chunk, cleaned, merged, new_chunk
+from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints, array, expand, in_chunks
+from spark_pace.core.split.carry.chunk import (
+    COUNTERS,
+    LAST,
+    Chunk,
+    cleaned,
+    merged,
+    new_chunk,
+    without_forgotten,
+)
+from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 from spark_pace.core.split.carry.whole import Whole, lasting
@@ -53,6 +62,8 @@ class Touched:
         next_selection: int64[k], the number of each key's next selection.
         open: int64[k], how many selections of each key are open.
         rows: int64[k], how many events of each key are carried.
+        last: int64[k], the event time of each key's last event, where keys are forgotten.
+        last_before: int64[k], `last` as the carry has it.
         new: how many of the keys the carry has never met.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
@@ -65,6 +76,8 @@ class Touched:
     next_selection: Ints
     open: Ints
     rows: Ints
+    last: Ints
+    last_before: Ints
     new: int
     rows_before: int
     open_before: int
@@ -76,11 +89,13 @@ class Carry:
 
     Attributes:
         chunks: the oldest first.
-        keys: how many keys were ever met; join values of which nothing is carried may be forgotten.
+        keys: how many keys were ever met and are not forgotten, as join values of which nothing is carried
+            may be, too.
         rows: how many events are carried.
         open: how many selections are open.
         unseen: whether the first batch must look at every key, because how many are open is not known.
         whole: what is known of the rule's whole stream, where the keys are join values; else None.
+        forgetting: when keys are forgotten, set for each batch; None: they are not.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -89,6 +104,7 @@ class Carry:
     open: int = 0
     unseen: bool = False
     whole: Whole | None = None
+    forgetting: Forgetting | None = None
 
     def become(self, other: Carry) -> None:
         """Keep what another one keeps, instead."""
@@ -101,16 +117,25 @@ class Carry:
         order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
         back, in_order = np.argsort(order), texts.take(pa.array(order))
         places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
+        counters[LAST] = np.full(len(texts), NOTHING_US)
+        names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
         new = np.ones(len(texts), np.bool_)
         for chunk, place in zip(self.chunks, places, strict=True):
             here = np.flatnonzero(place >= 0)
             new[here] = False
-            for name, values in counters.items():
-                values[here] = chunk.column(name)[place[here]]
+            for name in names:
+                counters[name][here] = chunk.column(name)[place[here]]
+        if self.forgetting is not None:
+            new |= self.forgetting.before(counters[LAST])
+            for name in COUNTERS:
+                counters[name][new] = 0
+            for place in places:
+                place[new] = -1
         rows, open_ = int(counters["rows"].sum()), int(counters["open"].sum())
         return Touched(
-            texts, hashes, places, **counters, new=int(new.sum()), rows_before=rows, open_before=open_
-        )
+            texts, hashes, places, **counters, last_before=counters[LAST].copy(), new=int(new.sum()),
+            rows_before=rows, open_before=open_,
+        )  # fmt: skip
 
     def events_of(self, touched: Touched, chosen: Bools) -> tuple[pa.Table | None, Ints]:
         """The carried events of the chosen keys.
@@ -161,6 +186,15 @@ class Carry:
             ]
         )
 
+    def ending(self) -> pa.Array:
+        """string[k], the keys whose stream ends in this batch if no event of theirs comes in it."""
+        if self.forgetting is None:
+            return distinct_texts([])
+        low, high = self.forgetting.bounds()
+        texts = distinct_texts([chunk.ending(low, high) for chunk in self.chunks])
+        last_us = self.find(texts).last
+        return texts.filter(pa.array((last_us >= low) & (last_us < high)))
+
     def hash_ranges(self) -> list[HashRange]:
         """Ranges of hashes, each with about `AT_ONCE` rows, that together hold every key."""
         count = 1 + sum(chunk.weight for chunk in self.chunks) // AT_ONCE
@@ -181,17 +215,21 @@ class Carry:
             events: the events to add; those of one key are in the order of ``@seq``.
             owner: int64[n], the index of each event's key in `touched`.
         """
-        self.keys += touched.new
         self.rows += int(touched.rows.sum()) - touched.rows_before
         self.open += int(touched.open.sum()) - touched.open_before
-        counters = {name: pa.array(getattr(touched, name)) for name in COUNTERS}
+        names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
+        counters = {name: pa.array(getattr(touched, name)) for name in names}
         keys = pa.table({"hash": touched.hashes, "key": touched.texts, **counters, "since": since})
+        if self.forgetting is not None:
+            left = ~self.forgetting.by_now(touched.last)
+            keys, owner = keys.filter(pa.array(left)), (np.cumsum(left) - 1)[owner]
+        self.keys += touched.new + keys.num_rows - len(touched.texts)
         newest = new_chunk(keys, events, owner)
-        if len(touched.texts) == self.keys and newest.event_rows == self.rows:
-            self.chunks = [newest]  # it has all that there is
+        if keys.num_rows == self.keys and newest.event_rows == self.rows:
+            self.chunks = [newest] if newest.weight else []  # it has all that there is
         else:
             self._count_dead(touched, since)
-            self.chunks.append(newest)
+            self.chunks += [newest] if newest.weight else []
             self._clean()
             self._merge()
         if self.whole is not None:
@@ -226,6 +264,7 @@ class Carry:
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead)
         if chunks[at].dead > max(SMALL, chunks[at].weight // 2):
             kept = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
+            kept = self._without_forgotten(kept, chunks[at + 1 :])
             chunks[at : at + 1] = [kept] if kept.weight else []
 
     def _merge(self) -> None:
@@ -234,7 +273,11 @@ class Carry:
         for at in range(len(chunks) - 2, -1, -1):
             weight, behind = chunks[at].weight, chunks[at + 1].weight
             if weight < max(SMALL, 2 * behind) and weight + behind <= LARGEST:
-                chunks[at : at + 2] = [merged(chunks[at], chunks[at + 1])]
+                whole = merged(chunks[at], chunks[at + 1])
+                chunks[at : at + 2] = [self._without_forgotten(whole, chunks[at + 2 :])]
+
+    def _without_forgotten(self, chunk: Chunk, newer: list[Chunk]) -> Chunk:
+        return chunk if self.forgetting is None else without_forgotten(chunk, newer, self.forgetting)
 
 
 def distinct_texts(parts: list[pa.Array]) -> pa.Array:

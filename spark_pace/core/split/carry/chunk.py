@@ -21,11 +21,13 @@ from spark_pace.core.columns import (
     numbers,
     with_column,
 )
+from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
 from spark_pace.core.split.carry.wake import Wake
 
 Ranges = dict[str, tuple[int, int]]
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
+LAST = "last"  # a column of keys that are forgotten
 
 
 @dataclass
@@ -35,9 +37,11 @@ class Chunk:
     Attributes:
         keys: table with a row for each key: ``hash`` uint64, ascending; ``key`` string; the `COUNTERS` int64;
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
-            the row behind its events here.
+            the row behind its events here. Where keys are forgotten also `LAST` int64, the event time of the
+            last event of each key's stream, carried or not.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
-        ranges: the least and the greatest value of some columns of the events; empty where there are none.
+        ranges: the least and the greatest value of `LAST` and of some columns of the events, where there are
+            any.
         frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
             are.
         name: the chunk's name in the store; None where it is not stored there.
@@ -97,6 +101,14 @@ class Chunk:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
         return np.unique(np.searchsorted(self.column("end"), rows, "right"))
 
+    def ending(self, low: int, high: int) -> pa.Array:
+        """string[m], the keys whose last event has a time from `low` on and below `high`, as it says."""
+        least, greatest = self.ranges.get(LAST, (high, high))
+        if least >= high or greatest < low:
+            return pa.array([], pa.string())
+        last_us = self.column(LAST)
+        return array(self.keys, "key").filter(pa.array((last_us >= low) & (last_us < high)))
+
     def alive(self, places: Ints, since: Ints) -> tuple[Ints, Ints]:
         """The rows of the events of some keys from some `seq` on.
 
@@ -138,15 +150,17 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
     end = np.searchsorted(owner[order], np.arange(len(by_hash)), "right")
     keys = keys.take(pa.array(by_hash)).append_column("end", pa.array(end))
     if events is None or not events.num_rows:
-        return Chunk(keys, None, {})
+        return Chunk(keys, None, ranges_of(keys, None))
     events = compacted(events if ordered else events.take(pa.array(order)))
-    return Chunk(keys, events, ranges_of(events))
+    return Chunk(keys, events, ranges_of(keys, events))
 
 
-def ranges_of(events: pa.Table) -> Ranges:
+def ranges_of(keys: pa.Table, events: pa.Table | None) -> Ranges:
     """The least and the greatest value of the columns that keys are woken by; which grow with the stream."""
-    names = [name for name in (TIME, OPENING) if name in events.column_names and events.num_rows]
-    columns = {name: numbers(events, name) for name in names}
+    columns: dict[str, Ints] = {}
+    for table, names in ((keys, (LAST,)), (events, (TIME, OPENING))):
+        if table is not None and table.num_rows:
+            columns |= {name: numbers(table, name) for name in names if name in table.column_names}
     return {name: (int(values.min()), int(values.max())) for name, values in columns.items()}
 
 
@@ -218,4 +232,28 @@ def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chu
     events = None if chunk.events is None else chunk.events.filter(pa.array(alive))
     left = new_chunk(chunk.keys.filter(pa.array(kept)).drop_columns("end"), events, row[owner[alive]])
     left.dead = int((last[with_events] >= 0).sum())
+    return left
+
+
+def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetting) -> Chunk:
+    """A chunk without the keys that are forgotten, and without their events.
+
+    Args:
+        chunk: the chunk.
+        newer: all chunks behind it. What they know of a key decides, not what this one does.
+        forgetting: when keys are forgotten.
+    """
+    gone = np.flatnonzero(forgetting.for_good(chunk.column(LAST)))
+    for other in newer:
+        texts = array(chunk.keys, "key").take(pa.array(gone))
+        gone = gone[other.places(chunk.hashes[gone], texts) < 0]
+    if not len(gone):
+        return chunk
+    kept = np.ones(chunk.keys.num_rows, np.bool_)
+    kept[gone] = False
+    owner = chunk.owners()
+    alive, row = kept[owner], np.cumsum(kept) - 1
+    events = None if chunk.events is None else chunk.events.filter(pa.array(alive))
+    left = new_chunk(chunk.keys.filter(pa.array(kept)).drop_columns("end"), events, row[owner[alive]])
+    left.dead = max(0, chunk.dead - (chunk.weight - left.weight))
     return left

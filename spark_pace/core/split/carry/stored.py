@@ -31,7 +31,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, or_none(events), ranges_of(events), frames)
+    return Chunk(keys, or_none(events), ranges_of(keys, events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    NO_ROW,
-    SPENT,
-    Bools,
-    Ints,
-    concat,
-    in_chunks,
-    numbers,
-    segments_of,
-    with_column,
-)
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints, concat, in_chunks, numbers, with_column
+from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
@@ -58,11 +48,15 @@ class Segments:
         stream: carried and new events, with a segment for each key.
         key: int64[s], the index of each segment's key among the keys that are touched.
         carried: bool[n], which events were carried.
+        anew: bool[s], whether the numbers of the segment's stream begin in it.
+        ends_us: int64[s], when each one's stream ends if no more events of its key come; None: it does not.
     """
 
     stream: Stream
     key: Ints
     carried: Bools
+    anew: Bools
+    ends_us: Ints | None = None
 
 
 def segments_of_keys(
@@ -79,17 +73,30 @@ def segments_of_keys(
     if not tables:
         return None
     if key_column is None:
-        return Segments(Stream(in_chunks(tables), np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
+        return _segments(Stream(in_chunks(tables), np.zeros(1, np.int64)), np.zeros(1, np.int64), carried)
     events = concat(tables)
     order = np.argsort(owner, kind="stable")
-    owner = owner[order]
-    starts = segments_of(owner)
-    key = owner[starts]
-    number = np.repeat(np.arange(len(key)), np.diff(np.append(starts, len(owner))))
-    texts = touched.texts.take(pa.array(key))
+    owner, carried = owner[order], carried[order]
+    used, number = np.unique(owner, return_inverse=True)
+    texts = touched.texts.take(pa.array(used))
     keys = pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), texts)
     events = with_column(events.take(pa.array(order)), key_column, keys)
-    return Segments(Stream(events, starts), key, carried[order])
+    stream = Stream(events, starts_of_streams(number, numbers(events, SEQ)))
+    return _segments(stream, owner[stream.starts], carried, _ends(carry, touched, stream, owner, carried))
+
+
+def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = None) -> Segments:
+    anew = ~carried[stream.starts] & (stream.seq[stream.starts] == 0)
+    return Segments(stream, key, carried, anew, ends_us)
+
+
+def _ends(carry: Carry, touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
+    """int64[s], when each stream ends: so long after its last event, which may not be carried."""
+    if carry.forgetting is None:
+        return None
+    last = np.append(stream.starts[1:], stream.rows) - 1
+    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], stream.time[last])
+    return last_us + carry.forgetting.after_us
 
 
 @dataclass
@@ -152,7 +159,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
         first = rows[place[some]]
         old_end = bounds[some] + np.add.reduceat(segments.carried.astype(np.int64), stream.starts)[some]
         left_out = old_end - first - (np.searchsorted(rows, old_end) - place[some])
-        again[some] = left_out > 0
+        again[some] = (left_out > 0) | ~segments.carried[first]
         again |= _marked(segments, events, split.keep)
         left.since[key[some]] = np.where(again[some], NO_ROW, stream.seq[first])
     stored = split.keep & ~(segments.carried & ~np.repeat(again, np.diff(bounds)))

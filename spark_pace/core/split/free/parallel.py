@@ -92,8 +92,16 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
             end = int(ends[i:j].max())
             exact = not lanes or task.planned.key_column is not None or task.resolution is not None
             header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo))
-            lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo)))
+            lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo), _stream_ends(task, lo, hi)))
     return lanes
+
+
+def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
+    """When the streams in these rows end; None where they end with the input."""
+    if task.horizon.ends_us is None:
+        return None
+    i, j = np.searchsorted(task.stream.starts, (lo, hi))
+    return pa.table({"ends_us": task.horizon.ends_us[i:j]})
 
 
 def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
@@ -135,7 +143,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             reached = np.append(way.tail(stream, search, lo), np.arange(lo, hi))
             before, events = hi - len(reached), stream.events.take(pa.array(reached))
         header = numbered(task.header("free"), len(lanes), (lo - before, hi - before))
-        lanes.append(Lane(header, events))
+        lanes.append(Lane(header, events, _stream_ends(task, lo, hi)))
     return lanes
 
 
@@ -146,7 +154,7 @@ def backward_keep(
     stream = task.stream
     if pattern.within is None:
         keep = np.zeros(stream.rows, np.bool_)
-        if task.horizon.complete is None:
+        if task.horizon.seen_us is None:
             assert way.tail is not None
             keep[way.tail(stream, search, stream.rows)] = True
         return keep

@@ -1,0 +1,104 @@
+"""The numbers of new events: `seq`, and how many openings stand before each, in the stream of its key."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_pace.core.columns import (
+    MASK,
+    OPEN_BIT,
+    OPENING,
+    SEQ,
+    SPENT,
+    TIME,
+    Bools,
+    Ints,
+    has_bit,
+    numbers,
+    segments_of,
+    with_column,
+)
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import UsingUp, Way
+from spark_pace.core.plan.plan import RulePlan
+from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.split.carry.streams import Fresh
+
+
+def way_of(planned: RulePlan) -> Way | None:
+    """The way of the rule's context; None where the rule has a span, which decides instead."""
+    if planned.rule.span is not None:
+        return None
+    assert planned.rule.pattern is not None
+    return context_of(planned.rule.pattern).way
+
+
+def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
+    """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
+    if fresh.events is None:
+        return fresh
+    order = np.argsort(fresh.owner, kind="stable")
+    keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
+    first = segments_of(keys)
+    last = np.append(first[1:], len(keys)) - 1
+    anew = _begins_anew(planned, touched, keys, first, time)
+    starts = np.union1d(first, np.flatnonzero(anew))
+
+    def counted(steps: Ints, following: Ints) -> Ints:
+        """The sum of the steps before each event in its stream; those of each key go on from `following`."""
+        before = np.cumsum(steps) - steps
+        base = np.where(anew[starts], 0, following[keys[starts]])
+        counts = np.diff(np.append(starts, len(keys)))
+        before -= np.repeat(before[starts] - base, counts)
+        following[keys[last]] = (before + steps)[last]
+        unordered = np.empty(len(keys), np.int64)
+        unordered[order] = before
+        return unordered
+
+    seq = counted(np.ones(len(keys), np.int64), touched.next_seq)
+    events = with_column(fresh.events, SEQ, seq)
+    if counts_openings(planned):
+        opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
+        events = with_column(events, OPENING, counted(opens, touched.next_selection))
+    if isinstance(way_of(planned), UsingUp):
+        events = with_column(events, SPENT, np.zeros(len(keys), np.int8))
+    touched.last[keys[last]] = time[last]
+    return Fresh(events, fresh.texts, fresh.owner)
+
+
+def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, time: Ints) -> Bools:
+    """bool[n], the events before which the stream of their key has ended, for the gap is too long.
+
+    Args:
+        planned: the rule.
+        touched: the keys.
+        keys: int64[n], the key of each event, ascending.
+        first: the first event of each key.
+        time: int64[n].
+    """
+    after_us = planned.rule.forget_key_after_us
+    if after_us is None:
+        return np.zeros(len(keys), np.bool_)
+    before = np.roll(time, 1)
+    before[first] = touched.last[keys[first]]
+    return time - after_us > before
+
+
+def counts_openings(planned: RulePlan) -> bool:
+    """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
+    way = way_of(planned)
+    return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
+
+
+def opens(planned: RulePlan, fresh: Fresh) -> Bools:
+    """bool[n], which events open a selection, wherever in their key's stream they stand."""
+    if fresh.events is None or not counts_openings(planned):
+        return np.zeros(len(fresh.owner), np.bool_)
+    return initiators(planned, numbers(fresh.events, MASK))
+
+
+def initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
+    """bool[n], which events can open a selection."""
+    return has_bit(mask, OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0)

@@ -1,0 +1,45 @@
+"""The key ``forget_key_after`` of a rule: when a key that has fallen silent is forgotten."""
+
+from __future__ import annotations
+
+from spark_pace.core.plan.durations import show_duration
+from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Span
+from spark_pace.rules.document.document import Mapping, Node, describe
+from spark_pace.rules.document.section import Section
+from spark_pace.rules.durations import read_duration
+
+
+def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -> int | None:
+    """Microseconds; None where the key is missing or reported as wrong.
+
+    Args:
+        rule: the rule.
+        pattern: its pattern; None where it has none or a wrong one.
+        span: its span; None where it has none or a wrong one.
+    """
+    node = rule.node("forget_key_after")
+    if node is None:
+        return None
+    report, place = rule.report, rule.key_place("forget_key_after")
+    if not rule.has("partition_by"):
+        do = "Add for example partition_by: [id], or leave it out."
+        report.add(place, 'must stand beside "partition_by", whose keys it forgets', "it alone", do)
+    after_us = read_duration(node, report)
+    window = _longest_window(rule, pattern, span)
+    if after_us is not None and window is not None and window[1] > after_us:
+        must = f"must be at most forget_key_after, {show_duration(after_us)}"
+        report.add(window[0].place, must, describe(window[0]), "Shorten it, or lengthen forget_key_after.")
+    return after_us
+
+
+def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -> tuple[Node, int] | None:
+    """Where the rule says how long a selection may stay open, and how long that is; None without a time."""
+    at_span = rule.node("span")
+    if isinstance(at_span, Mapping) and isinstance(span, PredicateSpan):
+        return at_span.entries["within"][1], span.within_us
+    if isinstance(at_span, Mapping) and isinstance(span, GridSpan):
+        return at_span.entries["size"][1], span.size_us
+    node = rule.node("within")
+    if node is None or rule.has("span") or pattern is None or pattern.within is None:
+        return None
+    return None if pattern.within.time_us is None else (node, pattern.within.time_us)

@@ -1,0 +1,129 @@
+"""Keys that are forgotten: matches are the oracle's and go out in time; what is known is of live keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.local import LocalRun, run
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Rule, Span, Within
+from spark_pace.core.split.carry.forgetting import Forgetting
+from spark_pace.core.split.snapshot import load
+from tests.oracle.contexts import Event
+from tests.oracle.matches import end_of, evaluate, in_stream_order, keyed_streams
+from tests.support.any_rule import any_forgetful_rule
+from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.results import table_of
+from tests.support.strategies import (
+    CONTEXTS,
+    count_spans,
+    forgetful,
+    grid_spans,
+    predicate_spans,
+    rules,
+    span_rules,
+)
+from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms, streams
+
+
+def check(rule: Rule, events: list[Event]) -> None:
+    """All events come in one batch."""
+    result = run(build_plan([rule], order=OrderSpec(100 * SECOND)), [table_of(rule, events)])
+    assert_equal(rule, expected_rows(rule, events), result.matches)
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_gives_the_oracles_matches(context: Context, data: st.DataObject) -> None:
+    check(data.draw(rules(context).flatmap(forgetful)), data.draw(streams()))
+
+
+@given(rules(CONTEXTS[0], close_window=True).flatmap(forgetful), streams())
+def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
+    rule: Rule, events: list[Event]
+) -> None:
+    check(rule, events)
+
+
+@pytest.mark.parametrize("operator", [False, True], ids=["pattern", "operator"])
+@pytest.mark.parametrize(
+    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
+)
+@given(data=st.data())
+def test_a_span_gives_the_oracles_matches(
+    kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject
+) -> None:
+    check(data.draw(span_rules(kinds, operator=operator).flatmap(forgetful)), data.draw(streams()))
+
+
+def counted(rule: Rule) -> Rule:
+    """The rule with a window that the stream of a key seldom fills, in which matches wait for selections."""
+    assert rule.pattern is not None
+    return replace(rule, merge="selection", pattern=replace(rule.pattern, within=Within(events=9)))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_what_waits_for_a_window_of_events_goes_out_where_the_stream_ends(
+    context: Context, data: st.DataObject
+) -> None:
+    rule = data.draw(rules(context, where=True).map(counted).flatmap(forgetful))
+    goes_out_in_time(rule, data.draw(arrivals()), data.draw(parallelisms()), data.draw(st.booleans()))
+
+
+@WIDE
+@given(any_forgetful_rule(), arrivals(), parallelisms(), st.booleans())
+def test_each_batch_gives_what_its_frontier_makes_releasable(
+    rule: Rule, arrival: Arrival, spread: Parallelism, finish: bool
+) -> None:
+    goes_out_in_time(rule, arrival, spread, finish)
+
+
+def goes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism, finish: bool) -> None:
+    """The state is saved and restored between all batches."""
+    order = OrderSpec(arrival.delay_us)
+    plan = build_plan(
+        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1
+    )
+    events = arrival.on_time()[0]
+    everything, releases = expected_rows(rule, events), [match.releasable for match in evaluate(rule, events)]
+    so_far: list[pa.Table] = []
+    for step in drive(plan, arrival.tables(rule), finish=finish):
+        so_far.append(step.matches)
+        expected = [
+            row for row, release in zip(everything, releases, strict=True) if release[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))
+
+
+@WIDE
+@given(any_forgetful_rule(), arrivals())
+def test_after_each_batch_only_live_keys_are_known(rule: Rule, arrival: Arrival) -> None:
+    """A key is alive until the frontier is more than `forget_key_after` behind its last event."""
+    plan = build_plan([rule], order=OrderSpec(arrival.delay_us))
+    local = LocalRun(plan)
+    after_us = rule.forget_key_after_us
+    assert after_us is not None
+    seen: list[Event] = []
+    for batch, table in zip(arrival.batches, arrival.tables(rule), strict=True):
+        frontier_us = local.step(table).frontier_us
+        seen += batch
+        released = [event for event in seen if event.time < frontier_us]
+        known = dict(keyed_streams(rule, in_stream_order(rule, released)))
+        alive = {key: stream for key, stream in known.items() if end_of(rule, stream)[0] >= frontier_us}
+        _, (carry,) = load(plan, 0, local.splitters[0].snapshot())
+        assert carry.keys == len(alive)
+        assert alive or not carry.chunks
+        assert frontier_us > NO_FRONTIER or not known
+        carry.forgetting = Forgetting(after_us, frontier_us, frontier_us)
+        touched = carry.find(pa.array(list(known), pa.string()))
+        assert touched.new == len(known) - len(alive)
+        assert touched.next_seq.tolist() == [len(alive.get(key, ())) for key in known]
