@@ -19,7 +19,7 @@ from spark_pace.core.match.completions import completions
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 
-_FIRST_BLOCK = 64  # initiators
+FIRST_BLOCK = 64  # initiators that are looked at first; then ever more
 
 # Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
 # row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
@@ -53,18 +53,23 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
         search: the pattern over a stream.
         closing: what closes selections.
         horizon: what is known of the future.
-        apart: whether what closes a selection begins with the initiator that opens it. It is asked of blocks
-            of initiators then, for many open no selection.
+        apart: whether what closes a selection begins with the initiator that opens it. It is asked of ever
+            larger blocks of initiators then, for many open no selection.
     """
     stream, initiators, within = search.stream, search.members[0], search.pattern.within
     over = horizon.over(stream, initiators, within)
-    start, size = 0, _FIRST_BLOCK if apart else len(initiators)
+    start, size = 0, FIRST_BLOCK
+    if not apart:
+        all_closes, matches = closing(stream, search, initiators, window_end(stream, initiators, within))
     no_rows = np.zeros(0, np.int64)
     no_matches = np.zeros((0, search.steps), np.int64) if apart else None
     links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches)]
     while start < len(initiators):
         rows = initiators[start : start + size]
-        closes, matches = closing(stream, search, rows, window_end(stream, rows, within))
+        if apart:
+            closes, matches = closing(stream, search, rows, window_end(stream, rows, within))
+        else:
+            closes = all_closes[start : start + size]
         opened, following = _follow(search, start, closes, over[start : start + size])
         still_open = (closes[opened] < 0) & ~over[start + opened]
         matches = None if matches is None else matches[opened]
