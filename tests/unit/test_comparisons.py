@@ -206,7 +206,7 @@ def brute_force(stream: Stream, pattern: Pattern, terminator: int, start: int) -
     matrix: Ints = np.array(rows, np.int64).reshape(-1, 3)
     keep = np.full(len(matrix), True)
     for conjunct in pattern.where:
-        keep &= evaluate_mask(conjunct.expr, CandidateColumns(stream, matrix, ROLES))
+        keep &= evaluate_mask(conjunct.expr, search.columns(matrix))
     kept: list[list[int]] = matrix[keep].tolist()
     return kept
 

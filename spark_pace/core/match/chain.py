@@ -20,7 +20,7 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 
-_FIRST_BLOCK = 64  # initiators
+FIRST_BLOCK = 64  # initiators that are looked at first; then ever more
 
 # Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
 # row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
@@ -63,22 +63,29 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
         search: the pattern over a stream.
         closing: what closes selections.
         horizon: what is known of the future.
-        apart: whether what closes a selection begins with the initiator that opens it. It is asked of blocks
-            of initiators then, for many open no selection.
+        apart: whether what closes a selection begins with the initiator that opens it. It is asked of ever
+            larger blocks of initiators then, for many open no selection.
     """
     stream, initiators, within = search.stream, search.members[0], search.pattern.within
     over = horizon.over(stream, initiators, within)
-    start, size = 0, _FIRST_BLOCK if apart else len(initiators)
+    start, size = 0, FIRST_BLOCK
+    if not apart:
+        all_end = window_end(stream, initiators, within)
+        all_closes, _ = closing(stream, search, initiators, all_end)
+        all_deciding = _deciding(search, initiators, all_end, all_closes) if search.trailing else initiators
     no_rows = np.zeros(0, np.int64)
     no_matches = np.zeros((0, search.steps), np.int64) if apart else None
     links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches, no_rows if search.trailing else None)]
     while start < len(initiators):
-        rows, ended = initiators[start : start + size], over[start : start + size]
-        end = window_end(stream, rows, within)
-        closes, matches = closing(stream, search, rows, end)
+        block = slice(start, start + size)
+        rows, ended = initiators[block], over[block]
+        if apart:
+            closes, matches = closing(stream, search, rows, window_end(stream, rows, within))
+        else:
+            closes, matches = all_closes[block], None
         deciding = None
         if search.trailing:
-            deciding = rows if apart else _deciding(search, rows, end, closes)
+            deciding = rows if apart else all_deciding[block]
             undecided = (closes >= 0) & ~horizon.over(stream, deciding, within)
             closes, ended = np.where(undecided, -1, closes), ended & ~undecided
         opened, following = _follow(search, start, closes, ended)

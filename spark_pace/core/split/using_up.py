@@ -6,6 +6,8 @@ selection's window is found again in the next batch, because its events are not 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +28,7 @@ from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import decisions, must_wait, releases, resolved
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -41,9 +43,7 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     unused = _unused(task.stream)
     search = Search(unused, rule.pattern)
     found = way.match(unused, rule.pattern, search)
-    ends = resolved(unused, found, rule.pattern.within, task.horizon)
-    decided = decisions(unused, found, rule.pattern.within, task.horizon)
-    release = releases(unused, found, decided, ends, waits=must_wait(rule))
+    release = _releases(task, unused, found)
     out = np.flatnonzero(release.time < task.horizon.frontier_us)
     out = out[release.time[out] >= task.passed_us]
     sent = found.keep(out)
@@ -52,6 +52,17 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     spent = _mark(task.stream, sent)
     keep, open_ = _keep(task, way, search, found, spent)
     return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent))
+
+
+def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
+    """Where each match becomes releasable; selections behind the last one with a match are not looked at."""
+    count = int(found.selection.max(initial=-1)) + 1
+    found = replace(found, openings=found.openings[:count], closes=found.closes[:count])
+    rule = task.planned.rule
+    assert rule.pattern is not None
+    ends = resolved(unused, found, rule.pattern.within, task.horizon)
+    decided = decisions(unused, found, rule.pattern.within, task.horizon)
+    return releases(unused, found, decided, ends, waits=must_wait(rule))
 
 
 def _unused(stream: Stream) -> Stream:
