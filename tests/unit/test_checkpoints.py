@@ -12,7 +12,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.durable import write_json
+from spark_pace.spark.checkpoint.files import write_json
 from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.spark.checkpoint.whole import require_whole
 
