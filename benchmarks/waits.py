@@ -8,12 +8,14 @@ ones are timed. The matches are compared with the core's before any figure is pr
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import statistics
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.carry import BATCH, LARGE, payments
@@ -41,10 +44,10 @@ def main() -> int:
     """Measure with each number of payments that wait."""
     carried = [int(text) for text in sys.argv[1:]] or list(CARRIED)
     if len(carried) == 1:
-        print(json.dumps(measure(carried[0])))
+        print(json.dumps({"carried": carried[0], **measure(job_of(carried[0]))}))
         return 0
     shutil.rmtree(ROOT / "out" / "bench" / "waits", ignore_errors=True)
-    results = [in_a_process_of_its_own(count) for count in carried]
+    results = [in_a_process_of_its_own("benchmarks.waits", count) for count in carried]
     base = results[0]["seconds"]
     for row in results:
         told = ", ".join(f"{name} {value:,}" for name, value in row.items())
@@ -53,20 +56,19 @@ def main() -> int:
     return 0
 
 
-def in_a_process_of_its_own(carried: int) -> dict[str, Any]:
-    """The figures with so many payments that wait; what was measured before takes no memory then."""
-    command = [sys.executable, "-m", "benchmarks.waits", str(carried)]
+def in_a_process_of_its_own(module: str, count: int) -> dict[str, Any]:
+    """The figures of a benchmark with one count; what was measured before takes no memory then."""
+    command = [sys.executable, "-m", module, str(count)]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(answer.stdout.splitlines()[-1]))
 
 
-def measure(carried: int) -> dict[str, Any]:
-    """The figures with so many payments that wait.
+def measure(spec: JobSpec) -> dict[str, Any]:
+    """The figures of the last batches of a job but the one that ends its input, and the memory of all.
 
     Raises:
         SystemExit: the matches are not the core's.
     """
-    spec = job_of(carried)
     seconds: list[float] = []
     written: list[int] = []
     chunks = Path(spec.checkpoint_path) / "waiting"
@@ -80,8 +82,8 @@ def measure(carried: int) -> dict[str, Any]:
         run_job(spec, on_progress=note)
     first = len(seconds) - 1 - TIMED  # the last batch is the end of the input
     return {
-        "carried": carried,
         "seconds": round(statistics.median(seconds[first:-1]), 3),
+        "mean": round(statistics.mean(seconds[first:-1]), 3),
         "slowest": round(max(seconds[first:-1]), 3),
         "written_bytes": round(statistics.mean(written[first:-1])),
         "peak_mb": round(max(sizes) / 1e6),
@@ -111,17 +113,21 @@ def new_files(folder: Path) -> list[Path]:
 
 def job_of(carried: int) -> JobSpec:
     """The job, and its files: those that bring what waits, then those that are timed."""
-    folder = ROOT / "data" / "bench" / f"waits-{carried}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     random = np.random.default_rng(1)
     sizes = [(FILLING, 0)] * (carried // FILLING) + [(BATCH, LARGE)] * (WARM + TIMED)
-    first = 0
-    for number, (count, large) in enumerate(sizes):
-        table = payments(first, count, large, random).select(COLUMNS)
-        pq.write_table(table, folder / f"{number:04d}.parquet")
-        first += count
-    spec = job("waits", folder)
+    firsts = itertools.accumulate((count for count, _ in sizes), initial=0)
+    batches = (payments(first, *size, random) for first, size in zip(firsts, sizes, strict=False))
+    return job_over("waits", f"waits-{carried}", (batch.select(COLUMNS) for batch in batches))
+
+
+def job_over(name: str, data: str, batches: Iterable[pa.Table]) -> JobSpec:
+    """The job ``benchmarks/NAME.yaml`` over Parquet files of its own, each of them a batch."""
+    folder = ROOT / "data" / "bench" / data
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, batch in enumerate(batches):
+        pq.write_table(batch, folder / f"{number:04d}.parquet")
+    spec = job(name, folder)
     source = replace(spec.files, format="parquet", max_files_per_trigger=1)
     out = Path(spec.sink_path) / uuid.uuid4().hex  # a session writes to a checkpoint after its query's end
     spec = replace(spec, sink_path=str(out), checkpoint_path=str(out / "_checkpoint"))

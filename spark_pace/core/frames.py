@@ -7,6 +7,7 @@ Spark carries both without looking inside.
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -58,6 +59,12 @@ def decode(frame: bytes | memoryview) -> pa.Table:
     """The table of a frame, every column in one chunk."""
     with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
         return reader.read_all().unify_dictionaries().combine_chunks()
+
+
+def let_go(view: memoryview) -> None:
+    """Give back the memory into which a mapped file was read; what is looked at again is read again."""
+    if isinstance(view.obj, mmap.mmap):
+        view.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
-from spark_pace.spark.checkpoint.durable import RESTORE
+from spark_pace.spark.checkpoint.files import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)

@@ -9,19 +9,35 @@ from pathlib import Path
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
+from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from tests.spark.jobs import (
+    ROOT,
+    RULES,
+    WAITING,
+    environment,
+    in_core,
+    make_job,
+    matches,
+    random_events,
+    table,
+    waiting_events,
+    write_files,
+)
 
 pytestmark = pytest.mark.integration
 
-ROOM = {"checkpoint": 300, "out": 100}  # KiB: enough for some batches, not for all
+FILES = 8
+# KiB: enough for some batches, not for all; on the last disk there is nothing but files of what waits
+ROOM = {"checkpoint": 300, "out": 100, "checkpoint/waiting": 1400}
 
 # Anybody can mount a small file system in a name space of his own, which lives as long as this script.
 SCRIPT = """
-mount -t tmpfs -o size=16m tmpfs "$1" || exit 97
-head -c $((16384 - $2))K /dev/zero > "$1/.ballast" || exit 98
+mount -t tmpfs -o size=$2k tmpfs "$1" || exit 97
 "$3" jobs/run.py "$4"
 echo "ended with $?" >&2
-rm "$1/.ballast"
+cp -a "$1" "$1.full"
+mount -o remount,size=16m "$1" || exit 98
 "$3" jobs/run.py "$4"
 code=$?
 cp -a "$1" "$1.kept"
@@ -31,10 +47,11 @@ exit $code
 
 @pytest.mark.parametrize("part", ROOM)
 def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path, part: str) -> None:
-    job_file = make_job(tmp_path)
-    write_files(tmp_path, random_events(40, 4000), 8)
+    waiting = part == "checkpoint/waiting"
+    job_file = make_job(tmp_path, rules=WAITING if waiting else RULES)
+    write_files(tmp_path, waiting_events() if waiting else random_events(40, 4000), FILES)
     small = tmp_path / part
-    small.mkdir()
+    small.mkdir(parents=True)
     space = ["unshare", "--user", "--map-root-user", "--mount"]
     command = [*space, "sh", "-c", SCRIPT, "sh", small, str(ROOM[part]), sys.executable, job_file]
     answer = subprocess.run(
@@ -49,8 +66,13 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     ]
     assert "Traceback" not in answer.stderr
     assert "\tat " not in answer.stderr
+    full = small.with_name(f"{small.name}.full")
+    if waiting:
+        there = files.names(full)
+        assert there
+        ChunkFiles(full).require_whole(there)
     small.rmdir()
-    small.with_name(f"{part}.kept").rename(small)
+    small.with_name(f"{small.name}.kept").rename(small)
     spec = read_job(job_file)
     assert matches(spec) == in_core(spec).matches.to_pylist()
-    assert table(spec, "metrics").sort_by("batch_id")["batch_id"].to_pylist() == list(range(8))
+    assert table(spec, "metrics").sort_by("batch_id")["batch_id"].to_pylist() == list(range(FILES))

@@ -18,7 +18,7 @@ from tests.long.chaos.topic import kill_for, produce, write_topic_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
-BATCH = 400
+BATCH = 1000
 BATCHES = 20
 KILLS = [
     Kill("group", "layout unwritten"),
@@ -33,6 +33,10 @@ KILLS = [
     Kill("driver", "quarantine written"),
     Kill("driver", "metrics written"),
     Kill("jvm", RANDOM),
+    Kill("all", "chunk half written"),
+    Kill("all", "chunk written"),
+    Kill("driver", "chunk written"),
+    Kill("driver", "old chunk removed"),
     Kill("driver", "end half written"),
     Kill("group", "end written"),
 ]

@@ -24,6 +24,7 @@ import pytest
 from spark_pace import read_table
 from spark_pace.core import local
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.split.carry.carry import SMALL
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec, read_job
@@ -49,6 +50,16 @@ rules:
     emit: {total: BIGINT, events_in_span: BIGINT}
 """
 
+WAITING = """
+events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
+rules:
+  - name: waits
+    partition_by: [k]
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
+    within: 3 h
+    emit: {first: a.x, second: b.x}
+"""
+KEYS = 3 * SMALL
 JOB = """
 name: test
 source: {{kind: files, format: json, path: in, max_files_per_trigger: 1}}
@@ -155,6 +166,16 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, table_name: str, batch_id: int) -> 
         append(self, name, rows, batch)
 
     monkeypatch.setattr(DeltaTables, "append", failing)
+
+
+def waiting_events() -> list[Event]:
+    """One `a` a second, each of a key of its own; now and then a `b` of the key of one long before."""
+    listed = []
+    for second in range(KEYS):
+        clock = f"2024-01-01T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+        key, kind = (second // 2, "b") if second % 10 == 9 else (second, "a")
+        listed.append({"t": clock, "k": f"k{key}", "kind": kind, "x": second})
+    return listed
 
 
 def random_events(seed: int, count: int = 200) -> list[Event]:

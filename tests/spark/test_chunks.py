@@ -15,30 +15,11 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import read_sequence
-from tests.spark.jobs import Event, in_core, job, matches, stop_at, table, write_files
+from tests.spark.jobs import KEYS, WAITING, in_core, job, matches, stop_at, table, waiting_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-RULES = """
-events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
-rules:
-  - name: waits
-    partition_by: [k]
-    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}]}
-    within: 3 h
-    emit: {first: a.x, second: b.x}
-"""
-FILES, KEYS = 4, 3 * SMALL
-
-
-def events() -> list[Event]:
-    """One `a` a second, each of a key of its own; now and then a `b` of the key of one long before."""
-    listed = []
-    for second in range(KEYS):
-        clock = f"2024-01-01T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-        key, kind = (second // 2, "b") if second % 10 == 9 else (second, "a")
-        listed.append({"t": clock, "k": f"k{key}", "kind": kind, "x": second})
-    return listed
+FILES = 4
 
 
 def checkpoint_of(spec: JobSpec) -> Checkpoint:
@@ -59,8 +40,8 @@ def named(spec: JobSpec, batch_id: int) -> list[str]:
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a job with three batches done and one to do."""
     folder = tmp_path_factory.mktemp("job")
-    spec = job(folder, finish=False, rules=RULES)
-    write_files(folder, events(), FILES)
+    spec = job(folder, finish=False, rules=WAITING)
+    write_files(folder, waiting_events(), FILES)
     (folder / "in" / "003.json").rename(folder / "003.json")
     run_job(spec)
     return folder
@@ -169,14 +150,14 @@ def test_chunks_of_a_rule_that_is_taken_out_are_removed(half_done: JobSpec) -> N
     path.write_text(path.read_text().replace("name: waits", "name: others"))
     spec = read_job(path.with_name("job.yaml"))
     run_job(spec)
-    write_files(path.parent, events()[-10:], 1, first=4)
+    write_files(path.parent, waiting_events()[-10:], 1, first=4)
     run_job(spec)
     assert chunk_files(spec) == named(spec, 5) == []
 
 
 def test_pending_events_of_a_long_delay_are_in_files_too(tmp_path: Path) -> None:
-    spec = job(tmp_path, finish=False, rules=RULES, events="delay: 2 h")
-    write_files(tmp_path, events(), FILES)
+    spec = job(tmp_path, finish=False, rules=WAITING, events="delay: 2 h")
+    write_files(tmp_path, waiting_events(), FILES)
     run_job(spec)
     metrics = table(spec, "metrics").sort_by("batch_id").to_pylist()
     assert metrics[-1]["pending"] > SMALL

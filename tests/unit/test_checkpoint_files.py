@@ -1,4 +1,4 @@
-"""The names of a checkpoint's files stand in one place."""
+"""The names of a checkpoint's files stand in one place, and one module touches these files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from spark_pace.spark.checkpoint import checkpoint
+from spark_pace.spark.checkpoint import checkpoint, files, lock
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.java import jvm
 
 PACKAGE = Path(__file__).parents[2] / "spark_pace"
 NAMES = {
@@ -22,6 +23,15 @@ OTHERS = [
     for path in PACKAGE.rglob("*.py")
     if path.relative_to(PACKAGE).parts[0] not in ("core", "rules") and path != Path(checkpoint.__file__)
 ]
+# a lock is no file of a store: the kernel lets go of it when its process ends
+LOCKS = [Path(lock.__file__), Path(jvm.__file__)]
+LAYER = Path(files.__file__)
+METHODS = {
+    *("open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "truncate", "mkdir", "rmdir"),
+    *("exists", "is_file", "is_dir", "stat", "glob", "rglob", "iterdir", "unlink", "rename", "hardlink_to"),
+    *("memory_map", "OSFile"),
+}
+OF_NO_FILE = {"os.path.abspath"}
 
 
 def texts(path: Path) -> list[str]:
@@ -45,3 +55,38 @@ def test_the_names_are_those_of_every_checkpoint_so_far() -> None:
         *(".lock", ".lock-jvm", "source.json", "layout.json", "manifest.jsonl"),
         *("offsets", "commits", "sequence", "waiting"),
     } == NAMES
+
+
+def touching(path: Path) -> list[str]:
+    """The calls of a module that touch the file system."""
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+    ]
+    return [ast.unparse(call.func) for call in calls if touches(call)]
+
+
+def touches(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    if name.split(".")[0] in ("os", "shutil", "tempfile", "mmap"):
+        return name not in OF_NO_FILE
+    method = name.rpartition(".")[2]
+    # a path is replaced by one argument, a part of a text by two
+    return method in METHODS or (name.endswith(".replace") and len(call.args) == 1)
+
+
+def knows_checkpoints(path: Path) -> bool:
+    return path.parent == LAYER.parent or "spark_pace.spark.checkpoint" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PACKAGE.rglob("*.py") if knows_checkpoints(path) and path not in (LAYER, *LOCKS)],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_one_module_touches_the_files_of_a_checkpoint(path: Path) -> None:
+    assert touching(path) == []
+
+
+def test_what_touches_a_file_is_found() -> None:
+    assert {"open", "os.replace", "os.scandir", "path.unlink", "mmap.mmap"} <= set(touching(LAYER))
+    assert all(touching(path) for path in LOCKS)

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+import psutil
 import pytest
 
+from spark_pace.core.frames import let_go
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.durable import write_json
+from spark_pace.spark.checkpoint.files import write_json
 from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.spark.checkpoint.whole import require_whole
 
@@ -138,3 +141,14 @@ def test_several_may_write_the_same_chunk_at_once(tmp_path: Path) -> None:
         names = set(pool.map(chunks.put, [lambda sink: sink.write(b"0123456789" * 20_000)] * 200))
     chunks.require_whole(names)
     assert [path.name for path in chunks.folder.iterdir()] == list(names)
+
+
+def test_the_memory_of_a_mapped_chunk_can_be_given_back(tmp_path: Path) -> None:
+    chunks, size = ChunkFiles(tmp_path / "waiting"), 1 << 26
+    view = chunks.get(chunks.put(lambda sink: sink.write(b"x" * size)))
+    pages = np.frombuffer(view, np.uint8)[::4096]
+    assert pages.min() == ord("x")
+    before = psutil.Process().memory_info().shared
+    let_go(view)
+    assert before - psutil.Process().memory_info().shared > size // 2
+    assert pages.min() == ord("x")

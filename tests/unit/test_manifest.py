@@ -11,7 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_pace.errors import StateError
 from spark_pace.spark.sources.file_names import FileNamesPartition, FileNamesReader
-from spark_pace.spark.sources.manifest import FINISH, Listing, Manifest, require_readable
+from spark_pace.spark.sources.listing import Listing
+from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable
 
 
 @pytest.fixture

@@ -292,7 +292,7 @@ def _run(store: TableStore | None, entry: dict[str, Any], frames: list[memoryvie
     """The run of pending events that the header tells of; it is the next of the frames if it has no name."""
     if entry["name"] is None:
         return Run(decode(frames.pop(0)))
-    _, (events,) = stored_tables(store, entry["name"])
+    _, (events,), _ = stored_tables(store, entry["name"])
     return Run(events, entry["start"], entry["name"])
 
 

@@ -146,7 +146,10 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
+        carry.let_go()
     carry.unseen = False
+    if batch.ends:
+        carry.tidy(len(carry.chunks))
     return lanes
 
 
@@ -189,7 +192,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
         split = without_ended(_split(task), task)
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
-    carry.put(touched, left.since, *left.events())
+    (carry.add if turn.batch.ends else carry.put)(touched, left.since, *left.events())
     return lanes
 
 

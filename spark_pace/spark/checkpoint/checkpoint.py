@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.durable import RESTORE, digest
+from spark_pace.spark.checkpoint.files import RESTORE, digest
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Checkpoint:
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches of which it is known what they begin with."""
-        return (int(path.stem) for path in self.sequences.glob("[0-9]*.json"))
+        stems = (name.removesuffix(".json") for name in files.names(self.sequences))
+        return (int(stem) for stem in stems if stem.isdigit())
 
     def offsets_of(self, batch_id: int) -> Path:
         """What a batch reads, as Spark has noted it."""
@@ -109,7 +111,7 @@ class Checkpoint:
 
     def has_batches(self) -> bool:
         """Whether a batch has begun."""
-        return any(self.offsets.glob("[0-9]*"))
+        return any(name.isdigit() for name in files.names(self.offsets))
 
     def last_begun(self) -> int:
         """The last batch that has begun; -1 before the first.
@@ -137,11 +139,11 @@ class Checkpoint:
 
     def has_begun(self, batch_id: int) -> bool:
         """Whether the input of a batch is fixed."""
-        return self.offsets_of(batch_id).exists()
+        return str(batch_id) in files.names(self.offsets)
 
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of what Spark has noted of a batch's input."""
-        return digest(self.offsets_of(batch_id).read_bytes())
+        return digest(self._offsets(batch_id))
 
     def last_offsets(self) -> list[Any]:
         """The offset of each source after the last batch that has begun; empty before the first.
@@ -152,15 +154,19 @@ class Checkpoint:
         last = self.last_begun()
         if last < 0:
             return []
-        path = self.offsets_of(last)
         try:
-            version, _, *offsets = path.read_text(encoding="utf-8").splitlines()
+            version, _, *offsets = self._offsets(last).decode("utf-8").splitlines()
             if version != "v1" or not offsets:
                 raise ValueError("too few lines")
             return [json.loads(offset) for offset in offsets]
         except ValueError as error:
             must = "must be as Spark wrote it"
-            raise StateError(f"{path} — {must}; got damaged text ({error}). {RESTORE}") from error
+            got = f"damaged text ({error})"
+            raise StateError(f"{self.offsets_of(last)} — {must}; got {got}. {RESTORE}") from error
+
+    def _offsets(self, batch_id: int) -> bytes:
+        """What Spark has noted of a batch that has begun."""
+        return b"".join(files.pieces(self.offsets_of(batch_id)))
 
 
 def _last(log: Path) -> int:
@@ -168,7 +174,7 @@ def _last(log: Path) -> int:
 
     Spark also needs the file before it, and removes older ones in any order.
     """
-    numbers = sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
+    numbers = sorted(int(name) for name in files.names(log) if name.isdigit())
     if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
         got = f"none for batch {numbers[-1] - 1}"
         raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")

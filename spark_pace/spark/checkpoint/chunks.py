@@ -8,21 +8,18 @@ files, and a changed one is known by its name.
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint.durable import RESTORE, damaged, put_in_place
+from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint.files import RESTORE, damaged
 
 _DIGEST_BYTES = 16
-_READ_BYTES = 1 << 20
 
 
 class _Checked:
@@ -55,18 +52,13 @@ class ChunkFiles:
 
     def put(self, write: Callable[[Sink], None]) -> str:
         """Write a chunk, and return its name. Several processes may write the same one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{uuid.uuid4().hex}.tmp"
-        try:
-            with open(temporary, "wb") as file:
-                sink = _Checked(file)
-                write(sink)
-                name = sink.checksum.hexdigest()
-                put_in_place(file, temporary, self.folder / name)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        return name
+
+        def fill(file: IO[bytes]) -> str:
+            sink = _Checked(file)
+            write(sink)
+            return sink.checksum.hexdigest()
+
+        return files.write_named(self.folder, fill)
 
     def get(self, name: str) -> memoryview:
         """The content of a chunk, mapped into memory.
@@ -75,8 +67,7 @@ class ChunkFiles:
             StateError: there is no such chunk.
         """
         try:
-            with pa.memory_map(str(self.folder / name)) as file:
-                return memoryview(file.read_buffer())
+            return files.mapped(self.folder / name)
         except FileNotFoundError as error:
             raise self._missing(name) from error
 
@@ -90,9 +81,8 @@ class ChunkFiles:
             path = self.folder / name
             checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
             try:
-                with open(path, "rb") as file:
-                    while piece := file.read(_READ_BYTES):
-                        checksum.update(piece)
+                for piece in files.pieces(path):
+                    checksum.update(piece)
             except FileNotFoundError as error:
                 raise self._missing(name) from error
             if checksum.hexdigest() != name:
@@ -102,12 +92,11 @@ class ChunkFiles:
         """Remove these chunks, if they are still there. What cannot be removed is left to the next start."""
         for name in names:
             with suppress(OSError):
-                (self.folder / name).unlink()
+                files.remove(self.folder / name)
 
-    def remove_all_but(self, names: Collection[str]) -> None:
+    def remove_all_but(self, needed: Collection[str]) -> None:
         """Remove every other file of the folder, such as one of a batch that was never done."""
-        if self.folder.exists():
-            self.remove({path.name for path in self.folder.iterdir() if path.is_file()} - set(names))
+        self.remove(set(files.names(self.folder)) - set(needed))
 
     def _missing(self, name: str) -> StateError:
         must = "must be there, because the state names it"

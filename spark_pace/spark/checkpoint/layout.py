@@ -12,7 +12,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import READ_VERSIONS as READ_STATES
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.durable import damaged, read_json, write_json
+from spark_pace.spark.checkpoint.files import damaged, read_json, write_json
 
 # Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
 # (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2

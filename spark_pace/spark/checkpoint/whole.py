@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.durable import RESTORE
+from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.checkpoint.sequences import read_sequence
 
 
@@ -77,7 +78,7 @@ def _require_tables(
 def remove_leftovers(checkpoint: Checkpoint) -> None:
     """Remove what a killed job left: chunks, and first offsets that Spark refuses to begin beside."""
     if checkpoint.last_begun() < 0:
-        for leftover in checkpoint.offsets.glob(".*"):
-            leftover.unlink()
+        for name in files.names(checkpoint.offsets):
+            files.remove(checkpoint.offsets / name)  # no batch's: their names start with a dot
     begin = read_sequence(checkpoint, checkpoint.next_batch())
     checkpoint.chunks().remove_all_but([] if begin is None else begin.chunks)

@@ -17,7 +17,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import StateError
 from spark_pace.io.files import EventsRead, read_source_file
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.durable import RESTORE
+from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, FileNames
 from spark_pace.spark.sources.manifest import FINISH, require_readable
 from spark_pace.spark.stages.intake import intake_rows

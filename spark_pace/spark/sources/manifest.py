@@ -10,20 +10,14 @@ version 2 a line is the name alone; the checksums of later lines then cover it.
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint.durable import RESTORE, digest
+from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint.files import RESTORE, digest
+from spark_pace.spark.sources.listing import Listing
 
 FINISH = ""  # no file has this name
-# a folder that changed less than this before it was listed may have changed again, unseen
-_SETTLED_NS = 2_000_000_000
-_LISTED_ANYWAY_S = 60  # some mounted stores do not keep the time at which a folder changed
-# a folder that fails like this has no files; other errors end the query
-_NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 class Manifest:
@@ -36,7 +30,7 @@ class Manifest:
             StateError: a line is damaged.
         """
         self._path = path
-        content = path.read_bytes() if path.exists() else b""
+        content = files.read(path) or b""
         whole = content[: content.rfind(b"\n") + 1]  # no offset can refer to a line without its end
         self._cut_at = len(whole) if whole != content else None
         self.entries: list[str] = []
@@ -73,13 +67,8 @@ class Manifest:
         for name in names:
             checksum = digest(_bytes(name), checksum)
             lines.append(json.dumps([name, checksum]) + "\n")
-        if self._cut_at is not None:
-            os.truncate(self._path, self._cut_at)
-            self._cut_at = None
-        with open(self._path, "ab") as file:
-            file.write("".join(lines).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        files.append(self._path, "".join(lines).encode(), self._cut_at)
+        self._cut_at = None
         self.entries += names
         self._known.update(names)
         self._checksum = checksum
@@ -104,67 +93,6 @@ def _entry(path: Path, number: int, line: bytes, before: str) -> tuple[str, str]
 
 def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
-
-
-class Listing:
-    """Lists the files below a folder, but skips folders in which nothing can have changed."""
-
-    def __init__(self) -> None:
-        """Nothing is listed yet."""
-        self._listed: dict[str, tuple[int, list[str]]] = {}  # folder: when it last changed, the folders in it
-        self._all_listed_s = -float("inf")
-
-    def changed(self, root: Path) -> Iterator[str]:
-        """The names relative to `root`: at first and every minute all, else those in changed folders."""
-        if time.monotonic() - self._all_listed_s >= _LISTED_ANYWAY_S:
-            self._listed.clear()
-            self._all_listed_s = time.monotonic()
-        if root.is_file():
-            yield root.name
-            return
-        folders = [""]
-        while folders:
-            below = folders.pop()
-            changed_ns, inside = self._listed.get(below, (-1, []))
-            now_ns = time.time_ns()
-            if (latest_ns := _changed_ns(root / below)) != changed_ns:
-                inside, names = _listed(root, below)
-                yield from names
-                settled = latest_ns < now_ns - _SETTLED_NS
-                self._listed[below] = (latest_ns if settled else -1, inside)
-            folders += inside
-
-
-def _changed_ns(folder: Path) -> int:
-    try:
-        return folder.stat().st_mtime_ns
-    except _NOT_FOR_US:
-        return 0
-
-
-def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
-    """The folders and files in `root`/`below`, relative to `root`; hides names with a dot or _ in front."""
-    folders: list[str] = []
-    names: list[str] = []
-    try:
-        with os.scandir(root / below) as entries:
-            for entry in entries:
-                if entry.name[0] in "._":
-                    continue
-                if _is_folder(entry, follow=False):
-                    folders.append(f"{below}{entry.name}/")
-                elif not _is_folder(entry, follow=True):  # a link to a folder is not followed
-                    names.append(below + entry.name)
-    except _NOT_FOR_US:
-        return [], []
-    return folders, names
-
-
-def _is_folder(entry: os.DirEntry[str], follow: bool) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=follow)
-    except OSError:  # a link that leads nowhere, or in a circle: the intake says so of it
-        return False
 
 
 def require_readable(path: Path, root: Path, read: int = 0) -> None:

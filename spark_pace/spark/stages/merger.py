@@ -37,6 +37,7 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.io.query import TABLES
+from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
 from spark_pace.spark.stages.frontier import tell_frontiers
@@ -108,7 +109,7 @@ class MergerHost:
         write_sequence(self.checkpoint, batch_id + 1, following)
         self._remove_chunks(batch_id, {*begin.chunks, *chunks})
         tell_frontiers(session, {batch_id + 1: frontier_us})
-        self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES).unlink(missing_ok=True)
+        files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
         stood = frontier_us == begin.frontier_us
         report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, stood)
         if merged.failed.num_rows:
@@ -143,7 +144,7 @@ class MergerHost:
             before: the last batch in each table before this one, as far as it is known.
             grown: the tables for which this batch has rows.
         """
-        is_redone = self.checkpoint.sequence(batch_id + 1).exists()
+        is_redone = read_sequence(self.checkpoint, batch_id + 1) is not None
         known = {} if is_redone else before
         last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
         return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(

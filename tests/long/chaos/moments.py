@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from spark_pace import job
 from spark_pace.io.delta import DeltaTables
 from spark_pace.spark import session
+from spark_pace.spark.checkpoint import files
 from spark_pace.spark.stages.merger import MergerHost
 
 TABLES = ("matches", "late", "quarantine", "metrics")
 BEFORE_THE_FIRST_BATCH = ("layout unwritten", "layout written", "query unstarted")
+OF_FILES = ("chunk half written", "chunk written", "old chunk removed")  # of what waits
 IN_A_BATCH = (
+    *OF_FILES[:2],
     "state committed",
     "numbers unwritten",
     "numbers written",
+    OF_FILES[2],
     *(f"{table} written" for table in TABLES),
 )
 IN_THE_END = ("end found", "end half written", "end written")
 MOMENTS = (*BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END)
+
+_LOOK_S = 0.0002  # a file is written and synced in milliseconds
 
 Tell = Callable[..., None]
 
@@ -51,6 +60,9 @@ class _Kill:
             os.kill(self.jvm, signal.SIGKILL)
         elif self.whom == "group":
             os.killpg(0, signal.SIGKILL)
+        elif self.whom == "all":
+            for process in [*psutil.Process().children(recursive=True), psutil.Process()]:
+                process.kill()
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -59,7 +71,7 @@ def arm(whom: str, moment: str, skip: int, tell: Tell) -> None:
     """Kill at a moment of this process's job.
 
     Args:
-        whom: `driver`, `group` (driver and JVM) or `jvm`.
+        whom: `driver`, `group` (driver and JVM), `all` (the workers too) or `jvm`.
         moment: one of `MOMENTS`.
         skip: how many times the moment passes before.
         tell: hears of the kill before it happens.
@@ -87,7 +99,14 @@ def _wrap_files(kill: _Kill) -> None:
         replace(source, target)
         kill.at(f"{thing} written")
 
-    os.replace = replaced  # type: ignore[assignment]
+    remove = files.remove
+
+    def removed(path: Path) -> None:
+        remove(path)
+        if path.parent.name == "waiting":
+            kill.at("old chunk removed")
+
+    os.replace, files.remove = replaced, removed  # type: ignore[assignment]
 
 
 def _wrap_session(kill: _Kill) -> None:
@@ -98,11 +117,24 @@ def _wrap_session(kill: _Kill) -> None:
         kill.jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         return spark
 
-    def started(*arguments: Any, **named: Any) -> Any:
+    def started(rows: Any, merger: MergerHost, *arguments: Any) -> Any:
         kill.at("query unstarted")
-        return start(*arguments, **named)
+        if kill.moment in OF_FILES:
+            threading.Thread(target=_watch, args=(kill, merger.checkpoint.waiting), daemon=True).start()
+        return start(rows, merger, *arguments)
 
     session.build_session, job.start = built, started  # type: ignore[attr-defined]
+
+
+def _watch(kill: _Kill, folder: Path) -> None:
+    """Tell the moments of the files that workers write."""
+    known: set[str] = set(files.names(folder))
+    while kill.moment:
+        there = set(files.names(folder))
+        for name in there - known:
+            kill.at("chunk half written" if name.startswith(".") else "chunk written")
+        known = there
+        threading.Event().wait(_LOOK_S)
 
 
 def _wrap_batches(kill: _Kill) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.long.chaos.moments import BEFORE_THE_FIRST_BATCH, IN_A_BATCH, IN_THE_END
+from tests.long.chaos.moments import BEFORE_THE_FIRST_BATCH, IN_A_BATCH, IN_THE_END, OF_FILES
 from tests.long.chaos.processes import RunningJob, sessions
 
 RANDOM = "random"
@@ -31,7 +31,7 @@ LIVES_ON = ("worker", "operator", "broker")  # the job is expected to live on
 
 @dataclass(frozen=True)
 class Kill:
-    """Whom (`driver`, `group`, `jvm`, `worker`, `operator`, `broker`) and at which moment."""
+    """Whom (`driver`, `group`, `all`, `jvm`, `worker`, `operator`, `broker`) and at which moment."""
 
     whom: str
     moment: str
@@ -80,7 +80,7 @@ def drawn_kills(count: int, seed: int) -> list[Kill]:
         for whom, moment in zip(("driver", "group", "driver"), BEFORE_THE_FIRST_BATCH, strict=True)
     ]
     last = [Kill(whom, moment) for whom, moment in zip(("driver", "group", "jvm"), IN_THE_END, strict=True)]
-    middle = [Kill("driver", moment) for moment in IN_A_BATCH]
+    middle = [Kill("all" if moment in OF_FILES else "driver", moment) for moment in IN_A_BATCH]
     middle += [Kill(whom, RANDOM) for whom in LIVES_ON]
     middle.append(Kill("broker", AWAY))
     while len(middle) < count - len(first) - len(last):
@@ -141,7 +141,7 @@ class Series:
         """What the driver is told of its own end."""
         if not here or here[-1].moment in OUTSIDE:
             return ()
-        at_once = here[-1].moment in (*BEFORE_THE_FIRST_BATCH, *IN_THE_END)
+        at_once = here[-1].moment in (*BEFORE_THE_FIRST_BATCH, *OF_FILES, *IN_THE_END)
         return (
             here[-1].whom,
             here[-1].moment,
@@ -212,7 +212,7 @@ class Series:
         """Whether the job must be started again; notes what it must not have said."""
         code, said = job.code(), without_greeting(job.said())
         killed = {kill.whom for kill, _ in self._waiting}
-        if code == -signal.SIGKILL and killed & {"driver", "group"}:
+        if code == -signal.SIGKILL and killed & {"driver", "group", "all"}:
             return True
         if code == 1 and (killed or self._batches == 0) and one_line(said):
             return True

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints, array, expand, in_chunks
+from spark_pace.core.frames import let_go
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     LAST,
@@ -207,7 +208,12 @@ class Carry:
         return texts.filter(pa.array(self.find(texts).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
-        """Keep what a batch has left of the keys that it has touched.
+        """Keep what a batch has left of the keys that it has touched. See `add`."""
+        self.add(touched, since, events, owner)
+        self.tidy(1)
+
+    def add(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
+        """Keep what a part of a batch has left, and leave older chunks in their files: see `tidy`.
 
         Args:
             touched: the keys, with the counters that they have now.
@@ -230,9 +236,22 @@ class Carry:
         else:
             self._count_dead(touched, since)
             self.chunks += [newest] if newest.weight else []
+
+    def let_go(self) -> None:
+        """Give back memory into which chunks were read, after each part of a batch that reads them all."""
+        for chunk in self.chunks:
+            if chunk.mapped is not None:
+                let_go(chunk.mapped)
+
+    def tidy(self, most: int) -> None:
+        """Clean at most so many chunks, merge chunks, and forget join values.
+
+        What this makes is in memory until it is stored; so it is done when all parts of a batch are added.
+        """
+        for _ in range(min(most, len(self.chunks))):
             self._clean()
-            self._merge()
-        if self.whole is not None:
+        self._merge()
+        if self.whole is not None and self.chunks:
             self._forget()
 
     def _forget(self) -> None:
@@ -261,8 +280,8 @@ class Carry:
     def _clean(self) -> None:
         """Remove the dead rows of one chunk: the one with the most, if there are more dead than alive."""
         chunks = self.chunks
-        at = max(range(len(chunks)), key=lambda place: chunks[place].dead)
-        if chunks[at].dead > max(SMALL, chunks[at].weight // 2):
+        at = max(range(len(chunks)), key=lambda place: chunks[place].dead, default=-1)
+        if chunks and chunks[at].dead > max(SMALL, chunks[at].weight // 2):
             kept = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
             kept = self._without_forgotten(kept, chunks[at + 1 :])
             chunks[at : at + 1] = [kept] if kept.weight else []

@@ -45,6 +45,7 @@ class Chunk:
         frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
             are.
         name: the chunk's name in the store; None where it is not stored there.
+        mapped: the bytes of both tables, where they have come from the store; else None.
         dead: how many of its rows, events and keys, newer chunks have overruled since it was made or cleaned.
     """
 
@@ -53,6 +54,7 @@ class Chunk:
     ranges: Ranges
     frames: tuple[memoryview, ...] = ()
     name: str | None = None
+    mapped: memoryview | None = None
     dead: int = 0
 
     @property

@@ -40,12 +40,12 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
     Raises:
         StateError: it is not there, or it is not whole.
     """
-    header, (keys, events) = stored_tables(store, name)
-    return Chunk(keys, or_none(events), header["ranges"], name=name)
+    header, (keys, events), mapped = stored_tables(store, name)
+    return Chunk(keys, or_none(events), header["ranges"], name=name, mapped=mapped)
 
 
-def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table]]:
-    """What is stored under a name: a header and tables.
+def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table], memoryview]:
+    """What is stored under a name: a header, tables, and the bytes of both.
 
     Raises:
         StateError: it is not there, or it is not whole.
@@ -54,7 +54,8 @@ def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], 
         do = "Go on with it in the job that made it."
         raise StateError(f"{name} — must be in the folder of a checkpoint; got a state without one. {do}")
     try:
-        return decode_parcel(store.get(name))
+        mapped = store.get(name)
+        return *decode_parcel(mapped), mapped
     except (ValueError, KeyError, pa.ArrowException) as error:
         must, do = "must be as this program wrote it", "Restore the whole checkpoint."
         raise StateError(f"waiting/{name} — {must}; got damaged bytes. {do}") from error

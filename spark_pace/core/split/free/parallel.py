@@ -15,6 +15,7 @@ from spark_pace.core.columns import OPENING, Bools, Ints, numbers
 from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution, must_wait, resolution_before
+from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
@@ -36,7 +37,7 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     over = task.horizon.over(task.stream, initiators, pattern.within)
     first_open = initiators[~over & ~closed]
     if isinstance(way, Forwards):
-        lanes = _forward_lanes(task, initiators, closes, ends)
+        lanes = _forward_lanes(*_fruitful(task, search, initiators, closes, ends))
         keep = from_first(task.stream, first_open)
     else:
         lanes = _backward_lanes(task, pattern, search, way)
@@ -78,6 +79,25 @@ def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, close
         before[closed] |= stream.time[closes[closed]] < task.passed_us
         resolution = resolution_before(ids, before, int(task.next_selection.max()))
     return resolution.after(ids[task.horizon.over(stream, initiators, within)], ids[closed])
+
+
+def _fruitful(
+    task: SplitTask, search: Search, initiators: Ints, closes: Ints, ends: Ints
+) -> tuple[SplitTask, Ints, Ints, Ints]:
+    """The task and its initiators without the partition keys that lack a component: these have no match."""
+    stream = task.stream
+    fruitful = np.ones(len(stream.starts), np.bool_)
+    for members in search.members:
+        fruitful &= count_in_segments(stream, members) > 0
+    if task.planned.key_column is None or fruitful.all():
+        return task, initiators, closes, ends
+    kept = fruitful[stream.segment]
+    row = np.cumsum(kept) - 1
+    starts = row[stream.starts[fruitful]]
+    here = kept[initiators]
+    initiators, closes, ends = initiators[here], closes[here], ends[here]
+    task = replace(task, stream=Stream(stream.events.filter(pa.array(kept)), starts))
+    return task, row[initiators], np.where(closes < 0, closes, row[closes]), row[ends - 1] + 1
 
 
 def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) -> list[Lane]:

@@ -1,0 +1,170 @@
+"""The files of a checkpoint: no other module opens, lists or removes them, so an object store can come here.
+
+The functions up to `remove` say what a store must do: read, write whole, add to one file (the manifest), list
+and remove. Whenever the process or the machine stops, a file is there whole or not at all, but for lines that
+were being added. Locks are not here: they are the kernel's (`spark_pace.spark.checkpoint.lock`).
+
+The small files hold a JSON object with a checksum of itself: a changed digit would otherwise leave a number
+that looks right. This module imports little, because Spark's process for sources imports it.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from spark_pace.errors import StateError
+
+RESTORE = "Restore the whole checkpoint together with its tables, or start a new one with a sink of its own."
+_CHECKSUM = "checksum"
+_READ_BYTES = 1 << 20
+
+
+def read(path: Path) -> bytes | None:
+    """The content of a file; None if there is no such file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a large file, piece by piece.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    with open(path, "rb") as file:
+        while piece := file.read(_READ_BYTES):
+            yield piece
+
+
+def mapped(path: Path) -> memoryview:
+    """The content of a large file, of which only what is looked at is read.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is empty.
+    """
+    with open(path, "rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole; make its folder if it is missing. One process may write it at a time."""
+
+    def fill(file: IO[bytes]) -> str:
+        file.write(content)
+        return path.name
+
+    _put(path.with_name(f".{path.name}.tmp"), fill)
+
+
+def write_named(folder: Path, fill: Callable[[IO[bytes]], str]) -> str:
+    """Write a file whole, and return its name. Several processes may write the same one.
+
+    Args:
+        folder: its folder, which is made if it is missing.
+        fill: writes the content and returns the name.
+    """
+    return _put(folder / f".{uuid.uuid4().hex}.tmp", fill)
+
+
+def append(path: Path, content: bytes, length: int | None) -> None:
+    """Add to the end of a file, which is made if it is missing; a crash may leave a part of `content` there.
+
+    Args:
+        path: the file.
+        content: what to add.
+        length: how many bytes of the file count, if a crash has left more; None: all.
+    """
+    with open(path, "ab") as file:
+        if length is not None:
+            file.truncate(length)
+        file.write(content)
+        _sync(file)
+
+
+def names(folder: Path) -> list[str]:
+    """The files of a folder, in any order; none if it is missing."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_file()]
+    except FileNotFoundError:
+        return []
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is still there."""
+    path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a small file. See `write`."""
+    write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The value in a file; None if there is no such file. Files of version 2 have no checksum that tells.
+
+    Raises:
+        StateError: the file is damaged.
+    """
+    content = read(path)
+    if content is None:
+        return None
+    try:
+        stored = json.loads(content.decode("utf-8"))
+    except ValueError as error:
+        raise damaged(path, f"damaged text ({error})") from error
+    if not isinstance(stored, dict):
+        raise damaged(path, f"damaged text ({str(stored)[:100]})")
+    kept = stored.pop(_CHECKSUM, None)
+    if kept is not None and kept != _checksum(stored):
+        raise damaged(path, "another content than its checksum is of")
+    return stored
+
+
+def damaged(path: Path, got: str) -> StateError:
+    """The error for a file of the checkpoint that is not as this program left it."""
+    return StateError(f"{path} — must be as this program wrote it; got {got}. {RESTORE}")
+
+
+def digest(content: bytes, before: str = "0") -> str:
+    """A checksum of bytes as eight hexadecimal digits. `before` is that of all bytes in front of them."""
+    return f"{zlib.crc32(content, int(before, 16)):08x}"
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    return digest(json.dumps(value, sort_keys=True).encode())
+
+
+def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
+    """Write a file under a temporary name; it gets its own once it is on the disk."""
+    folder = temporary.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(temporary, "wb") as file:
+            name = fill(file)
+            _sync(file)
+        os.replace(temporary, folder / name)
+    except OSError:
+        remove(temporary)
+        raise
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+    return name
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
