@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_pace.core.match import candidates, chain
+from spark_pace.core.match import chain
+from spark_pace.core.match.search import search
 from spark_pace.core.order import pending
 from spark_pace.core.split.carry import carry
 
@@ -35,6 +36,6 @@ def _as_with_many_events() -> Iterator[None]:
         patch.setattr(carry, "AT_ONCE", 5)
         patch.setattr(pending, "SMALL", 0)
         patch.setattr(pending, "LARGEST", 9)
-        patch.setattr(candidates, "FEW", 0)
+        patch.setattr(search, "FEW", 0)
         patch.setattr(chain, "FIRST_BLOCK", 1)
         yield

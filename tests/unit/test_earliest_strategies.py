@@ -8,8 +8,8 @@ import pytest
 
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.earliest_selected import by_filtering, greedily, queues
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Context, Pattern, Within
 

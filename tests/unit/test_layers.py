@@ -23,7 +23,7 @@ ALLOWED = {
     "spark_pace.errors": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "numpy", "pyarrow"},
-    "spark_pace.core.match.comparisons.compiled": {"spark_pace.core", "numba", "numpy"},
+    "spark_pace.core.match.search.compiled": {"spark_pace.core", "numba", "numpy"},
     "spark_pace.rules": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"},
     "spark_pace.io": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},

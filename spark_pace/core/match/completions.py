@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.first import depth_first, nearest
+from spark_pace.core.match.search.search import Search
 
 _FIRST_HORIZON_ROWS = 64
 

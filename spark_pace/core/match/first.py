@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_pace.core.columns import Ints, expand, pieces
-from spark_pace.core.match.candidates import Ranges, Search, candidates
-from spark_pace.core.match.comparisons.choose import best
+from spark_pace.core.match.candidates import Ranges, candidates
+from spark_pace.core.match.search.choose import best
+from spark_pace.core.match.search.search import Search
 
 if TYPE_CHECKING:
-    from spark_pace.core.match.comparisons.compiled import Levels
+    from spark_pace.core.match.search.compiled import Levels
 
 _FIRST_BLOCK_ROWS = 4
 
@@ -166,7 +167,7 @@ def depth_first(
     Returns:
         As `walk` does.
     """
-    from spark_pace.core.match.comparisons import compiled
+    from spark_pace.core.match.search import compiled
 
     anchors, after, end = (np.array(rows) for rows in (ranges.anchors, ranges.after, ranges.end))
     used = np.zeros(search.stream.rows, np.bool_)
@@ -180,7 +181,7 @@ def depth_first(
 
 def _compiled_levels(search: Search) -> Levels:
     """The levels of a search as the compiled code takes them."""
-    from spark_pace.core.match.comparisons import compiled
+    from spark_pace.core.match.search import compiled
 
     ranks: list[Ints] = []
     equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []

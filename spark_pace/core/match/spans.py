@@ -23,9 +23,10 @@ from spark_pace.core.columns import (
     numbers,
 )
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.candidates import Ranges, Search
+from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.first import walk
 from spark_pace.core.match.release import earlier_resolved
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import (

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.expr import evaluate
-from spark_pace.core.match.comparisons.groups import aggregated
 from spark_pace.core.match.found import Found
+from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Rule
 

@@ -24,7 +24,6 @@ from spark_pace.core.columns import (
     numbers,
 )
 from spark_pace.core.frames import decode_parcel, encode_parcel
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found
@@ -37,6 +36,7 @@ from spark_pace.core.match.release import (
     releases,
     resolved,
 )
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import at_rows, decisions, match_times, must_wait, releases, resolved
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions
 from spark_pace.core.match.window import window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows

@@ -24,10 +24,10 @@ from spark_pace.core.columns import (
     numbers,
     with_column,
 )
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import decisions, must_wait, releases, resolved
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.split.one_open import matched_lanes

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import Closing, chain
 from spark_pace.core.match.found import Found, whole
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints, expand
-from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found, stacked
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.found import Found, stacked, within_rows
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern

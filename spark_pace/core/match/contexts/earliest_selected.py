@@ -17,11 +17,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
-from spark_pace.core.match.candidates import Ranges, Search, candidates
+from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, Bools, Ints, expand, segments_of, with_column
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found import Found
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
 

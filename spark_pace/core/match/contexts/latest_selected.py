@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import greatest
 from spark_pace.core.match.found import Found
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 

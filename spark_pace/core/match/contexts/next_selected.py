@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.candidates import Ranges, Search
+from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import walk
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, numbers
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found import Found, whole
 from spark_pace.core.match.release import Resolution, at_rows, must_wait
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.carry import is_small

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import OPENING, Bools, Ints, numbers
-from spark_pace.core.match.candidates import Search
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution, must_wait, resolution_before
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end, window_start
 from spark_pace.core.plan.rule import Pattern

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.match.comparisons.comparison import EQUAL, GREATER, LESS
+from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
 BLOCK_ROWS = 64  # are passed over at once where their ranks tell that none fits
@@ -36,7 +36,7 @@ class Levels(NamedTuple):
         test_bounds: int64[n + 1], where each level begins and ends in `tests`.
         least: int64[t, blocks], the least later rank of each test in each block of `BLOCK_ROWS` of `pools`.
         greatest: int64[t, blocks], the greatest one.
-        ranks: int64[c, rows], see `spark_pace.core.match.comparisons.comparison`.
+        ranks: int64[c, rows], see `spark_pace.core.match.search.comparison`.
         back: int64[n], the level to go back to where no row has fitted.
     """
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints, expand, pieces
 from spark_pace.core.expr import Expr, evaluate_mask
-from spark_pace.core.match.comparisons.choose import Sets
-from spark_pace.core.match.comparisons.groups import aggregated
+from spark_pace.core.match.search.choose import Sets
+from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern

@@ -1,0 +1,300 @@
+"""A pattern over a stream, ready to be searched for candidates.
+
+A conjunct ``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts, and what stands
+between the anchors, are tested on what the look-ups have found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.search.between import Between, CandidateColumns
+from spark_pace.core.match.search.comparison import (
+    EQUAL,
+    Comparison,
+    comparison_of,
+    implied,
+    is_comparison,
+)
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.shape import shape_of
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.search.compiled import Levels
+
+FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
+
+
+@dataclass(frozen=True)
+class Level:
+    """What may be taken at one level of a search, given the rows of the levels before.
+
+    Attributes:
+        pool: int64[p], the rows of the level's component, in the order of their keys.
+        keys: int64[p], ascending: ``rank * rows + row`` of each row; the rank is 0 without an equality.
+        equality: the comparison by which rows are looked up, None where it is by their place alone.
+        comparisons: the other comparisons that are decided at this level.
+        others: what else is decided there.
+        bound: whether what stands between the rows is tested as well.
+    """
+
+    pool: Ints
+    keys: Ints
+    equality: Comparison | None
+    comparisons: list[Comparison]
+    others: list[Expr]
+    bound: bool
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether all that is decided at this level is looked up."""
+        return not self.comparisons and not self.others and not self.bound
+
+    def groups(self, rows: int) -> Ints:
+        """int64[ranks + 1], where the rows of each rank begin in the pool, and where the last ones end."""
+        ranks = 1
+        if self.equality is not None:
+            sides = (self.equality.earlier_ranks, self.equality.later_ranks)
+            ranks = 1 + max(int(side.max(initial=0)) for side in sides)
+        return np.searchsorted(self.keys, np.arange(ranks + 1) * rows)
+
+
+class Search:
+    """A pattern over a stream, ready to be searched level by level: level k adds the row of anchor k.
+
+    In a simple pattern, one that says nothing of what stands between its events, anchor k is component k.
+
+    Attributes:
+        stream: the stream.
+        pattern: the pattern.
+        steps: how many anchors there are.
+        between: what the pattern says of the events between them.
+        plain: whether the pattern is simple and has no condition over several components.
+        members: int64[], for each anchor the rows that match its component, ascending.
+        walking: whether groups are those of the walk of *next*, which negated components do not steer.
+        structural: whether no trailing negation is tested.
+        levels_compiled: the levels as compiled code takes them, once they are made.
+    """
+
+    def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
+        """Begin with the members of each anchor; None: bit k of the mask says what matches component k."""
+        shape = shape_of(pattern)
+        self.stream = stream
+        self.pattern = pattern
+        self.steps = len(shape.anchors)
+        self.between = Between(stream, pattern, shape)
+        self.simple = shape.simple
+        self.plain = shape.simple and not pattern.where
+        self.members = members or [stream.matching(component) for component in shape.anchors]
+        self.walking = self.structural = False
+        self._compared: dict[Expr, Comparison] = {}
+        self.levels_compiled: Levels | None = None
+
+    @property
+    def trailing(self) -> bool:
+        """Whether events behind a candidate may forbid it."""
+        return bool(self.between.shape.trailing)
+
+    def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
+        """The same search with other settings."""
+        search = copy(self)
+        search.walking, search.structural = walking, structural
+        return search
+
+    def among(self, level: int, rows: Ints) -> Search:
+        """The same search with no other rows of anchor `level` than these, ascending."""
+        other = copy(self)
+        other.__dict__.pop("levels", None)
+        other.levels_compiled = None
+        other.members = list(self.members)
+        other.members[level] = rows
+        return other
+
+    @property
+    def _roles(self) -> dict[str | None, int]:
+        return self.between.roles
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled code searches: all conditions compare two components, and rows are many."""
+        if not self.simple or not all(is_comparison(one.expr, self._roles) for one in self.pattern.where):
+            return False
+        return math.prod(len(rows) for rows in self.members) > FEW
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether every condition is looked up."""
+        return all(level.looked_up for level in self.levels)
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """What may be taken at each level."""
+        return [self._level(level) for level in range(self.steps)]
+
+    def _level(self, level: int) -> Level:
+        shape, components = self.between.shape, self.pattern.components
+        exprs = [
+            conjunct.expr
+            for conjunct in self.pattern.where
+            if shape.level(conjunct) == level and not any(components[k].negated for k in conjunct.components)
+        ]
+        compared = self._comparisons(exprs)
+        others = [expr for expr in exprs if not is_comparison(expr, self._roles)]
+        equality = next((test for test in compared if test.accepts == EQUAL), None)
+        pool = keys = self.members[level]
+        if equality is not None:
+            pool = pool[equality.later_ranks[pool] >= 0]
+            keys = equality.later_ranks[pool] * self.stream.rows + pool
+            order = np.argsort(keys)
+            pool, keys = pool[order], keys[order]
+        compared = [test for test in compared if test is not equality]
+        return Level(pool, keys, equality, compared, others, not self.simple)
+
+    def _comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
+        """Those of some conditions that compare two components."""
+        found = [expr for expr in exprs if is_comparison(expr, self._roles)]
+        for expr in found:
+            if expr not in self._compared:
+                self._compared[expr] = comparison_of(expr, self._roles, self.stream)
+        return [self._compared[expr] for expr in found]
+
+    def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the first component that may fit some row of the last one.
+
+        Conditions that compare these two components decide, each for itself; others are not looked at.
+        """
+        for comparison in self._of_ends():
+            firsts = firsts[comparison.may_hold(firsts, lasts)]
+        return firsts
+
+    def may_end(self, firsts: Ints, lasts: Ints) -> Ints:
+        """Those of some rows of the last component that may fit some row of the first one; see `may_fit`."""
+        for comparison in self._of_ends():
+            lasts = lasts[comparison.turned().may_hold(lasts, firsts)]
+        return lasts
+
+    def _of_ends(self) -> list[Comparison]:
+        """The comparisons of the first and the last component."""
+        ends = (self.between.shape.anchors[0], self.between.shape.anchors[-1])
+        return self._comparisons(c.expr for c in self.pattern.where if c.components == ends)
+
+    def mirrored(self) -> Search:
+        """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.
+
+        It begins with the last component. So the first candidate that it finds is the greatest one.
+        """
+        last = self.stream.rows - 1
+        events = self.stream.events.select(sorted(attributes_of(c.expr for c in self.pattern.where)))
+        stream = Stream(events.take(pa.array(np.arange(last, -1, -1))), np.zeros(min(1, last + 1), np.int64))
+        members = [last - rows[::-1] for rows in reversed(self.members)]
+        return Search(stream, _rearranged(self.pattern, range(self.steps)[::-1]), members)
+
+    def rotated(self) -> Search:
+        """The same search with the last component in front of the first: for a given last row.
+
+        What a chain of equalities says of the given row is looked up from the second level on.
+        """
+        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self._roles)))
+        order = [self.steps - 1, *range(self.steps - 1)]
+        return Search(self.stream, _rearranged(pattern, order), [self.members[k] for k in order])
+
+    def reach(self, level: int, partial: Ints, after: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """Which rows may follow each partial candidate at `level`, behind row `after` and before row `end`.
+
+        Args:
+            level: the index of the component to be added.
+            partial: int64[m, level], the rows taken so far.
+            after: int64[m], the row before the first allowed one.
+            end: int64[m], the row after the last allowed one.
+
+        Returns:
+            pool, lo, hi: the rows ``pool[lo[i]:hi[i]]``, ascending, may follow ``partial[i]`` if they satisfy
+                the conjuncts that `passes` tests, too.
+        """
+        pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
+        rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
+        after = after - self.between.shape.alone  # the first event of such a group may be its last one
+        lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
+        hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
+        return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
+
+    def passes(self, level: int, matrix: Ints, *, looked_up: bool = True) -> Bools:
+        """bool[m], which candidates satisfy what is decided at `level`; one equality may be looked up."""
+        decided = self.levels[level]
+        keep = np.ones(len(matrix), np.bool_)
+        if decided.equality is not None and not looked_up:
+            keep &= decided.equality.holds(matrix)
+        for comparison in decided.comparisons:
+            keep &= comparison.holds(matrix)
+        if decided.bound:
+            self._narrow(keep, matrix, lambda rest: self.between.fits(level, rest, capped=self.walking))
+        for expr in decided.others:
+            self._narrow(keep, matrix, lambda rest, expr=expr: evaluate_mask(expr, self.columns(rest)))  # type: ignore[misc]
+        if decided.bound and not self.walking:
+            trailing = not self.structural
+            self._narrow(
+                keep,
+                matrix,
+                lambda rest: self.between.allowed(level, rest, capped=False, trailing=trailing),
+            )
+        return keep
+
+    def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
+        """Test only those candidates that are still kept."""
+        index = np.flatnonzero(keep)
+        keep[index] = test(matrix[index])
+
+    def columns(self, matrix: Ints) -> CandidateColumns:
+        """What an expression over the components of candidates sees."""
+        return CandidateColumns(self.between, matrix, self.walking, {})
+
+    def lasting(self, matrix: Ints) -> Bools:
+        """bool[m], which of whole candidates, or of walks, no event forbids, as far as events have come."""
+        return self.between.allowed(None, matrix, capped=self.walking, trailing=not self.structural)
+
+    def found(
+        self, openings: Ints, closes: Ints, selection: Ints, matrix: Ints, deciding: Ints | None = None
+    ) -> Found:
+        """The matches of a matrix of candidates. Without `deciding` their own windows decide them."""
+        if self.simple:
+            return found_of(openings, closes, selection, matrix)
+        if deciding is None and self.trailing:
+            deciding = matrix[:, 0]
+        offsets, members, roles = self.between.production_sets(matrix, capped=self.walking)
+        return Found(openings, closes, selection, offsets, members, roles, deciding)
+
+    def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
+        """The matches of a matrix, in selections that nothing closes before their window's end."""
+        openings = self.members[0]
+        closes = np.full(len(openings), -1, np.int64)
+        return self.found(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix, deciding)
+
+    def following(self, level: int, rows: Ints) -> Ints:
+        """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
+        members = np.append(self.members[level], self.stream.rows)
+        return members[np.searchsorted(self.members[level], rows, "right")]
+
+    def preceding(self, level: int, rows: Ints) -> Ints:
+        """The last row of component `level` before each of `rows`; -1 where there is none."""
+        members = np.append(-1, self.members[level])
+        return members[np.searchsorted(self.members[level], rows, "left")]
+
+
+def _rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
+    """The pattern with its components in another order, for searches; as a rule it means something else."""
+    places = {component: place for place, component in enumerate(order)}
+    where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
+    return replace(pattern, components=tuple(pattern.components[k] for k in order), where=tuple(where))
