@@ -11,11 +11,11 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
-from tests.support.checks import assert_equal, expected_rows
+from tests.support.checks import NARROW, assert_equal, expected_rows
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import table_of
 from tests.support.strategies import CONTEXTS, rules
-from tests.support.streams import SECOND, streams
+from tests.support.streams import SECOND, dense_streams, streams
 
 
 def check(rule: Rule, events: list[Event]) -> None:
@@ -31,11 +31,12 @@ def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@NARROW
 @given(data=st.data())
 def test_a_pattern_with_groups_or_negations_gives_the_oracles_matches(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(grouped_rules(context)), data.draw(streams()))
+    check(data.draw(grouped_rules(context)), data.draw(st.one_of(dense_streams(), streams())))
 
 
 @given(

@@ -16,7 +16,7 @@ from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.any_rule import any_rule
-from tests.support.checks import assert_equal, expected_rows
+from tests.support.checks import NARROW, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import brief, from_core, table_of
@@ -54,6 +54,7 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@NARROW
 @given(data=st.data())
 def test_a_pattern_with_groups_or_negations_has_given_what_is_releasable_below_the_frontier(
     context: Context, data: st.DataObject
