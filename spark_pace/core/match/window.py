@@ -7,7 +7,7 @@ its segment, and so does one of N events that the segment does not fill.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,12 @@ class Horizon:
     complete: Bools | None = None
     seen_us: int | None = None
     ends_us: Ints | None = None
+
+    def of_segments(self, chosen: Bools) -> Horizon:
+        """What is known of the future of the chosen segments (bool[s])."""
+        complete = None if self.complete is None else self.complete[chosen]
+        ends_us = None if self.ends_us is None else self.ends_us[chosen]
+        return replace(self, complete=complete, ends_us=ends_us)
 
     def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
         """Whether the window that starts at each of `rows` is known to be over."""

@@ -96,7 +96,8 @@ def _fruitful(
     starts = row[stream.starts[fruitful]]
     here = kept[initiators]
     initiators, closes, ends = initiators[here], closes[here], ends[here]
-    task = replace(task, stream=Stream(stream.events.filter(pa.array(kept)), starts))
+    horizon = task.horizon.of_segments(fruitful)
+    task = replace(task, stream=Stream(stream.events.filter(pa.array(kept)), starts), horizon=horizon)
     return task, row[initiators], np.where(closes < 0, closes, row[closes]), row[ends - 1] + 1
 
 
