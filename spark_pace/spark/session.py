@@ -21,6 +21,7 @@ from spark_pace.spark.java.archive import archive_options
 from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.java.jvm import hush_updates
+from spark_pace.spark.stages.workers.start import forking_python
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
@@ -142,6 +143,8 @@ def _started_here(
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     local = settings.get("spark.master", "local").startswith("local")
     own = _own_jvm(quick) if local else {}
+    if local:
+        os.environ.setdefault("PYSPARK_PYTHON", forking_python(session_folder()))
     return {**_jar_settings(found, {**settings, **secret}), **own, **settings}
 
 
