@@ -13,7 +13,7 @@ from spark_pace.preflight import require_java
 from spark_pace.spark.java.archive import archive_options
 from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
-from spark_pace.spark.stages.workers.start import forking_python
+from spark_pace.spark.stages.workers.start import NAME, forking_python
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
@@ -77,8 +77,9 @@ def settings_here(
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     local = settings.get("spark.master", "local").startswith("local")
     own = _own_jvm(quick) if local else {}
-    if local:
-        os.environ.setdefault("PYSPARK_PYTHON", forking_python(session_folder() / "tmp"))
+    python = os.environ.get("PYSPARK_PYTHON", NAME)
+    if local and os.path.basename(python) == NAME:  # that of another process may end with it
+        os.environ["PYSPARK_PYTHON"] = forking_python(session_folder() / "tmp")
     here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret}), **own}
     return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings}
 

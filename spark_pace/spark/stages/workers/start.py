@@ -13,6 +13,7 @@ from shlex import quote
 
 from spark_pace.spark.stages.workers import command, parent
 
+NAME = "spark-pace-python"  # of the command
 _SCRIPT = """#!/bin/sh
 exec {python} -I -S {command} {socket} {python} "$@"
 """
@@ -27,7 +28,7 @@ def forking_python(folder: Path) -> str:
     Args:
         folder: of the session, for nobody else to write to.
     """
-    address, script = folder / "workers", folder / "python"
+    address, script = folder / "workers", folder / NAME
     if _parent(address) is None:
         return sys.executable
     quoted = {"python": sys.executable, "command": command.__file__, "socket": str(address)}
