@@ -38,27 +38,40 @@ finish: false
 
 def command(path: str) -> None:
     """In a process of its own: run the job at `path`; print each noted moment and the time."""
+    from spark_pace.cli import early
     from spark_pace.cli.main import main
 
     note("spark_pace is imported")
-    from spark_pace.cli import run as cli
+    start = early.start_early
 
-    note("all is imported")
-    import pyspark.core.context
+    def start_early(job: Path) -> None:
+        start(job)
+        note("the JVM is asked for")
+        note_the_rest()
+
+    sys.argv = ["spark-pace", "run", path]
+    with patch.object(early, "start_early", start_early):
+        main()
+
+
+def note_the_rest() -> None:
+    """Import what runs a job, and let it note its moments."""
     from pyspark.sql.classic.dataframe import DataFrame
 
     from spark_pace import job as jobs
+    from spark_pace.cli import run as cli
     from spark_pace.io.delta import DeltaTables
+    from spark_pace.spark.java.early import EarlyJvm
     from spark_pace.spark.stages.merger import MergerHost
 
+    note("all is imported")
     begins = {
         (jobs, "run_job"): "the job file is read",
-        (pyspark.core.context, "launch_gateway"): "the JVM is asked for",
         (MergerHost, "__call__"): "the first batch is planned",
         (cli, "line"): "first result",
     }
     ends = {
-        (pyspark.core.context, "launch_gateway"): "the JVM answers",
+        (EarlyJvm, "gateway"): "the JVM answers",
         (jobs, "build_plan"): "Spark has started, all is checked",
         (jobs, "start"): "the query has started",
         (DataFrame, "toArrow"): "the first batch is computed",
@@ -70,8 +83,6 @@ def command(path: str) -> None:
     patch.object(cli, "run_job", noted(jobs.run_job, "the job file is read", None)).start()
     for one in patches.values():
         one.start()
-    sys.argv = ["spark-pace", "run", path]
-    main()
 
 
 _noted: set[str] = set()

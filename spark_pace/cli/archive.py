@@ -18,7 +18,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.java.archive import archives, keep
 from spark_pace.spark.java.jars import JAR_DIRECTORY
 from spark_pace.spark.java.jvm import end_jvm
-from spark_pace.spark.session import JARS_VARIABLE
+from spark_pace.spark.java.settings import JARS_VARIABLE
 
 _JOB = """
 name: archive

@@ -114,8 +114,10 @@ def test_a_second_process_on_a_checkpoint_is_refused(job_file: Path) -> None:
     with running(job_file) as first:
         assert first.stdout is not None
         next(line for line in first.stdout if line.startswith("batch 0:"))
+        first.send_signal(signal.SIGSTOP)  # or it may be done before the second has begun
         with running(job_file) as second:
             _, errors = second.communicate(timeout=LONG_S)
+        first.send_signal(signal.SIGCONT)
         assert second.returncode == 1
         assert f"must be used by one job at a time; got a second while process {first.pid} runs" in errors
         assert "Traceback" not in errors

@@ -26,6 +26,7 @@ KILLS = [
     Kill("driver", "state committed"),
     Kill("driver", "numbers unwritten"),
     Kill("worker", RANDOM),
+    Kill("parent", RANDOM),
     Kill("operator", RANDOM),
     Kill("group", "matches written"),
     Kill("driver", "late written"),

@@ -10,7 +10,8 @@ import pytest
 from spark_pace import preflight
 from spark_pace.errors import SetupError
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.session import _found_jars, _jar_settings, _require_delta
+from spark_pace.spark.java.settings import _found_jars, _jar_settings
+from spark_pace.spark.session import _require_delta
 
 REMEDY = (
     "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "

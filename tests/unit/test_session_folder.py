@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.spark.session import _own_jvm
+from spark_pace.spark.java.settings import _own_jvm
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.kafka import KafkaInput
 

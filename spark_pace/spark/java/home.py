@@ -20,10 +20,9 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-
-import pyspark
 
 _VARIABLE = "SPARK_HOME"
 _PREFIX = "spark-pace-session-"
@@ -112,7 +111,9 @@ def make_home(options: Sequence[str] = ()) -> None:
     Args:
         options: of the JVM. Those in `SPARK_SUBMIT_OPTS` and in settings of Spark come behind them, and win.
     """
-    package = Path(pyspark.__file__).resolve().parent
+    found = find_spec("pyspark")  # not imported, for that takes a while
+    assert found is not None and found.origin is not None
+    package = Path(found.origin).resolve().parent
     if _VARIABLE in os.environ or not (package / "jars").is_dir():
         return
     home = session_folder() / "home"

@@ -57,10 +57,11 @@ class RunningJob:
         return [" ".join(process.cmdline())[:80] for process in alive]
 
     def members(self) -> dict[str, list[psutil.Process]]:
-        """The living processes: `driver`, `jvm`, `daemon`, `worker` and `operator`."""
+        """The living processes: `driver`, `jvm`, `parent`, `daemon`, `worker` and `operator`."""
         found: dict[str, list[psutil.Process]] = {
             "driver": [],
             "jvm": [],
+            "parent": [],
             "daemon": [],
             "worker": [],
             "operator": [],
@@ -74,7 +75,7 @@ class RunningJob:
         return found
 
 
-_DAEMONS = ("pyspark.daemon", "spark_pace.spark.stages.daemon")  # that of sources, and that of stages
+_PARENT = "spark_pace.spark.stages.workers.parent"  # what Spark's Python processes are forked from
 
 
 def _of_session(session: int) -> list[psutil.Process]:
@@ -98,8 +99,10 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
     except psutil.NoSuchProcess:
         return ""
     parent = kinds.get(process.ppid(), "")
-    if any(module in line for module in _DAEMONS) and parent in ("jvm", ""):
-        return "daemon"
+    if _PARENT in line and parent in ("driver", ""):
+        return "parent"
+    if parent == "parent":  # a daemon leads a group of processes; the process of the source does not
+        return "daemon" if os.getpgid(process.pid) == process.pid else ""
     return {"daemon": "worker", "worker": "operator"}.get(parent, "")
 
 

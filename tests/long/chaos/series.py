@@ -26,12 +26,12 @@ _GREETING = (
     "To adjust logging level",
     "Setting Spark log level",
 )
-LIVES_ON = ("worker", "operator", "broker")  # the job is expected to live on
+LIVES_ON = ("parent", "worker", "operator", "broker")  # the job is expected to live on
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Whom (`driver`, `group`, `all`, `jvm`, `worker`, `operator`, `broker`) and at which moment."""
+    """Whom (`driver`, `group`, `all`, `jvm`, `parent`, `worker`, `operator`, `broker`) and at which moment."""
 
     whom: str
     moment: str

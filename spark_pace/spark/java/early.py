@@ -1,0 +1,124 @@
+"""Spark's JVM, started before PySpark and the rest of this program are imported, which takes a second or two.
+
+`spark-pace run` starts it as soon as it has looked into the job file. The session takes it if the checked job
+asks for the same; else it is ended. It ends with this process in any case.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from spark_pace.spark.java.home import session_folder
+from spark_pace.spark.java.settings import settings_here
+
+_LOOK_SECONDS = 0.02
+_PORT_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"  # Spark's own variable
+_PORT_AND_LENGTH = struct.Struct(">ii")  # what it begins with; the rest is a secret of that length
+# who sets these starts Spark in a way of their own
+_OTHER_WAYS = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME", "SPARK_TESTING")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the settings of a session follow from: its name, what the user has set, and `quick`."""
+
+    name: str
+    settings: Mapping[str, str]
+    quick: bool
+
+
+@dataclass
+class _Started:
+    asked: Asked
+    settings: dict[str, str]
+    process: subprocess.Popen[bytes]
+    port_file: Path
+
+
+class EarlyJvm:
+    """A JVM that may have been started, and that may not have been taken yet."""
+
+    def __init__(self) -> None:
+        """None was started."""
+        self._started: _Started | None = None
+
+    def start(self, asked: Asked) -> None:
+        """Start it, unless the environment says how Spark is to be started.
+
+        Raises:
+            SetupError: Java or the jars are missing.
+            OSError: the command of Spark is missing.
+        """
+        if any(name in os.environ for name in _OTHER_WAYS):
+            return
+        settings = {"spark.app.name": asked.name, **settings_here(asked.settings, {}, None, asked.quick)}
+        port_file = session_folder() / "tmp" / "port"
+        command = [os.path.join(os.environ["SPARK_HOME"], "bin", "spark-submit")]
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        process = subprocess.Popen(
+            [*command, "pyspark-shell"],
+            stdin=subprocess.PIPE,  # its end tells the end of this process
+            env={**os.environ, "SPARK_CONNECT_MODE": "0", _PORT_FILE: str(port_file)},
+            preexec_fn=_ignore_interrupts,
+        )
+        atexit.register(process.kill)
+        self._started = _Started(asked, settings, process, port_file)
+
+    def settings_for(self, asked: Asked) -> dict[str, str] | None:
+        """The settings with which it was started. None: there is none, or it was for others and is ended."""
+        if self._started is None:
+            return None
+        if self._started.asked == asked:
+            return self._started.settings
+        self._started.process.kill()
+        self._started.process.communicate()
+        self._started = None
+        return None
+
+    def gateway(self) -> Any:
+        """PySpark's connection to it, once; None if there is none.
+
+        Raises:
+            RuntimeError: it has ended.
+        """
+        from pyspark import java_gateway  # late: the JVM is to start before
+
+        if self._started is None:
+            return None
+        started, self._started = self._started, None
+        while not started.port_file.exists():
+            if started.process.poll() is not None:
+                raise RuntimeError("Java gateway process exited before sending its port number.")
+            time.sleep(_LOOK_SECONDS)
+        told = started.port_file.read_bytes()
+        port, length = _PORT_AND_LENGTH.unpack_from(told)
+        secret = told[_PORT_AND_LENGTH.size :][:length].decode()
+        there = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+        with patch.dict(os.environ, there):
+            gateway: Any = java_gateway.launch_gateway()  # type: ignore[no-untyped-call]
+        gateway.proc = started.process
+        atexit.unregister(started.process.kill)
+        return gateway
+
+
+@cache
+def early_jvm() -> EarlyJvm:
+    """That of this process."""
+    return EarlyJvm()
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process of the job to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
