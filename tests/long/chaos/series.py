@@ -31,7 +31,7 @@ LIVES_ON = ("parent", "worker", "operator", "broker")  # the job is expected to 
 
 @dataclass(frozen=True)
 class Kill:
-    """Whom (`driver`, `group`, `all`, `jvm`, `parent`, `worker`, `operator`, `broker`) and at which moment."""
+    """Whom (`driver`, `group`, `all`, `jvm`, `parent`, `worker`, `operator`, `broker`), and when."""
 
     whom: str
     moment: str
