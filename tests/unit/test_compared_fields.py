@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    Times,
     Within,
 )
 
@@ -38,6 +39,7 @@ NESTED = {
     "Rule.span",
     "Pattern.within",
     "Pattern.context",
+    "Component.times",
 }  # their fields are changed
 
 X = Column(None, "x", "BIGINT")
@@ -61,8 +63,15 @@ RULE = Rule(
     emit=(EmitField("rise", "BIGINT", Column("a", "x", "BIGINT")),),
     description="rises",
 )
+GROUPED = Pattern(
+    components=(Component("a", HOLDS, Times(2, 5)), Component("b", HOLDS)),
+    where=(Conjunct(BOTH, (0, 1)),),
+    within=Within(time_us=60_000_000),
+    context=Context("each", "zero"),
+)
 SAMPLES = (
     RULE,
+    replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
     replace(RULE, span=CountSpan(5, 10), pattern=None, operator="operators:total"),
@@ -85,6 +94,8 @@ def changed_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from changes(value)
     elif isinstance(value, str):
         yield name, f"{value}x"
+    elif isinstance(value, bool):
+        yield name, not value
     elif isinstance(value, int):
         yield name, value + 1
     elif isinstance(value, tuple):

@@ -292,3 +292,14 @@ def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None
     home.write_text("no directory")
     found = replayed(tmp_path, "b.x >= a.x", "few", package=archive, HOME=str(home))
     assert found == ("[[0, 2], [1, 3]]", "True")
+
+
+def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    expected = ("[[0, 2], [1, 3]]", "True")
+    assert replayed(tmp_path, "b.x >= a.x", "few", NUMBA_CACHE_DIR=str(kept)) == expected
+    files = [path for path in kept.rglob("*.nb*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert replayed(tmp_path, "b.x >= a.x", "few", NUMBA_CACHE_DIR=str(kept)) == expected

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from pickle import UnpicklingError
 from typing import NamedTuple, TypeVar, cast
 
 import numba
@@ -188,8 +189,8 @@ def _kept(function: Function) -> Function:
     def call(*arguments: object) -> object:
         try:
             return compiled(*arguments)
-        except OSError:  # there is one, but it cannot be read or written; the function itself has not begun
-            return compiled_anew(*arguments)
+        except (OSError, EOFError, UnpicklingError):  # what is kept there cannot be read, or nothing written
+            return compiled_anew(*arguments)  # the function itself has not begun
 
     return cast("Function", call)
 
