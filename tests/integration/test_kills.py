@@ -36,7 +36,6 @@ KILLS = [
     Kill("jvm", RANDOM),
     Kill("all", "chunk half written"),
     Kill("all", "chunk written"),
-    Kill("driver", "chunk written"),
     Kill("driver", "old chunk removed"),
     Kill("driver", "end half written"),
     Kill("group", "end written"),

@@ -15,8 +15,8 @@ from tests.oracle.contexts import Event
 from tests.oracle.matches import Match, evaluate
 from tests.support.results import Row, brief, difference, from_core, from_oracle
 
-WIDE = settings(max_examples=3 * settings().max_examples)  # for tests that take rules of every form
-NARROW = settings(max_examples=settings().max_examples // 2)  # for one context and streams made for it
+WIDE = settings(max_examples=2 * settings().max_examples)  # for tests that take rules of every form
+NARROW = settings(max_examples=settings().max_examples * 3 // 10)  # for one context and streams made for it
 
 
 def told(event: Event) -> str:
