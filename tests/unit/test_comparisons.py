@@ -223,8 +223,8 @@ def test_no_second_thought_is_left_out() -> None:
         every = [brute_force(stream, pattern, last, 0) for last in lasts.tolist()]
         search, start = Search(stream, pattern), np.zeros(len(lasts), np.int64)
         expected = [max(found, key=lambda match: match[::-1]) for found in every if found]
-        assert greatest(search, lasts, start).tolist() == expected
-        assert least(search, lasts, start).tolist() == [min(found) for found in every if found]
+        assert greatest(search, lasts, start)[0].tolist() == expected
+        assert least(search, lasts, start)[0].tolist() == [min(found) for found in every if found]
 
 
 # ---------------------------------------------------------------- when it is compiled

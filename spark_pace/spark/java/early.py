@@ -11,8 +11,8 @@ import os
 import signal
 import struct
 import subprocess
-import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,9 +99,9 @@ class EarlyJvm:
             return None
         started, self._started = self._started, None
         while not started.port_file.exists():
-            if started.process.poll() is not None:
+            with suppress(subprocess.TimeoutExpired):
+                started.process.wait(_LOOK_SECONDS)
                 raise RuntimeError("Java gateway process exited before sending its port number.")
-            time.sleep(_LOOK_SECONDS)
         told = started.port_file.read_bytes()
         port, length = _PORT_AND_LENGTH.unpack_from(told)
         secret = told[_PORT_AND_LENGTH.size :][:length].decode()
