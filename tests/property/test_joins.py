@@ -18,18 +18,14 @@ from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.drive import drive
+from tests.support.free import BEYOND, FREE
 from tests.support.results import table_of
-from tests.support.strategies import CONTEXTS, MERGES, joined_rules
-from tests.support.streams import SECOND, streams
-
-WAYS = [*((context, False) for context in CONTEXTS if context.consumption == "zero"), (CONTEXTS[0], True)]
-BEYOND = 200 * SECOND
+from tests.support.strategies import MERGES, joined_rules
+from tests.support.streams import streams
 
 
 @pytest.mark.parametrize("merge", MERGES)
-@pytest.mark.parametrize(
-    ("context", "close_window"), WAYS, ids=[f"{context}{' window' * close}" for context, close in WAYS]
-)
+@FREE
 @given(data=st.data())
 def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     context: Context, close_window: bool, merge: Merge, data: st.DataObject

@@ -152,7 +152,7 @@ def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
         "walk": [found.tolist(), matrix.tolist()],
         "completions": completions(search, starts, end).tolist(),
         "greatest": greatest(search, lasts, start)[0].tolist(),
-        "least": least(search, lasts, start)[0].tolist(),
+        "least": least(search, lasts, start).tolist(),
         "by filtering": by_filtering(stream, pattern, search).tolist(),
     }
 
@@ -224,7 +224,7 @@ def test_no_second_thought_is_left_out() -> None:
         search, start = Search(stream, pattern), np.zeros(len(lasts), np.int64)
         expected = [max(found, key=lambda match: match[::-1]) for found in every if found]
         assert greatest(search, lasts, start)[0].tolist() == expected
-        assert least(search, lasts, start)[0].tolist() == [min(found) for found in every if found]
+        assert least(search, lasts, start).tolist() == [min(found) for found in every if found]
 
 
 # ---------------------------------------------------------------- when it is compiled

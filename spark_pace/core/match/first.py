@@ -50,23 +50,22 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
     return last - matrix[:, ::-1], None
 
 
-def least(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
+def least(search: Search, terminators: Ints, start: Ints) -> Ints:
     """The least candidate of each terminator that has one, compared from its first event on.
 
-    See `greatest`.
+    See `greatest`. No candidate that starts later is less, so its own window is what may decide it.
     """
     if not search.simple:
-        best_of, latest = chosen(search, terminators, start, backwards=False)
-        found = best_of[:, 0] >= 0
-        return best_of[found], latest[found] if search.trailing else None
+        best_of, _ = chosen(search, terminators, start, backwards=False)
+        return best_of[best_of[:, 0] >= 0]
     if search.plain:  # the nearest of each step, from the start on
         columns = [start - 1]
         for level in range(search.steps - 1):
             columns.append(search.following(level, columns[-1]))
         matrix = np.column_stack([*columns[1:], terminators])
-        return (matrix if search.steps == 1 else matrix[matrix[:, -2] < terminators]), None
+        return matrix if search.steps == 1 else matrix[matrix[:, -2] < terminators]
     _, matrix = first(search.rotated(), Ranges(terminators, start - 1, terminators))
-    return np.roll(matrix, -1, axis=1), None
+    return np.roll(matrix, -1, axis=1)
 
 
 def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints]:
@@ -162,7 +161,7 @@ def depth_first(
     shorten: bool = False,
     use_up: bool = False,
 ) -> tuple[Ints, Ints]:
-    """What the compiled search finds; `comparisons.compiled.Searches` says what the options do.
+    """What the compiled search finds; `search.compiled.Searches` says what the options do.
 
     Returns:
         As `walk` does.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import struct
 import subprocess
 from collections.abc import Mapping
@@ -17,10 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from spark_pace.spark.java.home import session_folder
 from spark_pace.spark.java.settings import settings_here
+from spark_pace.spark.stages.workers.start import ignore_interrupts
 
 _LOOK_SECONDS = 0.02
 _PORT_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"  # Spark's own variable
@@ -71,7 +70,7 @@ class EarlyJvm:
             [*command, "pyspark-shell"],
             stdin=subprocess.PIPE,  # its end tells the end of this process
             env={**os.environ, "SPARK_CONNECT_MODE": "0", _PORT_FILE: str(port_file)},
-            preexec_fn=_ignore_interrupts,
+            preexec_fn=ignore_interrupts,
         )
         atexit.register(process.kill)
         self._started = _Started(asked, settings, process, port_file)
@@ -106,8 +105,12 @@ class EarlyJvm:
         port, length = _PORT_AND_LENGTH.unpack_from(told)
         secret = told[_PORT_AND_LENGTH.size :][:length].decode()
         there = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-        with patch.dict(os.environ, there):
+        os.environ.update(there)
+        try:
             gateway: Any = java_gateway.launch_gateway()  # type: ignore[no-untyped-call]
+        finally:
+            for name in there:
+                del os.environ[name]
         gateway.proc = started.process
         atexit.unregister(started.process.kill)
         return gateway
@@ -117,8 +120,3 @@ class EarlyJvm:
 def early_jvm() -> EarlyJvm:
     """That of this process."""
     return EarlyJvm()
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process of the job to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -51,10 +51,10 @@ def _parent(address: Path) -> subprocess.Popen[bytes] | None:
             stdin=subprocess.PIPE,  # its end tells the end of this process
             env={**os.environ, **parent.GIVEN},
             pass_fds=[listener.fileno()],
-            preexec_fn=_ignore_interrupts,
+            preexec_fn=ignore_interrupts,
         )
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
     """Ctrl-C is for the process of the job to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
