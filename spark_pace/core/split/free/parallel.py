@@ -149,8 +149,9 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     """Lanes of terminators, with all the events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
-    # with a trailing negation a match may wait for others that are decided later
-    stretches = [(0, stream.rows)] if search.trailing else _stretches(task)
+    # with a trailing negation a match may wait for others of its key that are decided later
+    whole = search.trailing and task.planned.key_column is None
+    stretches = [(0, stream.rows)] if whole else _stretches(task)
     for lo, hi in stretches:
         if not np.diff(np.searchsorted(search.members[-1], (lo, hi)))[0]:
             continue
