@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
 
 _LEAST = -(2**63)
 
@@ -49,8 +49,8 @@ def plain_sql(expr: Expr) -> str:
     """An attribute, a constant, or a test of them in Spark SQL; each attribute is a column of its name."""
     if isinstance(expr, Literal):
         return _literal(expr)
-    if isinstance(expr, Aggregate):
-        raise ValueError(f"an aggregate cannot be evaluated on single events: {expr}")
+    if isinstance(expr, Aggregate | Previous):
+        raise ValueError(f"an aggregate or prev cannot be evaluated on a single event: {expr}")
     if isinstance(expr, Column):
         if expr.component is not None:
             raise ValueError(f"a column of a component cannot be evaluated on single events: {expr}")

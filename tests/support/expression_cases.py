@@ -170,7 +170,7 @@ class TableColumns:
         assert component is None
         return self._events.column(attribute).combine_chunks()
 
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
         raise AssertionError("no aggregate is about one event")
 
 

@@ -75,6 +75,7 @@ SAMPLES = (
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
     replace(RULE, span=CountSpan(5, 10), pattern=None, operator="operators:total"),
+    replace(RULE, span=GridSpan(1_000_000, 2_000_000), pattern=None, having=HOLDS),
 )
 
 

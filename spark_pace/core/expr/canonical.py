@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like"}
 _CONNECTIVES = ("and", "or")
@@ -30,8 +30,10 @@ def canonical_text(expr: Expr) -> str:
         return _literal(expr)
     if isinstance(expr, Column):
         return _name(expr.component, expr.attribute)
+    if isinstance(expr, Previous):
+        return f"prev({_name(None, expr.attribute)}, {expr.back})"
     if isinstance(expr, Aggregate):
-        name = _name(expr.component, expr.attribute) if expr.attribute else expr.component
+        name = _name(expr.component, expr.attribute) if expr.attribute else expr.component or "*"
         return f"{expr.function}({name})"
     return _call(expr)
 

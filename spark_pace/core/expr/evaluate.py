@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import array
 from spark_pace.core.expr import arithmetic, casts, comparison, text, times
-from spark_pace.core.expr.nodes import ARROW_TYPES, Aggregate, Column, Expr, Literal
+from spark_pace.core.expr.nodes import ARROW_TYPES, Aggregate, Column, Expr, Literal, Previous
 
 Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar out
 
@@ -32,8 +32,8 @@ class Columns(Protocol):
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """The values of an attribute; `component` is None for the event at hand."""
 
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
-        """The values of an aggregate over the events bound to `component`."""
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+        """The values of an aggregate over the events bound to `component`, or over all of a span's."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class EventColumns:
         assert component is None
         return array(self.events, attribute)
 
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
         """A single event has no groups."""
         raise AssertionError(f"{function}({component}.{attribute}) over a single event")
 
@@ -77,6 +77,8 @@ def evaluate_mask(expr: Expr, columns: Columns) -> npt.NDArray[np.bool_]:
 def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Column):
         return columns.column(expr.component, expr.attribute)
+    if isinstance(expr, Previous):
+        return columns.column(None, expr.column)
     if isinstance(expr, Literal):
         kind = pa.null() if expr.type == "NULL" else ARROW_TYPES[expr.type]
         return pa.scalar(expr.value, type=kind)

@@ -49,16 +49,33 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Aggregate:
-    """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``."""
+class Previous:
+    """An attribute of the event `back` places before in the rule's stream (of its key); null without one."""
 
-    function: typing.Literal["count", "sum", "avg", "min", "max", "first", "last"]
-    component: str
+    attribute: str
+    back: int
+    type: ExprType
+
+    @property
+    def column(self) -> str:
+        """The name of the column with these values, among the attributes of events in stream order."""
+        return f"@prev{self.back} {self.attribute}"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``.
+
+    Without a component it is over all events of a span: ``count(*)``, ``avg(speed)``.
+    """
+
+    function: typing.Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]
+    component: str | None
     attribute: str | None
     type: ExprType
 
 
-Expr: TypeAlias = Literal | Column | Call | Aggregate
+Expr: TypeAlias = Literal | Column | Previous | Call | Aggregate
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_pace.core.expr.nodes import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.expr.nodes import Aggregate, Call, Column, Expr, Literal, Previous
 
-_NODES: dict[str, type[Expr]] = {"literal": Literal, "column": Column, "call": Call, "aggregate": Aggregate}
+_NODES: dict[str, type[Expr]] = {
+    "literal": Literal,
+    "column": Column,
+    "previous": Previous,
+    "call": Call,
+    "aggregate": Aggregate,
+}
 _NAMES = {node: name for name, node in _NODES.items()}
 
 

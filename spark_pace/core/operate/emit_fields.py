@@ -41,7 +41,7 @@ class MatchColumns:
             rows = self.found.members[self.found.roles == self.names.index(component)]
         return self.stream.attribute(attribute).take(pa.array(rows))
 
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
         """An aggregate over each match's events of a component; `first` and `last` alone count nulls."""
         owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
         mine = self.found.roles == self.names.index(component)

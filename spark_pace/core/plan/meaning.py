@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from spark_pace.core.expr import Aggregate, Column, Expr, walk
+from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.plan.rule import (
     Component,
@@ -28,7 +28,9 @@ from spark_pace.core.plan.rule import (
 
 def rule_parts(rule: Rule) -> dict[str, str]:
     """The parts of a rule, by their names in a rule file. Parts that it does not have are left out."""
-    parts = _pattern_parts(rule.pattern) if rule.pattern is not None else {"operator": str(rule.operator)}
+    parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
+    if rule.having is not None:
+        parts["where"] = canonical_text(rule.having)
     if rule.span is not None:
         parts["span"] = _span_text(rule.span)
     if rule.filter is not None:
@@ -58,7 +60,12 @@ def used_attributes(rule: Rule) -> set[str]:
 
 def attributes_of(exprs: Iterable[Expr]) -> set[str]:
     """The attributes that expressions name."""
-    used = {node.attribute for expr in exprs for node in walk(expr) if isinstance(node, (Column, Aggregate))}
+    used = {
+        node.attribute
+        for expr in exprs
+        for node in walk(expr)
+        if isinstance(node, Column | Previous | Aggregate)
+    }
     return {name for name in used if name is not None}
 
 
@@ -69,7 +76,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where
-    return exprs
+    return exprs if rule.having is None else [*exprs, rule.having]
 
 
 def _predicates(rule: Rule) -> list[Expr]:
@@ -98,6 +105,7 @@ def _emit_text(field: EmitField) -> str:
 def _pattern_parts(pattern: Pattern) -> dict[str, str]:
     return {
         "pattern": "; ".join(map(_component_text, pattern.components)),
+        "order": pattern.order if pattern.order != "sequence" else "",
         "where": "; ".join(canonical_text(conjunct.expr) for conjunct in pattern.where),
         "within": _length_text(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",

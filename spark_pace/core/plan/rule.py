@@ -13,6 +13,7 @@ from spark_pace.core.expr import Expr, TypeName
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
 Contiguity = Literal["relaxed", "strict"]
+Order = Literal["sequence", "conjunction"]
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sequence of components, the conditions over several of them, its window and its parameter context.
+    """Components, the conditions over several of them, their window and their parameter context.
 
-    With the contiguity "strict" no event of the rule's stream stands between two events of a match.
+    With the contiguity "strict" no event of the rule's stream stands between two events of a match. In the
+    order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
+    any order.
     """
 
     components: tuple[Component, ...]
@@ -126,6 +129,7 @@ class Pattern:
     context: Context
     close: Close = "completion"
     contiguity: Contiguity = "relaxed"
+    order: Order = "sequence"
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,10 @@ class EmitField:
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule. Exactly one of `pattern` and `operator` is set; `operator` needs a `span`.
+    """A checked rule. A `pattern`, an `operator` or neither is set.
+
+    An `operator` needs a `span`, and so does a rule with neither: it aggregates the events of each span, and
+    `having`, if it is set, says which spans give a match.
 
     `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
     ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
@@ -190,3 +197,4 @@ class Rule:
     emit: tuple[EmitField, ...]
     description: str = ""
     forget_key_after_us: int | None = None
+    having: Expr | None = None

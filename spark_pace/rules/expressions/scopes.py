@@ -162,7 +162,7 @@ _USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
 
 
 def _over_group(
-    schema: EventSchema, function: str, component: str, attribute: str | None = None
+    schema: EventSchema, function: str, component: str | None, attribute: str | None = None
 ) -> Aggregate | Wrong:
     """The aggregate of an attribute, or the count of the events."""
     if attribute is None:

@@ -199,7 +199,7 @@ class CandidateColumns:
             rows = self.matrix[:, self.between.roles[component]]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 
-    def aggregate(self, function: str, component: str, attribute: str | None) -> pa.Array:
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
         """An aggregate over the group of a component of each candidate, made in pieces."""
         between, matrix = self.between, self.matrix
         index = next(k for k, c in enumerate(between.pattern.components) if c.name == component)
