@@ -1,4 +1,4 @@
-"""The three ways of *earliest, selected* give the same matches wherever they apply."""
+"""The ways of *earliest, selected* give the same matches wherever they apply."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.contexts.earliest_selected import by_filtering, greedily, queues
+from spark_pace.core.match.contexts.earliest_selected import by_filtering, in_order, queues
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Context, Pattern, Within
@@ -61,6 +61,6 @@ def test_greedy_equals_filtering_for_every_plain_sequence(steps: int, within: Wi
         pattern = pattern_of(steps, within)
         search = Search(stream, pattern)
         expected = by_filtering(stream, pattern, search).tolist()
-        assert greedily(stream, pattern, search).tolist() == expected
+        assert in_order(stream, pattern, search).tolist() == expected
         matches += len(expected)
     assert matches > 300
