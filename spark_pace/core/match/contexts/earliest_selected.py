@@ -56,11 +56,12 @@ def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """int64[m, n], the matches of a simple pattern by the strategy that is asked for, or suits best."""
     if not search.plain or pattern.strategy == "merger_filter":
         return by_filtering(stream, pattern, search)
-    if pattern.strategy == "production_sets":
-        return production_sets(stream, pattern.within, search)[0]
-    queued = pattern.strategy == "queues" or stream.rows < MANY
-    if queued and excludes(stream) and (pattern.within is None or search.steps <= 2):
-        return queues(stream, pattern.within, search)[0]
+    if pattern.within is None or search.steps <= 2:
+        many = pattern.strategy is None and stream.rows >= MANY
+        if many or pattern.strategy == "production_sets":
+            return production_sets(stream, pattern.within, search)[0]
+        if excludes(stream):
+            return queues(stream, pattern.within, search)[0]
     return in_order(stream, pattern, search)
 
 

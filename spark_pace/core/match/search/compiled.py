@@ -220,7 +220,7 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
 def _served(mask: int, heads: Ints, tails: Ints, sets: Ints, queues: Ints, first: int) -> int:
     """How many events the earliest set has that can take an event with this mask; 0 where there is none."""
     taker, opened = 0, -1
-    for size in range(1, queues.shape[0]):
+    for size in range(1, len(heads)):
         while heads[size] < tails[size] and sets[queues[size, heads[size]], 0] < first:
             heads[size] += 1  # its window is over
         if (mask >> size) & 1 and heads[size] < tails[size]:
@@ -234,9 +234,6 @@ def _served(mask: int, heads: Ints, tails: Ints, sets: Ints, queues: Ints, first
 def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int) -> tuple[Ints, Ints]:
     """Every event joins the earliest set that waits for it, or begins one: Siddam 2015, section 6.2.
 
-    Sets that have the same number of events wait in the order in which they began, so that only the first of
-    each number is looked at.
-
     Args:
         rows: int64[n], ascending.
         masks: int64[n], bit k tells whether the row matches component k.
@@ -246,34 +243,27 @@ def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int)
 
     Returns:
         int64[m, steps], the rows of the complete sets, in the order of their last ones; int64[w], the rows of
-        the sets that wait.
+        the other sets, whose windows may be over.
     """
-    sets, complete = np.full((most, steps), -1), np.zeros(most, np.int64)
-    queues = np.zeros((steps, most), np.int64)
-    heads, tails = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
-    begun = matches = 0
+    sets, sizes = np.full((most, steps), -1), np.zeros(most, np.int64)
+    queues = np.zeros((steps + 1, most), np.int64)  # sets of each size, in the order in which they began
+    heads, tails = np.zeros(steps, np.int64), np.zeros(steps + 1, np.int64)
+    begun = 0
     for index in range(len(rows)):
         size = _served(masks[index], heads, tails, sets, queues, first[index])
         if size > 0:
             taker = queues[size, heads[size]]
             heads[size] += 1
         elif masks[index] & 1:
-            taker = begun
-            begun += 1
+            taker, begun = begun, begun + 1
         else:
             continue
-        sets[taker, size] = rows[index]
-        if size + 1 == steps:
-            complete[matches] = taker
-            matches += 1
-        else:
-            queues[size + 1, tails[size + 1]] = taker
-            tails[size + 1] += 1
-    ends = np.zeros(begun, np.bool_)
-    for size in range(1, steps):
-        ends[queues[size, heads[size] : tails[size]]] = True
-    waiting = sets[:begun][ends].ravel()
-    return sets[complete[:matches]], waiting[waiting >= 0]
+        sets[taker, size], sizes[taker] = rows[index], size + 1
+        queues[size + 1, tails[size + 1]] = taker
+        tails[size + 1] += 1
+    complete = queues[steps, : tails[steps]]
+    waiting = sets[:begun][sizes[:begun] < steps].ravel()
+    return sets[complete], waiting[waiting >= 0]
 
 
 earliest_unused = _kept(unused.earliest_unused)
