@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column, ExprType
 from spark_pace.core.plan.rule import Component, EventSchema
@@ -16,6 +16,10 @@ _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
 class Scope(Protocol):
     """Resolves names."""
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether ``prev(attribute)`` has a meaning here."""
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
@@ -47,9 +51,13 @@ def _no_aggregate(function: str) -> Wrong:
 
 @dataclass(frozen=True)
 class EventScope:
-    """One event, its attributes without a prefix: filter, component predicates, a span's open."""
+    """One event, its attributes without a prefix: filter, component predicates, a span's open.
+
+    In a component's predicate ``prev`` looks at the events before it, too.
+    """
 
     schema: EventSchema
+    looks_back: bool = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of this one event."""
@@ -67,6 +75,7 @@ class CloseScope:
     """A span's close: attributes of the closing event, ``open.attribute`` of the opening one."""
 
     schema: EventSchema
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
@@ -97,6 +106,7 @@ class MatchScope:
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
     emits: bool = False
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
@@ -136,6 +146,7 @@ class GatheredScope:
     schema: EventSchema
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """Only an attribute that all events share has one value."""

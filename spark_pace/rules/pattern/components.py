@@ -106,7 +106,7 @@ def _read_predicate(node: Node | None, schema: EventSchema | None, report: Repor
     if schema is None:
         parse_expression(scalar, report)
         return conjunction([])
-    return compile_condition(scalar, EventScope(schema), report) or conjunction([])
+    return compile_condition(scalar, EventScope(schema, looks_back=True), report) or conjunction([])
 
 
 def _check_name(name: Scalar, report: Report) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from spark_pace.core.plan.conditions import mentions_previous
 from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Scalar
@@ -28,6 +29,9 @@ def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Patter
         check_syntax(rule, ("where", "emit"))
         return None
     _check_together(rule, components, selecting)
+    if in_span and any(mentions_previous(component.predicate) for component in components):
+        place = rule.key_place("span")
+        rule.report.add(place, "must be left out in a rule with prev", '"span"', "It is not supported yet.")
     conjuncts = read_where(rule, schema, components)
     over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
         rule, components
