@@ -13,6 +13,7 @@ from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, OFFSET, OPEN_BIT, SOU
 from spark_pace.core.expr import Expr
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.conditions import of_its_event
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 
@@ -29,7 +30,8 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate).
+        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate),
+            of which only what is about the event alone counts here.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
@@ -215,7 +217,7 @@ def _rule_plan(
 
     bits = []
     if rule.pattern is not None:
-        bits += [(bit, number(c.predicate)) for bit, c in enumerate(rule.pattern.components)]
+        bits += [(bit, number(of_its_event(c.predicate))) for bit, c in enumerate(rule.pattern.components)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None

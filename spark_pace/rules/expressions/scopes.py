@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_pace.core.expr import Aggregate, Column, ExprType
+from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.types import Wrong
@@ -47,12 +48,18 @@ def _no_aggregate(function: str) -> Wrong:
 
 @dataclass(frozen=True)
 class EventScope:
-    """One event, its attributes without a prefix: filter, component predicates, a span's open."""
+    """One event, its attributes without a prefix: filter, component predicates, a span's open.
+
+    Where it is `opened`, ``open.attribute`` is that of the event that opened its span.
+    """
 
     schema: EventSchema
+    opened: bool = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of this one event."""
+        """An attribute of this one event, or of the opening one."""
+        if prefix == OPENING_EVENT:
+            return _of_opening(self.schema, attribute, opened=self.opened)
         if prefix is not None:
             return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
         return _bind(self.schema, None, attribute)
@@ -60,6 +67,17 @@ class EventScope:
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
         """Refused: one event has no groups."""
         return _no_aggregate(function)
+
+
+def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column | Wrong:
+    """An attribute of the event that opened the span, if there is one."""
+    if opened:
+        return _bind(schema, OPENING_EVENT, attribute)
+    return Wrong(
+        'must stand in a component, in where or in emit of a rule whose span has the key "open"',
+        quote(f"{OPENING_EVENT}.{attribute}"),
+        "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or leave open. out.",
+    )
 
 
 @dataclass(frozen=True)
@@ -90,13 +108,15 @@ class MatchScope:
 
     A component that stands for one event is read by ``component.attribute``, a repeated or optional one
     through aggregates. In `emit` an attribute that all events share, one of `partition_by`, may also stand
-    without the prefix, and negated components do not exist.
+    without the prefix, and negated components do not exist. Where it is `opened`, ``open.attribute`` is that
+    of the event that opened the span.
     """
 
     schema: EventSchema
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
     emits: bool = False
+    opened: bool = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
@@ -105,6 +125,8 @@ class MatchScope:
             if first.times is not None:
                 return _over_group(self.schema, "first", first.name, attribute)
             return _bind(self.schema, first.name, attribute)
+        if _is_opening(prefix, self.components):
+            return _of_opening(self.schema, attribute, opened=self.opened)
         component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
@@ -136,11 +158,14 @@ class GatheredScope:
     schema: EventSchema
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
+    opened: bool = False
 
-    def column(self, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """Only an attribute that all events share has one value."""
+    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
+        """Only an attribute that all events share, or of the opening event, has one value."""
         if prefix is None and attribute in self.shared:
             return _over_group(self.schema, "first", _first(self.components).name, attribute)
+        if _is_opening(prefix, self.components):
+            return _of_opening(self.schema, attribute, opened=self.opened)
         return Wrong(
             "must be inside an aggregate",
             quote(attribute if prefix is None else f"{prefix}.{attribute}"),
@@ -177,6 +202,11 @@ def _over_group(
     if function in ("min", "max") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
     return Aggregate(function, component, attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
+
+
+def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
+    """Whether a prefix means the event that opened the span: no component has that name."""
+    return prefix == OPENING_EVENT and all(component.name != prefix for component in components)
 
 
 def _first(components: Sequence[Component]) -> Component:
