@@ -8,6 +8,7 @@ from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp, Way
 from spark_pace.core.match.release import must_wait
+from spark_pace.core.plan.conditions import mentions_open, of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import (
     Component,
@@ -47,9 +48,7 @@ def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
     for component in pattern.components:
         name = f"not {component.name}" if component.negated else component.name
         times = "" if component.times is None else f" {component.times}"
-        lines.append(
-            f"  {label:<12} {name}{times}: {to_text(component.predicate)}  [intake, on whole columns]"
-        )
+        lines.append(f"  {label:<12} {name}{times}: {_tested(component)}")
         label = ""
     lines += [line for index in range(len(pattern.components)) for line in _form_lines(rule, pattern, index)]
     for conjunct in pattern.where:
@@ -63,6 +62,15 @@ def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
     close = ", close: window" if pattern.close == "window" else ""
     lines.append(f"  context      {pattern.context}{window}{close}")
     return lines
+
+
+def _tested(component: Component) -> str:
+    """A component's predicate, and who tests it."""
+    others = of_other_events(component.predicate)
+    if not any(map(mentions_open, others)):
+        return f"{to_text(component.predicate)}  [intake, on whole columns]"
+    inside = " and ".join(map(to_text, others))
+    return f"{to_text(of_its_event(component.predicate))}  [intake]; {inside}  [operators, in each span]"
 
 
 def _form_lines(rule: Rule, pattern: Pattern, index: int) -> list[str]:

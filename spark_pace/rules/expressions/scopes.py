@@ -60,6 +60,8 @@ class EventScope:
         """An attribute of this one event, or of the opening one."""
         if prefix == OPENING_EVENT:
             return _of_opening(self.schema, attribute, opened=self.opened)
+        if prefix is not None and self.opened:
+            return _only_open(prefix, attribute, "the event's own")
         if prefix is not None:
             return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
         return _bind(self.schema, None, attribute)
@@ -76,7 +78,7 @@ def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column 
     return Wrong(
         'must stand in a component, in where or in emit of a rule whose span has the key "open"',
         quote(f"{OPENING_EVENT}.{attribute}"),
-        "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or leave open. out.",
+        "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or remove the prefix.",
     )
 
 
@@ -89,9 +91,7 @@ class CloseScope:
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
         if prefix not in (None, "open"):
-            return Wrong(
-                'must be an attribute, or "open." and an attribute', quote(f"{prefix}.{attribute}"), _OPENING
-            )
+            return _only_open(prefix, attribute, "the closing event's")
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
@@ -99,7 +99,13 @@ class CloseScope:
         return _no_aggregate(function)
 
 
-_OPENING = "Write open.x for the opening event's x, and x for the closing event's."
+def _only_open(prefix: str | None, attribute: str, this: str) -> Wrong:
+    """Refused: a prefix where only that of the opening event has a meaning."""
+    return Wrong(
+        'must be an attribute, or "open." and an attribute',
+        quote(f"{prefix}.{attribute}"),
+        f"Write open.x for the opening event's x, and x for {this}.",
+    )
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,8 @@ class MatchScope:
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of a repeated or optional component."""
+        if self.opened and _is_opening(prefix, self.components):
+            return _one_opening(function, attribute)
         if function == "count":
             component = _counted(prefix, attribute, self.components, negated=not self.emits)
         else:
@@ -174,6 +182,8 @@ class GatheredScope:
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of one component."""
+        if self.opened and _is_opening(prefix, self.components):
+            return _one_opening(function, attribute)
         if function == "count":
             counted = _counted(prefix, attribute, self.components, negated=False)
             return counted if isinstance(counted, Wrong) else _over_group(self.schema, "count", counted.name)
@@ -207,6 +217,14 @@ def _over_group(
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
     """Whether a prefix means the event that opened the span: no component has that name."""
     return prefix == OPENING_EVENT and all(component.name != prefix for component in components)
+
+
+def _one_opening(function: str, attribute: str) -> Wrong:
+    return Wrong(
+        "must be about a repeated or optional component",
+        quote(f"{function}({OPENING_EVENT}.{attribute})"),
+        f"One event opens a span; read it by {OPENING_EVENT}.attribute.",
+    )
 
 
 def _first(components: Sequence[Component]) -> Component:
