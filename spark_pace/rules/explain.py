@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp, Way
 from spark_pace.core.match.release import must_wait
+from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.looking_back import looking_back
 from spark_pace.core.plan.rule import (
     Component,
     CountSpan,
@@ -33,7 +36,7 @@ def explain(rule: Rule) -> tuple[str, ...]:
     lines.append(f"  key          {_keys(rule)}")
     lines.append(f"  splitter     {_splitter(rule)}")
     lines.append(f"  parallel     {_parallel(rule)}")
-    lines.append(f"  carried      {_carried(rule)}{_numbers(rule)}")
+    lines.append(f"  carried      {_carried(rule)}{_numbers(rule)}{_last_values(rule)}")
     lines.append(f"  bounded by   {_bound(rule)}")
     lines.append(f"  order        {_order(rule)}")
     emitted = ", ".join(f"{field.name} {field.type}" for field in rule.emit)
@@ -47,9 +50,7 @@ def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
     for component in pattern.components:
         name = f"not {component.name}" if component.negated else component.name
         times = "" if component.times is None else f" {component.times}"
-        lines.append(
-            f"  {label:<12} {name}{times}: {to_text(component.predicate)}  [intake, on whole columns]"
-        )
+        lines.append(f"  {label:<12} {name}{times}: {_tested(rule, component)}")
         label = ""
     lines += [line for index in range(len(pattern.components)) for line in _form_lines(rule, pattern, index)]
     for conjunct in pattern.where:
@@ -63,6 +64,16 @@ def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
     close = ", close: window" if pattern.close == "window" else ""
     lines.append(f"  context      {pattern.context}{window}{close}")
     return lines
+
+
+def _tested(rule: Rule, component: Component) -> str:
+    """A component's predicate, and who tests it."""
+    others, alone = of_other_events(component.predicate), of_its_event(component.predicate)
+    if not others:
+        return f"{to_text(component.predicate)}  [intake, on whole columns]"
+    where = "splitter, in stream order" if rule.span is None else "operators, in each span"
+    before = "" if alone == conjunction([]) else f"{to_text(alone)}  [intake]; "
+    return f"{before}{' and '.join(map(to_text, others))}  [{where}]"
 
 
 def _form_lines(rule: Rule, pattern: Pattern, index: int) -> list[str]:
@@ -169,6 +180,15 @@ def _numbers(rule: Rule) -> str:
         return ""
     of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
     return f"; the numbers of each {of}"
+
+
+def _last_values(rule: Rule) -> str:
+    """What is kept of events for ``prev``."""
+    back = looking_back(rule, others_count=False)
+    if back is None:
+        return ""
+    kept = ", ".join(f"{columns[0].attribute} of the last {len(columns)}" for columns in back.last)
+    return f"; for prev {kept}{_per_key(rule)}"
 
 
 def _splitter(rule: Rule) -> str:

@@ -274,3 +274,15 @@ def test_a_job_file_is_explained_by_its_rules() -> None:
     assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
         rule.name for rule in load_rules("conf/rules/flights.yaml")
     ]
+
+
+def test_it_says_where_the_opening_event_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        RULES.format(
+            rest="span: {open: type = 'o', close: x = open.x, within: 1 h}\n    where: b.x > open.x"
+        ),
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    assert "               b: type = 'b'  [intake]; x > open.x  [operators, in each span]" in explain(rule)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.conditions import of_other_events
+from spark_pace.core.plan.conditions import mentions_previous, of_other_events
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Rule
 
@@ -39,13 +39,22 @@ class LookingBack:
         return pa.schema([(column.column, ARROW_TYPES[column.type]) for column in every])  # type: ignore[index]
 
 
-def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
-    """What the rule's components say of the events before; None where they say nothing."""
+def looks_back(rule: Rule) -> bool:
+    """Whether a component's condition names an attribute of an event before."""
     components = () if rule.pattern is None else rule.pattern.components
-    tested = [(bit, of_other_events(component.predicate)) for bit, component in enumerate(components)]
-    conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
-    if not conditions:
+    return any(mentions_previous(component.predicate) for component in components)
+
+
+def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
+    """What the rule's components say of the events before in the rule's stream.
+
+    None where they say nothing of them, and with a span: then it is said of the events of each span, and
+    tested there.
+    """
+    if rule.pattern is None or rule.span is not None or not looks_back(rule):
         return None
+    tested = enumerate(of_other_events(component.predicate) for component in rule.pattern.components)
+    conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
     used = attributes_of(condition for _, condition in conditions)
     found = [node for _, condition in conditions for node in walk(condition) if isinstance(node, Previous)]
     last = []

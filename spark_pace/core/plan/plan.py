@@ -14,7 +14,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
-from spark_pace.core.plan.looking_back import LookingBack, looking_back
+from spark_pace.core.plan.looking_back import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 
@@ -33,7 +33,8 @@ class RulePlan:
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
         bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate as
             far as it is about that event alone).
-        looking_back: what the components say of the events before; None where they say nothing.
+        looking_back: what the components say of the events before; None where they say nothing, or say it of
+            the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
@@ -234,7 +235,7 @@ def _rule_plan(
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     others_count = _others_count(rule)
     back = looking_back(rule, others_count=others_count or rule.forget_key_after_us is not None)
-    takes_all = others_count or back is not None
+    takes_all = others_count or looks_back(rule)
     return RulePlan(
         index, rule, filter_bit, tuple(bits), back, takes_all, columns, key_column, meaning, since
     )

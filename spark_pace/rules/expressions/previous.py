@@ -28,10 +28,13 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     if not isinstance(name, exp.Column) or not isinstance(name.this, exp.Identifier):
         do = "Write for example prev(price) + 1 instead of prev(price + 1)."
         return Wrong("must name an attribute inside prev", quote(_text(name)), do)
+    if name.table:
+        do = f"Write prev({name.name}): it is about the event before the one that is tested."
+        return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
     back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
     if back is None or not 1 <= back <= MOST_BACK:
         return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
-    column = scope.column(name.table or None, name.name)
+    column = scope.column(None, name.name)
     if not isinstance(column, Column):
         assert isinstance(column, Wrong)
         return column

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, Bools, Ints, array, numbers, with_column
+from spark_pace.core.columns import MASK, Bools, Ints, array, expand, numbers, with_column
 from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
 from spark_pace.core.plan.looking_back import LookingBack
 from spark_pace.core.split.carry.carry import Touched
@@ -46,13 +46,13 @@ def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns:
         events: the events of a batch, in stream order, with the attributes of the conditions.
         turns: the same key by key.
     """
-    seen, places = events.select(looking_back.columns), _Places(touched, turns)
+    seen = events.select(looking_back.columns)
     for columns in looking_back.last:
-        values = [array(events, columns[0].attribute), *(touched.last_values[one.column] for one in columns)]
-        both = pa.concat_arrays(values)
+        known = [touched.last_values[one.column] for one in columns]
+        earlier = _Earlier(array(events, columns[0].attribute), known, turns)
         for back, one in enumerate(columns, 1):
-            seen = with_column(seen, one.column, _taken(both, places.of_events(back)))
-            touched.last_values[one.column] = _taken(both, places.of_keys(back))
+            seen = with_column(seen, one.column, earlier.of_events(back))
+            touched.last_values[one.column] = earlier.of_keys(back)
     return with_column(events, MASK, masked(numbers(events, MASK), looking_back.conditions, seen))
 
 
@@ -60,42 +60,53 @@ def masked(mask: Masks, conditions: Sequence[tuple[int, Expr]], events: pa.Table
     """The masks without the bits whose conditions do not hold."""
     columns = EventColumns(events)
     for bit, condition in conditions:
-        left_out = np.where(evaluate_mask(condition, columns), np.uint16(0), np.uint16(1 << bit))
-        mask = mask & ~left_out
+        holds = evaluate_mask(condition, columns).astype(np.uint16)
+        mask = mask & ((holds << np.uint16(bit)) | np.uint16(0xFFFF ^ (1 << bit)))
     return mask
 
 
-def _taken(values: pa.Array, rows: Ints) -> pa.Array:
-    return values.take(pa.array(rows, mask=rows < 0))
+class _Earlier:
+    """The values of an attribute in the events before new events, and before the next event of each key."""
 
+    def __init__(self, new: pa.Array, known: list[pa.Array], turns: InTurn) -> None:
+        """Take the values of the new events, and those known of each key: of its last event, and so on."""
+        self._turns, self._rows, self._keys = turns, len(new), len(known[0])
+        self._alone = self._keys == 1 and len(turns.starts) == 1 and not turns.anew[0]
+        self._values = pa.concat_arrays([*known[::-1], new] if self._alone else [new, *known])
+        self._reach = len(known)
 
-class _Places:
-    """Where values stand: those of the new events, then of each key's last event, then of the one before."""
+    def of_events(self, back: int) -> pa.Array:
+        """The value so far before each event in its stream; null where there is none."""
+        if self._alone:
+            return self._values.slice(self._reach - back, self._rows)
+        order, starts = self._turns.order, self._turns.starts
+        before = np.full(self._rows, -1)
+        before[back:] = order[:-back]
+        stream, place = expand(starts, np.minimum(starts + back, np.append(starts[1:], self._rows)))
+        before[place] = self._carried(stream, back - (place - starts[stream]))
+        rows = np.empty(self._rows, np.int64)
+        rows[order] = before
+        return self._take(rows)
 
-    def __init__(self, touched: Touched, turns: InTurn) -> None:
-        count = len(turns.order)
-        self._turns, self._count, self._touched = turns, count, len(touched.texts)
-        self._stream = np.repeat(np.arange(len(turns.starts)), np.diff(np.append(turns.starts, count)))
+    def of_keys(self, back: int) -> pa.Array:
+        """For each key the value so far before the event that comes next."""
+        if self._alone:
+            return self._values.slice(self._reach + self._rows - back, 1)
+        turns = self._turns
+        behind = np.flatnonzero(np.diff(turns.keys, append=-1)) + 1
+        stream = np.searchsorted(turns.starts, behind) - 1
+        new = behind - turns.starts[stream]
+        rows = self._rows + (back - 1) * self._keys + np.arange(self._keys)
+        rows[turns.keys[behind - 1]] = np.where(
+            new < back, self._carried(stream, back - new), turns.order[np.maximum(behind - back, 0)]
+        )
+        return self._take(rows)
 
-    def of_events(self, back: int) -> Ints:
-        """int64[n], for each event the place of the one so far before it in its stream; -1 for none."""
-        rows = np.empty(self._count, np.int64)
-        rows[self._turns.order] = self._before(np.arange(self._count), self._stream, back)
-        return rows
+    def _carried(self, stream: Ints, back: Ints) -> Ints:
+        """Where the value so far before the first new event of some streams stands; -1 for nowhere."""
+        turns = self._turns
+        place = self._rows + (back - 1) * self._keys + turns.keys[turns.starts[stream]]
+        return np.where(turns.anew[stream], -1, place)
 
-    def of_keys(self, back: int) -> Ints:
-        """int64[k], for each key the place of the event so far before the one that comes next."""
-        keys = self._turns.keys
-        last = np.flatnonzero(np.diff(keys, append=-1))
-        rows = self._count + (back - 1) * self._touched + np.arange(self._touched)
-        rows[keys[last]] = self._before(last + 1, self._stream[last], back)
-        return rows
-
-    def _before(self, places: Ints, streams: Ints, back: int) -> Ints:
-        """The same for the event at each of some places in the turn of its stream."""
-        turns, start = self._turns, self._turns.starts[streams]
-        here = places - back
-        key = turns.keys[start]
-        carried = self._count + (start - here - 1) * self._touched + key
-        carried = np.where(turns.anew[streams], -1, carried)
-        return np.where(here >= start, turns.order[np.maximum(here, 0)], carried)
+    def _take(self, rows: Ints) -> pa.Array:
+        return self._values.take(pa.array(rows, mask=rows < 0))
