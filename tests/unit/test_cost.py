@@ -9,10 +9,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from spark_pace.io.replaying import replay_files
 
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.search import search
+from spark_pace.io.replaying import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
 from tests.support.commands import spark_pace
 
