@@ -174,7 +174,7 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
         fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", do)
     if fields.has("pattern") or not fields.has("operator"):
-        pattern = read_pattern(fields, schema, in_span=fields.has("span"))
+        pattern = read_pattern(fields, schema)
     readable = pattern is not None or (fields.has("operator") and not fields.has("pattern"))
     return Rule(
         name=name,

@@ -16,25 +16,27 @@ from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.strategy import check_strategy
 from spark_pace.rules.pattern.where import assigned, read_where
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.span import opens_span
 
 
-def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """The keys pattern, where, within, contiguity, context and close of a rule.
 
     None where too much is wrong to go on.
     """
     selecting = read_selecting(rule)
-    components = read_components(rule, schema)
+    opened = opens_span(rule)
+    components = read_components(rule, schema, opened=opened)
     if components is None:
         check_syntax(rule, ("where", "emit"))
         return None
     _check_together(rule, components, selecting)
-    conjuncts = read_where(rule, schema, components)
+    conjuncts = read_where(rule, schema, components, opened=opened)
     over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
         rule, components
     )
     within = _implied(components, selecting) or selecting.within
-    if not rule.has("within") and within is None and not (in_span and selecting.close != "window"):
+    if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         why = why_within(selecting.context, components, selecting.close, over_several=over_several)
         if selecting.contiguity == "strict":
             why = "With times that have no upper bound, such as 2+, neighbours could be taken for ever"
@@ -57,7 +59,7 @@ def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Patter
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    components = read_components(rule, None)
+    components = read_components(rule, None, opened=opens_span(rule))
     if components is not None:
         _check_together(rule, components, selecting)
     check_syntax(rule, ("where", "emit"))
