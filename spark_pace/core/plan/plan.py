@@ -235,12 +235,12 @@ def key_column_of(names: Sequence[str]) -> str:
 
 
 def _takes_all(rule: Rule) -> bool:
-    """Whether every event counts: in windows, as neighbour, for a Python operator (semantics, section 1)."""
+    """Whether every event counts: in windows, as neighbour, in what looks at whole spans (semantics, 1)."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within
     counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan) or rule.operator is not None
+    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None
 
 
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
