@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen, UsingUp, Way
+from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import (
@@ -42,7 +42,7 @@ def explain(rule: Rule) -> tuple[str, ...]:
 
 
 def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
-    label = "sequence"
+    label: str = pattern.order
     lines = []
     for component in pattern.components:
         name = f"not {component.name}" if component.negated else component.name
@@ -119,16 +119,11 @@ def _group(pattern: Pattern, component: Component, times: Times, before: str, af
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"
-    if not _walks(context_of(pattern).way):
+    if not walks(context_of(pattern).way):
         return f"every event that matches it {where}; {number}"
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
-
-
-def _walks(way: Way) -> bool:
-    """Whether a match is what a walk takes, so that a group may leave out what matches it."""
-    return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
 def _operator_lines(rule: Rule) -> list[str]:
@@ -244,7 +239,7 @@ def _looks_back(rule: Rule, pattern: Pattern) -> bool:
     way = context_of(pattern).way
     if isinstance(way, Backwards) and rule.merge == "selection":
         return True
-    return _waits_for_its_window(rule) and not (isinstance(way, Forwards) or _walks(way))
+    return _waits_for_its_window(rule) and not (isinstance(way, Forwards) or walks(way))
 
 
 def _unbounded(rule: Rule, pattern: Pattern) -> str:

@@ -10,14 +10,14 @@ from sqlglot.errors import SqlglotError
 
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr, conjunction
-from spark_pace.core.plan.rule import Component, EventSchema
+from spark_pace.core.plan.rule import Component, EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.pattern.places import Placed, check_places
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -25,15 +25,18 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_components(rule: Section, schema: EventSchema | None) -> list[Component] | None:
+def read_components(rule: Section, schema: EventSchema | None) -> Listed | None:
     """The components, as far as their names can be told: then the conditions over them can be read."""
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, ("sequence",), later=("conjunction",))
-    if not fields.has("conjunction"):
+    fields = Section(mapping, rule.report, ("sequence", "conjunction"))
+    order: Order = "conjunction" if fields.has("conjunction") else "sequence"
+    if order == "sequence":
         fields.require("sequence", _EXAMPLE)
-    node = fields.node("sequence")
+    elif fields.has("sequence"):
+        fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
+    node = fields.node(order)
     if node is None:
         return None
     if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
@@ -42,13 +45,13 @@ def read_components(rule: Section, schema: EventSchema | None) -> list[Component
             node.place,
             f"must be a list of 1 to {MOST_COMPONENTS} components",
             got,
-            f"Write for example {_EXAMPLE}.",
+            f"Write for example {_EXAMPLE.replace('sequence', order)}.",
         )
         return None
-    return _read_list(node, schema, rule.report)
+    return _read_list(node, order, schema, rule.report)
 
 
-def _read_list(listing: Listing, schema: EventSchema | None, report: Report) -> list[Component] | None:
+def _read_list(listing: Listing, order: Order, schema: EventSchema | None, report: Report) -> Listed | None:
     found: list[Placed] = []
     for item in listing.items:
         placed = _read_component(item, schema, report)
@@ -60,8 +63,11 @@ def _read_list(listing: Listing, schema: EventSchema | None, report: Report) -> 
         found.append(placed)
     if len(found) < len(listing.items):
         return None
-    check_places(found, listing.place, report)
-    return [placed.component for placed in found]
+    if order == "conjunction":
+        check_plain(found, report)
+    else:
+        check_places(found, listing.place, report)
+    return Listed(order, [placed.component for placed in found])
 
 
 def _read_component(item: Node, schema: EventSchema | None, report: Report) -> Placed | None:
