@@ -146,11 +146,7 @@ def _told(
             failure = Failure("missing", "waits for the end of its span", waits=True)
     if failure is None:
         return None
-    tried = None
-    if attempt.tried is not None:
-        level = min(len(attempt.rows), stretch.search.steps - 1)
-        anchors = stretch.search.between.shape.anchors
-        tried = stretch.member(anchors[level], attempt.tried)
+    tried = None if attempt.tried is None else _tried(stretch, attempt, attempt.tried)
     members = tuple(stretch.member(component, row) for component, row in own)
     return Candidate(
         selection_id=selection_id,
@@ -163,6 +159,16 @@ def _told(
         by=failure.by,
         text=failure.text,
     )
+
+
+def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
+    """The event that came next, as the component that was sought, or else as one that it can be."""
+    anchors = stretch.search.between.shape.anchors
+    sought = anchors[min(len(attempt.rows), len(anchors) - 1)]
+    components = enumerate(stretch.pattern.components)
+    others = [index for index, component in components if not component.negated]
+    roles = [index for index in (sought, *others) if row in stretch.stream.matching(index)]
+    return stretch.member(roles[0], row) if roles else Member("", stretch.ref(row))
 
 
 def _not_chosen(stretch: Stretch, rows: list[int], event: int) -> Failure | None:
