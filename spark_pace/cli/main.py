@@ -88,6 +88,28 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
     replay_command(rules, events, out, operators)
 
 
+@commands.command(
+    help="Say why an event of EVENTS is part of the matches of a rule in RULES (a rule file, or a job file), "
+    "or of none: which selections were open there, which candidates failed, and at which condition."
+)
+@click.argument("rules", type=FILES)
+@click.argument("events", type=FILES)
+@click.option("--rule", required=True, metavar="NAME", help="The rule.")
+@click.option(
+    "--at",
+    required=True,
+    metavar="POSITION",
+    help="The event: its seq in the rule's stream, or source:offset, as in the events of a match.",
+)
+@click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
+    """Print what is known of one event."""
+    from spark_pace.cli.why import why_command
+
+    why_command(rules, events, rule, (at, key), as_json)
+
+
 @commands.command()
 @click.argument("job", type=FILES)
 @click.option(

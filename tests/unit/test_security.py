@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.cli.matches import show
+from spark_pace.cli.show.matches import show
 from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line

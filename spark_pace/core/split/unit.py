@@ -155,6 +155,22 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     return lanes
 
 
+def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
+    """A rule's whole stream as one task, where a batch holds all of a bounded input: to be looked at.
+
+    None where no event belongs to it. The plan has one bucket.
+    """
+    mine, carry = _mine(plan, planned, 0, batch.released), Carry()
+    if planned.rule.forget_key_after_us is not None:
+        carry.forgetting = Forgetting(planned.rule.forget_key_after_us, batch.passed_us, batch.frontier_us)
+    turn = Turn(plan, planned, 0, carry, batch, None)
+    fresh = _fresh(turn, mine)
+    touched = carry.find(fresh.texts)
+    numbered, look = _numbered(turn, touched, fresh), np.ones(len(fresh.texts), np.bool_)
+    segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
+    return None if segments is None else turn.task(touched, segments, None)
+
+
 def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
     """The events of the batch, and the keys to look at because time has passed: string[k].
 
