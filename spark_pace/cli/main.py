@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -43,14 +44,20 @@ def check(files: tuple[Path, ...]) -> None:
 
 @commands.command(
     help="Explain the rules of rule and job files: where each is evaluated, what runs in parallel, "
-    "what is carried and how that is bounded."
+    "what is carried and how that is bounded, what it costs."
 )
 @click.argument("files", nargs=-1, required=True, type=FILES)
-def explain(files: tuple[Path, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
+def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print the plan of each rule."""
     from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
+    from spark_pace.rules import explain_as_json
 
+    if as_json:
+        for rule in rules_in(files):
+            click.echo(json.dumps(explain_as_json(rule), ensure_ascii=False))
+        return
     blocks = ["\n".join(explain_rule(rule)) for rule in rules_in(files)]
     click.echo("\n\n".join(blocks))
 

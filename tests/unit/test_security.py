@@ -173,7 +173,9 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         ("java_method('java.lang.System', 'exit')", 'e — must be a known function; got "java_method"'),
         ("__import__('os').system('id')", "e — must be"),
         ("(select max(i) from t)", "e — must be an expression of the rule language"),
-        ("s rlike '(a+)+$'", "e — must be an expression of the rule language"),
+        ("s rlike '(?=a+)'", "e — must be a pattern that RE2 and Java read alike"),
+        ("s rlike '((a{100}){100}){100}'", "e — must be a pattern that is not too large for RE2"),
+        ("s rlike '" + "a" * 1001 + "'", "e — must be a pattern of at most 1000 characters"),
     ],
 )
 def test_an_expression_outside_the_language_or_its_limits_is_refused_at_once(
