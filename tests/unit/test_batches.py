@@ -7,6 +7,7 @@ comparing takes a hundred times as long, so that latencies are alike.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -82,6 +83,47 @@ def test_a_reactive_scheduler_that_looks_for_less_still_goes_above_the_bound(nam
     for share in (0.25, 0.5):
         threshold = share * round_robin(name).peak
         assert run(name, Reactive(threshold)).peak > 5 * threshold
+
+
+@dataclass
+class Noted:
+    """Fixed batches; of each window it notes the peak that the model predicts if the window joins."""
+
+    batches: FixedBatches
+    model: ModelBased
+    predicted: list[float] = field(default_factory=lambda: [np.nan])
+
+    def stays(self, state: State) -> bool:
+        known = len(self.model.predicted)
+        self.model.stays(state)
+        self.predicted.append(self.model.predicted[-1] if len(self.model.predicted) > known else np.nan)
+        return self.batches.stays(state)
+
+
+def predicted_by_measured(alpha: float | None, bins: int, seconds: float = 0.2) -> list[float]:
+    """Of the last window of each batch of four, once something is measured: the paper's synthetic faces."""
+    work = faces(240, seed=1, persons=4.0, query_gap=None)
+    noted = Noted(FixedBatches(4), ModelBased(np.inf, Settings(10, bins, 0.0, 0.0, alpha)))
+    outcome = simulate(work, Costs(window=(seconds, 0.0), opening=(0.0, 0.1)), 8, noted)
+    last = np.flatnonzero(np.diff(outcome.instance))[5:-5]  # at the end faces are missing
+    measured = [
+        np.nanmax(outcome.latency[work.opening[window] : work.close[window], outcome.instance[window]])
+        for window in last
+    ]
+    return (np.array(noted.predicted)[last] / np.array(measured)).tolist()
+
+
+@pytest.mark.parametrize("bins", [2, 4, 8])
+def test_t_count_is_pessimistic_but_less_than_no_compensation(bins: int) -> None:
+    """As in the paper's figure 13, where faces take so long that queues last from one picture to the next."""
+    counted, none, all_of_it = (predicted_by_measured(alpha, bins) for alpha in (None, 0.0, 1.0))
+    assert max(all_of_it) < 1 <= min(counted)
+    assert max(counted) < 1.5 < min(none)
+
+
+def test_the_model_underestimates_queues_that_end_before_the_next_picture() -> None:
+    """The time until the next picture is set off against faces that all came before it."""
+    assert max(predicted_by_measured(None, 2, seconds=0.05)) < 1
 
 
 def counted(events: int, size: int, slide: int) -> Workload:
