@@ -163,11 +163,11 @@ def sql(out: str, query: str, form: str) -> None:
     "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
 )
 @click.argument("job", type=FILES)
-@click.option("--queue", type=int, default=8, help="The most selections in a slot.  [8]")
-@click.option("--probability", type=float, default=0.99, help="How often that must hold.  [0.99]")
-@click.option("--rate", type=float, help="Selections a second.  [as measured]")
-@click.option("--seconds", type=float, help="Seconds of an operator for a selection.  [as measured]")
-@click.option("--slots", type=int, help="The tasks that run at once.  [the cores of a job that runs here]")
+@click.option("--queue", type=int, default=8, show_default=True, help="The most selections in a slot.")
+@click.option("--probability", type=float, default=0.99, show_default=True, help="How often that must hold.")
+@click.option("--rate", type=float, help="Selections a second; by default as measured.")
+@click.option("--seconds", type=float, help="Seconds of an operator for a selection; by default as measured.")
+@click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
 def plan(job: Path, **options: Any) -> None:
     """Print what a model of queues says."""
     from spark_pace.cli.plan import Options, plan_command
