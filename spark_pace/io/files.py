@@ -226,9 +226,10 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
     kept |= is_number and is_.is_floating(target)
     kept |= is_.is_large_string(stored) and is_.is_string(target)
+    kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
-    return column.cast(target, safe=is_.is_integer(target))
+    return column.cast(target, safe=is_.is_integer(target) or is_.is_decimal(target))
 
 
 def timely(

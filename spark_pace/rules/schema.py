@@ -6,29 +6,15 @@ import re
 
 from spark_pace.core.expr import TypeName
 from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.rules.document.declarations import SCALARS, Declared, declared
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
-_TYPES: dict[str, TypeName] = {
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "BIGINT",
-    "SMALLINT": "BIGINT",
-    "INT": "BIGINT",
-    "INTEGER": "BIGINT",
-    "BIGINT": "BIGINT",
-    "LONG": "BIGINT",
-    "FLOAT": "DOUBLE",
-    "DOUBLE": "DOUBLE",
-    "STRING": "STRING",
-    "TIMESTAMP": "TIMESTAMP",
-    "DATE": "DATE",
-}
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
-_DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\w+)\s*")
-_PART = re.compile(r"(?:`[^`]*`|[^,])+")  # between commas, but for those between backticks
+_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)")
 MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
@@ -54,7 +40,7 @@ def read_schema(keys: Section) -> EventSchema | None:
 
 def type_name(text: str) -> TypeName | None:
     """The type that a declaration names, in any case."""
-    return _TYPES.get(text.upper())
+    return SCALARS.get(text.upper())
 
 
 def _declared(keys: Section, report: Report) -> list[Field]:
@@ -70,30 +56,28 @@ def _declared(keys: Section, report: Report) -> list[Field]:
             "Declare those that rules use.",
         )
         return fields
-    for match in _PART.finditer(text.text):
-        part = match.group()
-        place = text.at(match.start() + len(part) - len(part.lstrip()))
-        field = _field(part, place, report)
+    for one in declared(text.text):
+        place = text.at(one.at)
+        field = _field(one, place, report)
         if field is not None and _is_new(field, fields, place, report):
             fields.append(field)
     return fields
 
 
-def _field(part: str, place: Place, report: Report) -> Field | None:
-    match = _DECLARATION.fullmatch(part)
-    if match is None:
-        report.add(
-            place, "must declare a name and a type", quote(part.strip()), f"Write for example {_EXAMPLE}."
-        )
+def _field(one: Declared, place: Place, report: Report) -> Field | None:
+    if not one.name or (one.kind is None and not re.fullmatch(r"\w+|\w+\s*\(.*\)", one.written)):
+        must, got = "must declare a name and a type", quote(one.part)
+        report.add(place, must, got, f"Write for example {_EXAMPLE}.")
         return None
-    name, kind = match[1] or match[2], type_name(match[3])
-    if kind is None:
-        report.add(place, f"must give {name} a type", quote(match[3]), nearest(match[3].upper(), TYPE_NAMES))
+    if one.kind is None:
+        digits = "Write 1 to 38 digits, and how many of them stand behind the point."
+        do = digits if "(" in one.written else nearest(one.written.upper(), _DECLARABLE)
+        report.add(place, f"must give {one.name} a type", quote(one.written), do)
         return None
-    if name.startswith("@"):
-        report.add(place, 'must not begin with "@"', quote(name), "Choose another name.")
+    if one.name.startswith("@"):
+        report.add(place, 'must not begin with "@"', quote(one.name), "Choose another name.")
         return None
-    return Field(name, kind)
+    return Field(one.name, one.kind)
 
 
 def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> bool:

@@ -15,6 +15,7 @@ from spark_pace.core.expr.nodes import (
     Previous,
     TypeName,
     conjunction,
+    decimal_digits,
     walk,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "Previous",
     "TypeName",
     "conjunction",
+    "decimal_digits",
     "evaluate",
     "evaluate_mask",
     "walk",

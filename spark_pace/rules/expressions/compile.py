@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from spark_pace.core.expr import Aggregate, Call, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Expr, Literal, decimal_digits
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.constants import cast_to, dated_literal, no_type, number_literal
+from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     FUNCTIONS,
@@ -271,11 +271,13 @@ class _Compiler:
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
             return self._unknown(tree)
-        if tree.to.expressions:
+        kind = tree.to.sql(dialect="spark").upper().replace(" ", "")
+        if tree.to.expressions and not decimal_digits(kind):
             return no_type("one with parameters")
-        kind = tree.to.sql(dialect="spark").upper()
-        if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in ("DATE", "TIMESTAMP"):
-            return dated_literal(str(tree.this.this), kind)
+        if isinstance(tree.this, exp.Literal) and tree.this.is_string:
+            constant = text_constant(str(tree.this.this), kind)
+            if constant is not None:
+                return constant
         return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
 
     def _function(self, tree: exp.Anonymous) -> Expr | Wrong | None:

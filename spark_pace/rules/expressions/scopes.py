@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from spark_pace.core.expr import Aggregate, Column, ExprType
+from spark_pace.core.expr import Aggregate, Column, ExprType, decimal_digits
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
+
+MORE_DIGITS = 10  # of a sum
 
 _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
@@ -170,6 +172,9 @@ def _over_group(
     kind = find_type(schema, attribute)
     if isinstance(kind, Wrong):
         return kind
+    digits = decimal_digits(kind)
+    if function in ("sum", "avg") and digits:
+        return _decimal_over_group(function, component, attribute, digits)
     if function in ("sum", "avg") and kind not in ("BIGINT", "DOUBLE"):
         return Wrong(
             f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
@@ -177,6 +182,21 @@ def _over_group(
     if function in ("min", "max") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
     return Aggregate(function, component, attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
+
+
+def _decimal_over_group(
+    function: str, component: str | None, attribute: str, digits: tuple[int, int]
+) -> Aggregate | Wrong:
+    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow."""
+    precision, scale = digits
+    got = f"DECIMAL({precision},{scale})"
+    if function == "avg":
+        do = f"Write cast(sum({component}.{attribute}) as DOUBLE) / count({component})."
+        return Wrong("must be a BIGINT or DOUBLE inside avg", got, do)
+    if precision + MORE_DIGITS > MAX_DIGITS:
+        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside sum"
+        return Wrong(must, got, "Declare fewer digits in the schema.")
+    return Aggregate("sum", component, attribute, f"DECIMAL({precision + MORE_DIGITS},{scale})")
 
 
 def _first(components: Sequence[Component]) -> Component:

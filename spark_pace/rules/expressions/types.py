@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from spark_pace.core.expr import Call, Expr, ExprType, Literal
+from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+
+MAX_DIGITS = 38  # of a DECIMAL
+EXACT_DIGITS = 15  # every number with so few is found again in the DOUBLE that is next to it
+BIGINT_DIGITS = (20, 0)  # of a BIGINT as a DECIMAL, in Spark
+_LIKE_WITH_LIKE = "Compare or mix like with like, or use cast."
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ def common_type(types: Sequence[ExprType]) -> ExprType | None:
 
 
 def convert(expr: Expr, target: ExprType) -> Expr:
-    """The expression as `target`, which `common_type` has allowed; constants are converted here and now."""
+    """The expression as `target`, which `unify` has allowed; constants are converted here and now."""
     if expr.type == target:
         return expr
     if isinstance(expr, Literal):
@@ -46,18 +52,52 @@ def convert(expr: Expr, target: ExprType) -> Expr:
             return Literal(None, target)
         if target == "DOUBLE":
             return Literal(float(expr.value), target)
+        if decimal_digits(target):
+            return Literal(f"{Decimal(str(expr.value)):f}", target)
     return Call("cast", (expr,), target)
 
 
 def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong:
     """All expressions as one type; `fallback` where every one of them is a bare null."""
-    kind = common_type([expr.type for expr in exprs])
+    types = [expr.type for expr in exprs]
+    kind = _common_decimal(exprs) if any(map(decimal_digits, types)) else common_type(types)
+    if isinstance(kind, Wrong):
+        return kind
     if kind is None:
-        return Wrong(
-            "must be values of one type", show_types(exprs), "Compare or mix like with like, or use cast."
-        )
+        return Wrong("must be values of one type", show_types(exprs), _LIKE_WITH_LIKE)
     target = fallback if kind == "NULL" else kind
     return tuple(convert(expr, target) for expr in exprs)
+
+
+def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
+    """The DECIMAL that holds every value of some expressions, as Spark widens them."""
+    whole = scale = 0
+    for expr in exprs:
+        if expr.type == "NULL":
+            continue
+        digits = decimal_digits(expr.type)
+        if digits is None and isinstance(expr, Literal) and expr.type in ("BIGINT", "DOUBLE"):
+            digits = constant_digits(str(expr.value))
+            if expr.type == "DOUBLE" and len(Decimal(str(expr.value)).as_tuple().digits) > EXACT_DIGITS:
+                got, do = str(expr.value), f"Write cast('{expr.value}' as DECIMAL(p,s)) for more digits."
+                return Wrong(f"must be a constant of at most {EXACT_DIGITS} digits beside a DECIMAL", got, do)
+        elif digits is None and expr.type == "BIGINT":
+            digits = BIGINT_DIGITS
+        if digits is None:
+            do = "Write cast(... as DOUBLE) around the DECIMAL." if expr.type == "DOUBLE" else _LIKE_WITH_LIKE
+            return Wrong("must be values of one type", show_types(exprs), do)
+        whole, scale = max(whole, digits[0] - digits[1]), max(scale, digits[1])
+    if whole + scale > MAX_DIGITS:
+        must = f"must have at most {MAX_DIGITS} digits together, before and behind the point"
+        return Wrong(must, show_types(exprs), "Write cast(... as DOUBLE).")
+    return f"DECIMAL({whole + scale},{scale})"
+
+
+def constant_digits(text: str) -> tuple[int, int]:
+    """The digits of a number, as `decimal_digits` counts them."""
+    _, digits, exponent = Decimal(text).as_tuple()
+    scale = max(0, -int(exponent))
+    return max(len(digits) + max(0, int(exponent)), scale, 1), scale
 
 
 def show_types(exprs: Sequence[Expr]) -> str:

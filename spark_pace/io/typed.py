@@ -1,0 +1,72 @@
+"""Columns as a parser gives them, in the types of the core."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import ARROW_TYPES, TypeName, decimal_digits
+
+_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_MOST_DIGITS = 76  # of a decimal that Arrow can hold
+
+
+def json_type(kind: TypeName, unit: str) -> pa.DataType:
+    """What the parser of JSON reads for an attribute of a type; `unit` is that of a TIMESTAMP."""
+    if kind == "TIMESTAMP":
+        return pa.timestamp(unit)
+    if decimal_digits(kind):
+        return _wide(kind)
+    return pa.string() if kind == "DATE" else ARROW_TYPES[kind]
+
+
+def csv_type(kind: TypeName) -> pa.DataType:
+    """What the parser of CSV reads for an attribute of a type."""
+    # pyarrow refuses a column that mixes times with and without a zone, and does not round decimals
+    return pa.string() if kind == "TIMESTAMP" or decimal_digits(kind) else ARROW_TYPES[kind]
+
+
+def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
+    """A column that a parser gave, or one of text, in the type `kind`.
+
+    Raises:
+        pa.ArrowInvalid: a value is not of that type.
+    """
+    target = ARROW_TYPES[kind]
+    if column.type == target:
+        return column
+    if kind == "TIMESTAMP":
+        return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
+    if decimal_digits(kind):
+        return _decimals(column, kind)
+    return column.cast(target)
+
+
+def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
+    """Numbers as a DECIMAL, rounded half away from zero as Spark does; one that does not fit is an error."""
+    digits = decimal_digits(kind)
+    assert digits is not None
+    rounded = pc.round(column.cast(_wide(kind)), digits[1], round_mode="half_towards_infinity")
+    return rounded.cast(ARROW_TYPES[kind])
+
+
+def _wide(kind: TypeName) -> pa.DataType:
+    """The decimal with the most digits behind the point, to be rounded, and one more before it than `kind`.
+
+    For Arrow rounds what then has too many digits to 0, without a word.
+    """
+    digits = decimal_digits(kind)
+    assert digits is not None
+    return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - (digits[0] - digits[1]) - 1)
+
+
+def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """ISO 8601 texts, with or without a zone, as UTC."""
+    zoned = pc.match_substring_regex(texts, _ZONE)
+    zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
+    plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
+    if not pc.any(zoned).as_py():
+        return plain.cast(pa.timestamp("us"), safe=False)
+    with_zone = pc.if_else(pc.fill_null(zoned, False), texts, None)
+    with_zone = with_zone.cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
+    return pc.coalesce(with_zone, plain).cast(pa.timestamp("us"), safe=False)
