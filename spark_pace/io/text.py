@@ -13,7 +13,7 @@ import pyarrow.json
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.lines import Check, short
-from spark_pace.io.typed import csv_type, json_type, typed
+from spark_pace.io.typed import csv_type, flat, json_fields, typed
 
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it
@@ -29,6 +29,7 @@ class JsonParser:
     def __init__(self, schema: EventSchema) -> None:
         """Read the attributes of `schema`."""
         self.fields = schema.fields
+        self.paths = {field.name: schema.path_of(field.name) for field in schema.fields}
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
@@ -70,16 +71,17 @@ class JsonParser:
         return self._parse_in(chunk, fields, "ns")  # more than six digits of a second
 
     def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
-        read = pa.schema([(field.name, json_type(field.type, unit)) for field in fields])
+        paths = {field.name: self.paths[field.name] for field in fields}
+        read = pa.schema(list(json_fields(fields, paths, unit)))
         if not chunk:
-            return _declared(read.empty_table(), fields)
+            return flat(read.empty_table(), fields, paths)
         _check_utf8(chunk)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
-        return _declared(table, fields)
+        return flat(table, fields, paths)
 
 
 def header_names(line: bytes) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import ARROW_TYPES, TypeName, decimal_digits
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, decimal_digits
+from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _MOST_DIGITS = 76  # of a decimal that Arrow can hold
@@ -18,6 +21,47 @@ def json_type(kind: TypeName, unit: str) -> pa.DataType:
     if decimal_digits(kind):
         return _wide(kind)
     return pa.string() if kind == "DATE" else ARROW_TYPES[kind]
+
+
+def json_fields(
+    fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], unit: str, depth: int = 0
+) -> Iterator[pa.Field]:
+    """What the parser of JSON reads for attributes, some of them in STRUCTs, `depth` of them around."""
+    inside: dict[str, list[Field]] = {}
+    for field in fields:
+        inside.setdefault(paths[field.name][depth], []).append(field)
+    for name, members in inside.items():
+        deeper = [field for field in members if len(paths[field.name]) > depth + 1]
+        if deeper or members[0].type == STRUCT:
+            yield pa.field(name, pa.struct(list(json_fields(deeper, paths, unit, depth + 1))))
+        else:
+            yield pa.field(name, json_type(members[0].type, unit))
+
+
+def flat(table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]]) -> pa.Table:
+    """Exactly the attributes, in order, in the types of the core; without any, the table as it is."""
+    columns = {field.name: typed(inner(table, paths[field.name]), field.type) for field in fields}
+    return pa.table(columns) if fields else table
+
+
+def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    """The column at the path: null where a STRUCT around it is, or has no such member.
+
+    Raises:
+        pa.ArrowInvalid: what stands around it is no STRUCT.
+    """
+    name, *deeper = path
+    column = (
+        table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+    )
+    for name in deeper:
+        if pa.types.is_null(column.type):
+            break
+        if not pa.types.is_struct(column.type):
+            raise pa.ArrowInvalid(f"a column of {column.type}, which holds nothing")
+        known = column.type.get_field_index(name) >= 0
+        column = pc.struct_field(column, name) if known else pa.chunked_array([pa.nulls(len(column))])
+    return column
 
 
 def csv_type(kind: TypeName) -> pa.DataType:
@@ -35,11 +79,20 @@ def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     target = ARROW_TYPES[kind]
     if column.type == target:
         return column
+    if kind == STRUCT:
+        return _presence(column)
     if kind == "TIMESTAMP":
         return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
     if decimal_digits(kind):
         return _decimals(column, kind)
     return column.cast(target)
+
+
+def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """True where the STRUCT is there, null where it is not."""
+    if not pa.types.is_struct(column.type) and not pa.types.is_null(column.type):
+        raise pa.ArrowInvalid(f"a column of {column.type}")
+    return pc.if_else(pc.is_valid(column), True, None)
 
 
 def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from spark_pace.core.expr import TypeName
+from spark_pace.core.expr import STRUCT, TypeName, is_single
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.rules.document.declarations import SCALARS, Declared, declared
+from spark_pace.rules.document.declarations import MAX_DEPTH, SCALARS, Declared, declared
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
+from spark_pace.rules.expressions.scopes import ONE_VALUE
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
-_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)")
+_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "STRUCT<...>")
+_TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
+_PARAMETERS = {
+    "<": f"Write STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} inside each other.",
+    "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
+}
 MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
@@ -56,23 +63,34 @@ def _declared(keys: Section, report: Report) -> list[Field]:
             "Declare those that rules use.",
         )
         return fields
-    for one in declared(text.text):
+    found = list(declared(text.text))
+    structs = {one.name for one in found if one.kind == STRUCT}
+    for one in found:
         place = text.at(one.at)
-        field = _field(one, place, report)
+        field = _field(one, place, structs, report)
+        if len(fields) == MAX_ATTRIBUTES:
+            do = "Declare those that rules use."
+            report.add(text.place, f"must declare at most {MAX_ATTRIBUTES} attributes", "more", do)
+            return fields
         if field is not None and _is_new(field, fields, place, report):
             fields.append(field)
     return fields
 
 
-def _field(one: Declared, place: Place, report: Report) -> Field | None:
-    if not one.name or (one.kind is None and not re.fullmatch(r"\w+|\w+\s*\(.*\)", one.written)):
+def _field(one: Declared, place: Place, structs: set[str], report: Report) -> Field | None:
+    if not one.name or (one.kind is None and not _TYPE_LIKE.fullmatch(one.written)):
         must, got = "must declare a name and a type", quote(one.part)
         report.add(place, must, got, f"Write for example {_EXAMPLE}.")
         return None
     if one.kind is None:
-        digits = "Write 1 to 38 digits, and how many of them stand behind the point."
-        do = digits if "(" in one.written else nearest(one.written.upper(), _DECLARABLE)
+        do = next((do for sign, do in _PARAMETERS.items() if sign in one.written), "")
+        do = do or nearest(one.written.upper(), _DECLARABLE)
         report.add(place, f"must give {one.name} a type", quote(one.written), do)
+        return None
+    in_struct = len(one.path) > 1 or one.kind == STRUCT or one.name.partition(".")[0] in structs
+    if in_struct and "." in one.path[-1]:
+        must = "must have no dot in the name of a STRUCT or of what it holds, nor begin as these do"
+        report.add(place, must, quote(one.path[-1]), "Choose another name.")
         return None
     if one.name.startswith("@"):
         report.add(place, 'must not begin with "@"', quote(one.name), "Choose another name.")
@@ -123,7 +141,8 @@ def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: 
 
 
 def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
-    names = [field.name for field in fields]
+    types = {field.name: field.type for field in fields}
+    names = list(types)
     found: list[str] = []
     for item in keys.texts("tie_break", "tie_break: [id]"):
         if names and item.text not in names:
@@ -133,6 +152,9 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
                 quote(item.text),
                 nearest(item.text, names),
             )
+        elif (kind := types.get(item.text)) is not None and not is_single(kind):
+            must = "must name an attribute of single values"
+            keys.report.add(item.place, must, f"{quote(item.text)}, a {kind}", ONE_VALUE)
         elif item.text in found:
             keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
         else:
@@ -142,4 +164,13 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
 
 def show_schema(schema: EventSchema) -> str:
     """The schema as a rule file writes it."""
-    return ", ".join(f"{field.name} {field.type}" for field in schema.fields)
+    return ", ".join(_shown(schema, ()))
+
+
+def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
+    """The declarations inside some STRUCTs."""
+    for field in schema.fields:
+        path = schema.path_of(field.name)
+        if path[:-1] == outer:
+            held = f"<{', '.join(_shown(schema, path))}>" if field.type == STRUCT else ""
+            yield f"{path[-1]} {field.type}{held}"

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
-from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr import ARROW_TYPES, STRUCT
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
-from spark_pace.core.plan.rule import Field, Rule
+from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
@@ -77,9 +77,17 @@ def detect(
 def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     """The rows of the intake (`SLOT_ROWS`), of the rows that some rule may want."""
     fields = plan.schema.fields
-    typed = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields))
+    typed = df.select(*(_declared(field, plan.schema) for field in fields))
     crossed = typed.where(wanted_sql(plan)).select(*map(_crossing, fields))
     return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+
+
+def _declared(field: Field, schema: EventSchema) -> Column:
+    """An attribute as a column of its type and name; of a STRUCT, whether it is there."""
+    column = F.col(".".join(map(quoted, schema.path_of(field.name))))
+    if field.type == STRUCT:
+        return F.when(column.isNotNull(), True).alias(field.name)
+    return column.cast(field.type).alias(field.name)
 
 
 def _merged(results: DataFrame, plan: Plan) -> DataFrame:

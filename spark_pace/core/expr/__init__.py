@@ -6,6 +6,7 @@
 from spark_pace.core.expr.evaluate import Columns, EventColumns, evaluate, evaluate_mask
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
+    STRUCT,
     Aggregate,
     Call,
     Column,
@@ -16,11 +17,13 @@ from spark_pace.core.expr.nodes import (
     TypeName,
     conjunction,
     decimal_digits,
+    is_single,
     walk,
 )
 
 __all__ = [
     "ARROW_TYPES",
+    "STRUCT",
     "Aggregate",
     "Call",
     "Column",
@@ -35,5 +38,6 @@ __all__ = [
     "decimal_digits",
     "evaluate",
     "evaluate_mask",
+    "is_single",
     "walk",
 ]

@@ -10,9 +10,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or DECIMAL(p,s)
+TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s)
 ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
 
+STRUCT = "STRUCT"  # whether a group of attributes is there at all: true or null. They are columns beside it
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
 
@@ -20,6 +21,11 @@ def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
     """Of a DECIMAL(p,s): all its digits, and those behind the point. None for other types."""
     found = _DECIMAL.fullmatch(kind)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def is_single(kind: ExprType) -> bool:
+    """Whether the values of a type have no parts, so that they can be compared."""
+    return kind != STRUCT
 
 
 class _ArrowTypes(dict[TypeName, pa.DataType]):
@@ -40,6 +46,7 @@ ARROW_TYPES: Mapping[TypeName, pa.DataType] = _ArrowTypes(
         "STRING": pa.string(),
         "TIMESTAMP": pa.timestamp("us"),  # UTC, without a zone
         "DATE": pa.date32(),
+        STRUCT: pa.bool_(),
     }
 )
 

@@ -22,6 +22,9 @@ SCALARS: dict[str, str] = {
 }
 _MAX_DIGITS = 38
 _DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\S.*?)\s*", re.DOTALL)
+_MEMBER = re.compile(r"\s*(?:`([^`]+)`|([^\s`,:]+))\s*[\s:]\s*(\S.*?)\s*", re.DOTALL)
+_STRUCT = re.compile(r"STRUCT\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+MAX_DEPTH = 20  # of STRUCTs inside each other
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?\)", re.IGNORECASE)
 
 
@@ -35,6 +38,7 @@ class Declared:
         name: the name; empty where this is no declaration.
         written: the type as it is written.
         kind: the type's one name; None where there is no such type.
+        path: the names of the STRUCTs around it, from outside to inside, and its own.
     """
 
     part: str
@@ -42,17 +46,29 @@ class Declared:
     name: str
     written: str
     kind: str | None
+    path: tuple[str, ...] = ()
 
 
 def declared(text: str) -> Iterator[Declared]:
-    """What stands between the commas of a schema."""
+    """What stands between the commas of a schema; after a STRUCT, what it holds: ``user``, ``user.id``."""
+    yield from _declared(text, 0, ())
+
+
+def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declared]:
+    """As `declared`, of a text that begins at `start`, inside some STRUCTs."""
     for at, part in _parts(text):
-        at += len(part) - len(part.lstrip())
-        match = _DECLARATION.fullmatch(part)
+        begins = start + at + len(part) - len(part.lstrip())
+        match = (_MEMBER if outer else _DECLARATION).fullmatch(part)
         if match is None:
-            yield Declared(part.strip(), at, "", "", None)
+            yield Declared(part.strip(), begins, "", "", None)
+            continue
+        path = (*outer, match[1] or match[2])
+        struct = _STRUCT.fullmatch(match[3])
+        if struct is None or len(path) > MAX_DEPTH:
+            yield Declared(part.strip(), begins, ".".join(path), match[3], type_of(match[3]), path)
         else:
-            yield Declared(part.strip(), at, match[1] or match[2], match[3], type_of(match[3]))
+            yield Declared(part.strip(), begins, ".".join(path), match[3], "STRUCT", path)
+            yield from _declared(struct[1], start + at + match.start(3) + struct.start(1), path)
 
 
 def type_of(written: str) -> str | None:

@@ -23,6 +23,7 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
+from spark_pace.rules.expressions.names import name_of, whole
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.scopes import Scope
@@ -132,6 +133,7 @@ class _Compiler:
             exp.Boolean: lambda tree: Literal(bool(tree.this), "BOOLEAN"),
             exp.Null: lambda tree: Literal(None, "NULL"),
             exp.Column: self._column,
+            exp.Dot: self._column,
             exp.Paren: lambda tree: self.node(tree.this),
             exp.And: lambda tree: self._chain(tree, exp.And, "and"),
             exp.Or: lambda tree: self._chain(tree, exp.Or, "or"),
@@ -183,10 +185,12 @@ class _Compiler:
     def _literal(self, tree: exp.Literal) -> Expr | Wrong:
         return Literal(str(tree.this), "STRING") if tree.is_string else number_literal(str(tree.this))
 
-    def _column(self, tree: exp.Column) -> Expr | Wrong:
-        if tree.args.get("db") or not isinstance(tree.this, exp.Identifier):
+    def _column(self, tree: exp.Expr) -> Expr | Wrong:
+        name = name_of(tree, self._scope)
+        if name is None:
             return self._unknown(tree)
-        return self._scope.column(tree.table or None, tree.name)
+        found = self._scope.column(*name)
+        return found if isinstance(found, Wrong) else whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
         """A long chain of one connective becomes a balanced tree, so that no depth limit meets it."""
@@ -292,11 +296,11 @@ class _Compiler:
         return self._apply(function.build, tree.expressions)
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
-        column = arguments[0] if len(arguments) == 1 else None
-        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+        column = name_of(arguments[0], self._scope) if len(arguments) == 1 else None
+        if column is None:
             written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
             return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
-        return self._scope.aggregate(name, column.table or None, column.name)
+        return self._scope.aggregate(name, *column)
 
 
 def _count(arguments: int) -> str:

@@ -6,18 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from spark_pace.core.expr import Aggregate, Column, ExprType, decimal_digits
+from spark_pace.core.expr import Aggregate, Column, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
 MORE_DIGITS = 10  # of a sum
 
+ONE_VALUE = "Name one that a STRUCT holds, such as user.id."
 _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
 
 class Scope(Protocol):
     """Resolves names."""
+
+    @property
+    def schema(self) -> EventSchema:
+        """The attributes of the events."""
+
+    def is_prefix(self, name: str) -> bool:
+        """Whether a name before a dot says which event is meant, whatever the attributes are."""
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
@@ -53,6 +61,10 @@ class EventScope:
 
     schema: EventSchema
 
+    def is_prefix(self, name: str) -> bool:
+        """There is one event."""
+        return False
+
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of this one event."""
         if prefix is not None:
@@ -70,8 +82,16 @@ class CloseScope:
 
     schema: EventSchema
 
+    def is_prefix(self, name: str) -> bool:
+        """The opening event."""
+        return name == "open"
+
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
+        if prefix == "open" and prefix in self.schema.structs:
+            return Wrong(
+                "must not be both a STRUCT and the opening event", quote(prefix), "Rename the STRUCT."
+            )
         if prefix not in (None, "open"):
             return Wrong(
                 'must be an attribute, or "open." and an attribute', quote(f"{prefix}.{attribute}"), _OPENING
@@ -99,6 +119,10 @@ class MatchScope:
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
     emits: bool = False
+
+    def is_prefix(self, name: str) -> bool:
+        """A component."""
+        return any(component.name == name for component in self.components)
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
@@ -139,6 +163,10 @@ class GatheredScope:
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
 
+    def is_prefix(self, name: str) -> bool:
+        """A component."""
+        return any(component.name == name for component in self.components)
+
     def column(self, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """Only an attribute that all events share has one value."""
         if prefix is None and attribute in self.shared:
@@ -172,6 +200,10 @@ def _over_group(
     kind = find_type(schema, attribute)
     if isinstance(kind, Wrong):
         return kind
+    if not is_single(kind):
+        return Wrong(
+            f"must be of single values inside {function}", f"{quote(attribute)}, a {kind}", ONE_VALUE
+        )
     digits = decimal_digits(kind)
     if function in ("sum", "avg") and digits:
         return _decimal_over_group(function, component, attribute, digits)

@@ -71,7 +71,7 @@ def _read_component(item: Node, schema: EventSchema | None, report: Report) -> P
         return None
     if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
         ((name, (place, node)),) = mapping.entries.items()
-        _check_name(Scalar(place, name, name, place.column), report)
+        _check_name(Scalar(place, name, name, place.column), schema, report)
         return Placed(Component(name, _read_predicate(node, schema, report)), place, place)
     return _read_long(mapping, schema, report)
 
@@ -90,7 +90,7 @@ def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> 
     predicate = _read_predicate(fields.node("when"), schema, report)
     if name is None:
         return None
-    _check_name(name, report)
+    _check_name(name, schema, report)
     place = mapping.place if node is None else node.place
     return Placed(Component(name.text, predicate, times, negated), mapping.place, place)
 
@@ -109,7 +109,11 @@ def _read_predicate(node: Node | None, schema: EventSchema | None, report: Repor
     return compile_condition(scalar, EventScope(schema), report) or conjunction([])
 
 
-def _check_name(name: Scalar, report: Report) -> None:
+def _check_name(name: Scalar, schema: EventSchema | None, report: Report) -> None:
+    if schema is not None and name.text in schema.structs:
+        do = f"Rename the component: {name.text}.x could mean either."
+        report.add(name.place, "must not be the name of a STRUCT as well", quote(name.text), do)
+        return
     if not _NAME.fullmatch(name.text):
         report.add(
             name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component."
