@@ -24,7 +24,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text import CsvParser, JsonParser, header_names
-from spark_pace.io.typed import inner, typed
+from spark_pace.io.typed import inner, typed, with_elements
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
@@ -223,6 +223,8 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
         pa.ArrowInvalid: more would be lost.
     """
     is_, stored = pa.types, column.type
+    if is_.is_list(target) and not is_.is_null(stored):
+        return with_elements(column, lambda elements: _typed(elements, target.value_type), target)
     if is_.is_dictionary(stored):
         return _typed(column.cast(stored.value_type), target)
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)

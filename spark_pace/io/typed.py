@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, decimal_digits
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
 from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
@@ -20,6 +22,8 @@ def json_type(kind: TypeName, unit: str) -> pa.DataType:
         return pa.timestamp(unit)
     if decimal_digits(kind):
         return _wide(kind)
+    if (element := array_element(kind)) is not None:
+        return pa.list_(json_type(element, unit))
     return pa.string() if kind == "DATE" else ARROW_TYPES[kind]
 
 
@@ -66,8 +70,10 @@ def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
 
 def csv_type(kind: TypeName) -> pa.DataType:
     """What the parser of CSV reads for an attribute of a type."""
-    # pyarrow refuses a column that mixes times with and without a zone, and does not round decimals
-    return pa.string() if kind == "TIMESTAMP" or decimal_digits(kind) else ARROW_TYPES[kind]
+    # pyarrow refuses a column that mixes times with and without a zone, does not round decimals, and reads
+    # nothing that has parts
+    as_text = kind == "TIMESTAMP" or decimal_digits(kind) or not is_single(kind)
+    return pa.string() if as_text else ARROW_TYPES[kind]
 
 
 def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
@@ -79,8 +85,12 @@ def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     target = ARROW_TYPES[kind]
     if column.type == target:
         return column
+    if not is_single(kind) and column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column), target)])
     if kind == STRUCT:
         return _presence(column)
+    if (element := array_element(kind)) is not None:
+        return with_elements(column, partial(typed, kind=element), target)
     if kind == "TIMESTAMP":
         return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
     if decimal_digits(kind):
@@ -93,6 +103,25 @@ def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_struct(column.type) and not pa.types.is_null(column.type):
         raise pa.ArrowInvalid(f"a column of {column.type}")
     return pc.if_else(pc.is_valid(column), True, None)
+
+
+def with_elements(
+    column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], pa.ChunkedArray], target: pa.DataType
+) -> pa.ChunkedArray:
+    """Lists with other elements: `convert` makes them of the column of all elements.
+
+    Raises:
+        pa.ArrowInvalid: the column holds no lists, or `convert` says so.
+    """
+    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
+        raise pa.ArrowInvalid(f"a column of {column.type}")
+    made = []
+    for lists in column.chunks:
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+        elements = convert(pa.chunked_array([lists.flatten()])).combine_chunks()
+        made.append(pa.ListArray.from_arrays(offsets, elements, type=target, mask=pc.is_null(lists)))
+    return pa.chunked_array(made, type=target)
 
 
 def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:

@@ -156,10 +156,11 @@ def check_source_columns(fields: Section, source: Source | None, schema: EventSc
     With ``format: columns``, report attributes that no column fills.
     """
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
-    wide = next((field for field in schema.fields if not is_single(field.type)), None)
-    if source is not None and source.format == "csv" and wide is not None:
-        must, got = "must be json where an attribute has parts", f"csv, and {wide.name} {wide.type}"
-        fields.report.add(fields.key_place("source"), must, got, "Use json or parquet.")
+    parted = {field.name: field.type for field in schema.fields if not is_single(field.type)}
+    if source is not None and source.format == "csv" and parted:
+        (name, kind), *_ = parted.items()
+        must, got = "must not be csv where an attribute has parts", f"csv, and {name} {kind}"
+        fields.report.add(fields.key_place("source"), must, got, "Use another format.")
     if not isinstance(source, KafkaSource) or mapping is None:
         return
     keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
@@ -168,8 +169,8 @@ def check_source_columns(fields: Section, source: Source | None, schema: EventSc
         return
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
-        if len(schema.path_of(attribute)) > 1 or attribute in schema.structs:
-            must = "must be an attribute outside every STRUCT"
+        if len(schema.path_of(attribute)) > 1 or attribute in parted:
+            must = "must be an attribute without parts, outside every STRUCT"
             do = "Leave it to the value of the record."
             fields.report.add(columns.entries[attribute][0], must, quote(attribute), do)
         elif attribute not in names:

@@ -240,7 +240,7 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
             report.add(item.place, kind.must, kind.got, kind.do)
         elif not is_single(kind):
             must = "must name an attribute of single values"
-            report.add(item.place, must, f"{quote(name)}, a {kind}", ONE_VALUE)
+            report.add(item.place, must, f"{quote(name)}, {kind}", ONE_VALUE)
         elif kind == "DOUBLE":
             must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
             report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")

@@ -16,10 +16,10 @@ from spark_pace.rules.expressions.scopes import ONE_VALUE
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
-_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "STRUCT<...>")
+_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
 _TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
 _PARAMETERS = {
-    "<": f"Write STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} inside each other.",
+    "<": f"Write ARRAY<TYPE> of single values, or STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} deep.",
     "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
 }
 MAX_ATTRIBUTES = 1_000
@@ -154,7 +154,7 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
             )
         elif (kind := types.get(item.text)) is not None and not is_single(kind):
             must = "must name an attribute of single values"
-            keys.report.add(item.place, must, f"{quote(item.text)}, a {kind}", ONE_VALUE)
+            keys.report.add(item.place, must, f"{quote(item.text)}, {kind}", ONE_VALUE)
         elif item.text in found:
             keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
         else:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
-from spark_pace.core.expr import ARROW_TYPES, STRUCT
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
@@ -129,6 +129,8 @@ def _stream_sql(plan: Plan, planned: RulePlan) -> str:
 def _crossing(field: Field) -> Column:
     """A column as it crosses into Python: times as numbers, for timestamps would have the session's zone."""
     column = F.col(quoted(field.name))
+    if array_element(field.type) == "TIMESTAMP":
+        return F.transform(column, F.unix_micros).alias(field.name)
     return F.unix_micros(column).alias(field.name) if field.type == "TIMESTAMP" else column
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from spark_pace.core.expr import ARROW_TYPES, Expr
+from spark_pace.core.expr import ARROW_TYPES, Expr, array_element
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
@@ -30,6 +30,11 @@ SCHEMA = EventSchema(
         Field("odd `name`", "BIGINT"),
         Field("m", "DECIMAL(10,2)"),
         Field("n", "DECIMAL(24,6)"),
+        Field("li", "ARRAY<BIGINT>"),
+        Field("lx", "ARRAY<DOUBLE>"),
+        Field("ls", "ARRAY<STRING>"),
+        Field("lm", "ARRAY<DECIMAL(10,2)>"),
+        Field("ld", "ARRAY<DATE>"),
     ),
     event_time="t",
 )
@@ -160,6 +165,9 @@ def table(rows: int, seed: int) -> pa.Table:
 
 
 def _value(kind: str, chance: random.Random) -> object:
+    if (element := array_element(kind)) is not None:
+        values = [_value(element, chance) for _ in range(chance.randrange(4))]
+        return values if chance.random() < 0.9 else None
     if chance.random() < 0.7:
         return chance.choice(POOLS[kind])
     if kind == "BIGINT":
@@ -246,6 +254,12 @@ m = cast(null as decimal(10,2))
 coalesce(m, n) | coalesce(m, 0) | greatest(m, n) | least(m, 1.005) | nullif(m, 60) | if(p, m, n) | if(p, m, i)
 case when p then m end | cast(m as double) | cast(n as double)
 cast(m as double) * 2 > x | cast(m as decimal(24,6))
+size(li) | size(ls) > 1 | array_contains(li, 3) | array_contains(li, -7) | array_contains(lx, -0.0) | size(ld)
+array_contains(lx, 5) | array_contains(ls, 'EWR') | not array_contains(ls, 'a') | array_contains(lm, 99.95)
+array_contains(lm, 1) | array_contains(ld, date '1970-01-01') | ls is null | li is not null
+array_contains(lx, 0.0) and size(lx) = 2
+element_at(li, 1) | element_at(li, -1) | element_at(li, 2147483647) | element_at(ls, 2) | element_at(lx, -2)
+element_at(lm, 3) | element_at(ld, 1) | element_at(ls, 1) || 'x' | element_at(li, 2) + i > 0
 cast(i as decimal(22,2)) | cast(3 as decimal(5,2)) | 99.95BD | -99.95
 """
 
@@ -273,18 +287,20 @@ _FORMS = {
     "|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
     "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')"
     "|{I} not in (0, 1, {I})|{S} like '%a%'"
-    "|{M} = {M}|{M} < {M}|{M} >= {I}|{M} in ({M}, 1.5)|{M} is null"
+    "|array_contains(li, 1)|array_contains(ls, 'a')|size(lx) < {I}|{M} = {M}"
+    "|{M} < {M}|{M} >= {I}|{M} in ({M}, 1.5)|{M} is null"
     "|{S} not like '_b%'|{S} rlike r'^[^a-z]\\w*?'|startswith({S}, 'E')|contains({S}, 'é')"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
     "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
     "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})|unix_micros({T})"
-    "|unix_seconds({T})|cast({D} as bigint)|cast({B} as bigint)"
+    "|unix_seconds({T})|element_at(li, 1)|size(ls)|cast({D} as bigint)|cast({B} as bigint)"
     "|case when {B} then {I} when {B} then {I} else {I} end|case {S} when 'a' then {I} end",
     "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})"
     "|greatest({D}, {I})|least({D}, {D})|coalesce({D}, {I})"
     "|nullif({D}, {I})|cast({I} as double)|if({B}, {D}, {I})|case when {B} then {D} end",
-    "STRING": "lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
+    "STRING": "element_at(ls, -1)"
+    "|lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
     "|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
     "|cast({I} as string)|cast({B} as string)|if({B}, {S}, {S})|case when {B} then {S} end",
     "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})"

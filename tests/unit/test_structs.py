@@ -1,8 +1,10 @@
 """STRUCT attributes: what a rule reads of them, what becomes of wrong ones, and how they are shown."""
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +34,10 @@ rules:
     pattern: {sequence: [{name: a, when: kind = 'a', times: 1+}, b: user.home is null]}
     within: 1 h
     emit: {first: first(a.user.id), dearest: max(a.user.home.`a b`)}
+  - name: asked
+    span: {every: 10 s, size: 10 s}
+    operator: tests.unit.test_structs:cities
+    emit: {cities: STRING}
 """
 LINES = [
     {"kind": "a", "user": {"id": 1, "at": "2024-01-01T00:00:00Z", "home": {"city": "A", "a b": 1.5}, "x": 5}},
@@ -44,6 +50,16 @@ LINES = [
     {"kind": "b", "user": {"at": "2024-01-01T00:00:03Z", "home": {"a b": 1000}}},
 ]
 NAMES = ["kind", "user", "user.id", "user.at", "user.home", "user.home.city", "user.home.a b"]
+
+
+def cities(span: Any) -> Iterator[dict[str, Any]]:
+    """The operator of the rule `asked`."""
+    homes = [user["home"] for user in span.events["user"].to_pylist()]
+    yield {
+        "cities": " ".join(
+            home["city"] if home else "none" for home in [*homes, span.opening["user"]["home"]]
+        )
+    }
 
 
 @pytest.fixture
@@ -103,6 +119,7 @@ def nested_table() -> pa.Table:
 def test_rules_read_what_structs_of_a_table_hold(rules: tuple[Rule, ...]) -> None:
     matches = {row["rule"]: row for row in replay(rules, nested_table()).matches.to_pylist()}
     moved, known = matches["moved"], matches["known"]
+    assert matches["asked"]["cities"] == "A B none A"
     assert (moved["key"], moved["user_id"], moved["who"]) == ('{"user.id":1}', 1, 1)
     assert (moved["from"], moved["to"], str(moved["rent"])) == ("A", "B", "2.00")
     assert (known["first"], str(known["dearest"])) == (1, "2.00")

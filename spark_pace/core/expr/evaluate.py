@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import array
-from spark_pace.core.expr import arithmetic, casts, comparison, text, times
+from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
     Aggregate,
@@ -141,6 +141,7 @@ KERNELS: dict[str, Kernel] = {
     "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
+    **arrays.KERNELS,
     **comparison.KERNELS,
     **arithmetic.KERNELS,
     **text.KERNELS,

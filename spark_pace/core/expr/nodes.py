@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s)
+TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s), ARRAY<T>
 ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
 
 STRUCT = "STRUCT"  # whether a group of attributes is there at all: true or null. They are columns beside it
+_ARRAY = re.compile(r"ARRAY<(.+)>")
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
 
@@ -25,14 +26,22 @@ def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
 
 def is_single(kind: ExprType) -> bool:
     """Whether the values of a type have no parts, so that they can be compared."""
-    return kind != STRUCT
+    return kind != STRUCT and array_element(kind) is None
+
+
+def array_element(kind: ExprType) -> TypeName | None:
+    """The type of the elements of an ARRAY<T>; None for other types."""
+    found = _ARRAY.fullmatch(kind)
+    return found[1] if found else None
 
 
 class _ArrowTypes(dict[TypeName, pa.DataType]):
     """Makes the types that have parameters when they are first asked for."""
 
     def __missing__(self, kind: TypeName) -> pa.DataType:
-        digits = decimal_digits(kind)
+        digits, element = decimal_digits(kind), array_element(kind)
+        if element is not None:
+            return self.setdefault(kind, pa.list_(self[element]))
         if digits is None:
             raise KeyError(kind)
         return self.setdefault(kind, pa.decimal128(*digits))

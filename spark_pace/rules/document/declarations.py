@@ -24,6 +24,7 @@ _MAX_DIGITS = 38
 _DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\S.*?)\s*", re.DOTALL)
 _MEMBER = re.compile(r"\s*(?:`([^`]+)`|([^\s`,:]+))\s*[\s:]\s*(\S.*?)\s*", re.DOTALL)
 _STRUCT = re.compile(r"STRUCT\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_ARRAY = re.compile(r"ARRAY\s*<\s*(.*?)\s*>", re.IGNORECASE | re.DOTALL)
 MAX_DEPTH = 20  # of STRUCTs inside each other
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?\)", re.IGNORECASE)
 
@@ -72,7 +73,11 @@ def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declare
 
 
 def type_of(written: str) -> str | None:
-    """The one name of a type of single values, in any case; None where there is no such type."""
+    """The one name of a type without members, in any case; None where there is no such type."""
+    array = _ARRAY.fullmatch(written)
+    if array is not None:
+        element = None if _ARRAY.fullmatch(array[1]) else type_of(array[1])
+        return element and f"ARRAY<{element}>"
     decimal = _DECIMAL.fullmatch(written)
     if decimal is None:
         return SCALARS.get(written.upper())

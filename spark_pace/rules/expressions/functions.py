@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.rules.expressions.arrays import array_contains, element_at, size
 from spark_pace.rules.expressions.types import Wrong, convert, show_types, unify
 
 Built: TypeAlias = "Expr | Wrong"
@@ -194,6 +195,9 @@ FUNCTIONS: dict[str, Function] = {
     "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, _coalesce),
     "nullif": Function("nullif(a, b)", 2, 2, _nullif),
     "if": Function("if(condition, a, b)", 3, 3, _if),
+    "size": Function("size(array)", 1, 1, size),
+    "array_contains": Function("array_contains(array, constant)", 2, 2, array_contains),
+    "element_at": Function("element_at(array, place)", 2, 2, element_at),
     "length": _text("length", "BIGINT"),
     "lower": _text("lower"),
     "upper": _text("upper"),

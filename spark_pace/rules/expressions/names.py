@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from spark_pace.core.expr import STRUCT, Aggregate, Column
+from spark_pace.core.expr import STRUCT, Aggregate, Column, is_single
 from spark_pace.rules.document.report import quote
+from spark_pace.rules.expressions.arrays import ARRAY_FUNCTIONS
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 
@@ -34,14 +35,18 @@ def _parts(tree: exp.Expr) -> list[str]:
 
 
 def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
-    """What is wrong if a STRUCT is named where a value must stand: only ``is null`` takes it."""
-    if found.type != STRUCT:
+    """What is wrong if a STRUCT or ARRAY is named where a single value must stand; ``is null`` takes them."""
+    around = tree.parent
+    asked = isinstance(around, exp.Is) and isinstance(around.expression, exp.Null)
+    if is_single(found.type) or asked:
         return None
-    asked = isinstance(tree.parent, exp.Is) and isinstance(tree.parent.expression, exp.Null)
-    if asked and isinstance(found, Column):
+    name = found.attribute
+    got = f"{quote(name or '')}, {found.type}"
+    if found.type == STRUCT:
+        do = f"Write {name}.name, or {name} is null."
+        return Wrong("must be an attribute that the STRUCT holds", got, do)
+    called = around.name.lower() if isinstance(around, exp.Anonymous) else ""
+    if isinstance(around, exp.Anonymous) and around.expressions[0] is tree and called in ARRAY_FUNCTIONS:
         return None
-    got, do = (
-        f"{quote(found.attribute or '')}, a STRUCT",
-        f"Write {found.attribute}.name, or {found.attribute} is null.",
-    )
-    return Wrong("must be an attribute that the STRUCT holds", got, do)
+    functions = ", ".join(ARRAY_FUNCTIONS)
+    return Wrong("must be a single value", got, f"An ARRAY stands in {functions} and before is null.")

@@ -13,7 +13,7 @@ from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
 MORE_DIGITS = 10  # of a sum
 
-ONE_VALUE = "Name one that a STRUCT holds, such as user.id."
+ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
 
@@ -201,9 +201,7 @@ def _over_group(
     if isinstance(kind, Wrong):
         return kind
     if not is_single(kind):
-        return Wrong(
-            f"must be of single values inside {function}", f"{quote(attribute)}, a {kind}", ONE_VALUE
-        )
+        return Wrong(f"must be of single values inside {function}", f"{quote(attribute)}, {kind}", ONE_VALUE)
     digits = decimal_digits(kind)
     if function in ("sum", "avg") and digits:
         return _decimal_over_group(function, component, attribute, digits)
