@@ -78,7 +78,9 @@ def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     """The rows of the intake (`SLOT_ROWS`), of the rows that some rule may want."""
     fields = plan.schema.fields
     typed = df.select(*(_declared(field, plan.schema) for field in fields))
-    crossed = typed.where(wanted_sql(plan)).select(*map(_crossing, fields))
+    # by number, for mapInArrow takes a dot in a name for a way into a struct
+    crossing = [_crossing(field).alias(str(number)) for number, field in enumerate(fields)]
+    crossed = typed.where(wanted_sql(plan)).select(*crossing)
     return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
 
 
@@ -130,8 +132,8 @@ def _crossing(field: Field) -> Column:
     """A column as it crosses into Python: times as numbers, for timestamps would have the session's zone."""
     column = F.col(quoted(field.name))
     if array_element(field.type) == "TIMESTAMP":
-        return F.transform(column, F.unix_micros).alias(field.name)
-    return F.unix_micros(column).alias(field.name) if field.type == "TIMESTAMP" else column
+        return F.transform(column, F.unix_micros)
+    return F.unix_micros(column) if field.type == "TIMESTAMP" else column
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,8 @@ class ColumnsIntake:
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema
-        types = {field.name: ARROW_TYPES[field.type] for field in schema.fields}
-        typed = pa.table({name: table.column(name).cast(kind) for name, kind in types.items()})
+        columns = zip(schema.fields, table.columns, strict=True)
+        typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
         events = chosen(typed, wanted(self.plan, typed))
         counts = array(events, schema.event_time).cast(pa.int64())
         unit = UNIT_US[schema.time_unit]

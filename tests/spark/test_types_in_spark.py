@@ -30,8 +30,8 @@ rules:
       sequence:
         - a: m >= 1.5 and array_contains(u.home.tags, 'x')
         - b: size(u.home.tags) > 1 and u.k rlike '^[ab]$'
-    where: b.u.home.x >= a.u.home.x and b.m > a.m
-    within: 20 s
+    where: b.u.home.x >= a.u.home.x and b.m <> a.m
+    within: 1 min
     emit: {least: a.m, first: "element_at(b.u.home.tags, -1)", at: "element_at(a.u.at, 1)", x: b.u.home.x}
   - name: sums
     pattern: {sequence: [{name: a, when: u.home is null, times: 1+}, b: u.at is null]}
@@ -97,7 +97,9 @@ def random_events(seed: int, count: int) -> list[Event]:
 
     def one(second: int) -> Event:
         tags = chance.choice([None, [], ["x"], ["x", "y"], ["z", None, "x"]])
-        home = chance.choice([None, {"x": chance.randrange(5), "tags": tags}, {"x": None, "tags": tags}])
+        home = chance.choice(
+            [None, {"x": None, "tags": tags}, *[{"x": chance.randrange(5), "tags": tags}] * 3]
+        )
         at = chance.choice([None, [], [f"2024-01-01T00:00:{second % 60:02d}Z", None]])
         user = {"k": chance.choice("abc"), "home": home, "at": at}
         time = f"2024-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
