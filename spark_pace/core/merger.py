@@ -27,7 +27,7 @@ from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
@@ -60,7 +60,8 @@ def _own_fields(rules: Iterable[RulePlan]) -> dict[str, pa.DataType]:
     for planned in rules:
         types = {field.name: field.type for field in planned.rule.schema.fields}
         fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in planned.rule.emit}
-        fields |= {name: _final(ARROW_TYPES[types[name]]) for name in planned.rule.partition_by}
+        keys = planned.rule.partition_by
+        fields |= {column_name(name): _final(ARROW_TYPES[types[name]]) for name in keys}
     return fields
 
 

@@ -94,7 +94,7 @@ def _read_component(item: Node, scope: EventScope | None, report: Report) -> Pla
         return None
     if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
         ((name, (place, node)),) = mapping.entries.items()
-        _check_name(Scalar(place, name, name, place.column), report)
+        _check_name(Scalar(place, name, name, place.column), scope, report)
         return Placed(Component(name, _read_predicate(node, scope, report)), place, place)
     return _read_long(mapping, scope, report)
 
@@ -113,7 +113,7 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     predicate = _read_predicate(fields.node("when"), scope, report)
     if name is None:
         return None
-    _check_name(name, report)
+    _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
     return Placed(Component(name.text, predicate, times, negated), mapping.place, place)
 
@@ -132,7 +132,11 @@ def _read_predicate(node: Node | None, scope: EventScope | None, report: Report)
     return compile_condition(scalar, scope, report) or conjunction([])
 
 
-def _check_name(name: Scalar, report: Report) -> None:
+def _check_name(name: Scalar, scope: EventScope | None, report: Report) -> None:
+    if scope is not None and name.text in scope.schema.structs:
+        do = f"Rename the component: {name.text}.x could mean either."
+        report.add(name.place, "must not be the name of a STRUCT as well", quote(name.text), do)
+        return
     if not _NAME.fullmatch(name.text):
         report.add(
             name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component."
