@@ -24,6 +24,7 @@ from spark_pace.rules.expressions.functions import (
     with_constant_text,
 )
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
+from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong, convert, unify
 
@@ -141,6 +142,8 @@ class _Compiler:
             exp.Between: self._between,
             exp.In: self._in,
             exp.Like: self._like,
+            exp.RegexpLike: lambda tree: self._apply(rlike, [tree.this, tree.expression]),
+            exp.RawString: lambda tree: Literal(str(tree.this), "STRING"),
             exp.DPipe: lambda tree: self._apply(concat, [tree.this, tree.expression]),
             exp.Case: self._case,
             exp.Cast: self._cast,
