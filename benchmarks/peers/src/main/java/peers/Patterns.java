@@ -3,6 +3,7 @@ package peers;
 import static java.time.Duration.ofHours;
 import static java.time.Duration.ofSeconds;
 import static org.apache.flink.cep.nfa.aftermatch.AfterMatchSkipStrategy.skipPastLastEvent;
+import static org.apache.flink.cep.nfa.aftermatch.AfterMatchSkipStrategy.skipToLast;
 
 import java.io.Serializable;
 import java.util.List;
@@ -10,6 +11,7 @@ import java.util.stream.StreamSupport;
 import org.apache.flink.cep.CEP;
 import org.apache.flink.cep.PatternStream;
 import org.apache.flink.cep.pattern.Pattern;
+import org.apache.flink.cep.pattern.WithinType;
 import org.apache.flink.cep.pattern.conditions.IterativeCondition;
 import org.apache.flink.streaming.api.datastream.DataStream;
 
@@ -153,5 +155,25 @@ final class Patterns {
     return CEP.pattern(events, Pattern.<Event>begin("p").where(type("a", "x"))
         .followedBy("q").where(type("b", "x"))
         .within(ofHours(1)));
+  }
+
+  static PatternStream<Event> until_stop(DataStream<Event> events) {
+    return CEP.pattern(events, Pattern.<Event>begin("a", skipPastLastEvent()).where(type("a"))
+        .oneOrMore().greedy().until(type("x"))
+        .followedBy("b").where(type("b"))
+        .within(ofHours(1)));
+  }
+
+  static PatternStream<Event> shared_ends(DataStream<Event> events) {
+    return CEP.pattern(events, Pattern.<Event>begin("start", skipToLast("goal")).where(type("s"))
+        .followedBy("way").where(type("t")).oneOrMore().greedy()
+        .followedBy("goal").where(type("s"))
+        .within(ofHours(1)));
+  }
+
+  static PatternStream<Event> longest_gap(DataStream<Event> events) {
+    return CEP.pattern(events, Pattern.<Event>begin("a").where(type("a"))
+        .followedBy("b").where(type("b")).within(ofSeconds(2), WithinType.PREVIOUS_AND_CURRENT)
+        .followedBy("c").where(type("c")).within(ofSeconds(2), WithinType.PREVIOUS_AND_CURRENT));
   }
 }
