@@ -13,8 +13,9 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
+from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope, Scope
 from spark_pace.rules.schema import TYPE_NAMES, type_name
+from spark_pace.rules.span import opens_span
 
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -27,6 +28,7 @@ def read_emit(
 
     `shared` are the attributes of the rule's key.
     """
+    scope = None if pattern is None else _scope(schema, pattern, shared, opened=opens_span(rule))
     mapping = rule.mapping("emit", "{started: a.time}" if pattern else "{total: DOUBLE}")
     if mapping is None:
         return ()
@@ -43,8 +45,8 @@ def read_emit(
         if _check_name(name, place, [field.name for field in found], shared, rule.report):
             field = (
                 _read_declared(name, node, rule.report)
-                if pattern is None
-                else _read_computed(name, node, rule.report, schema, pattern, shared)
+                if scope is None
+                else _read_computed(name, node, rule.report, scope)
             )
             found += [] if field is None else [field]
     return tuple(found)
@@ -89,18 +91,17 @@ def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
     return EmitField(name, kind, None)
 
 
-def _read_computed(
-    name: str, node: Node, report: Report, schema: EventSchema, pattern: Pattern, shared: tuple[str, ...]
-) -> EmitField | None:
+def _scope(schema: EventSchema, pattern: Pattern, shared: tuple[str, ...], *, opened: bool) -> Scope:
+    """What the expressions see of a match."""
+    if context_of(pattern).gathers:
+        return GatheredScope(schema, pattern.components, shared, opened)
+    return MatchScope(schema, pattern.components, shared, emits=True, opened=opened)
+
+
+def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:
     scalar = as_expression(node, report)
     if scalar is None:
         return None
-    components = pattern.components
-    scope = (
-        GatheredScope(schema, components, shared)
-        if context_of(pattern).gathers
-        else MatchScope(schema, components, shared, emits=True)
-    )
     expr = compile_value(scalar, scope, report)
     return None if expr is None or expr.type == "NULL" else EmitField(name, expr.type, expr)
 

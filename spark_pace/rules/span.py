@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Column, Expr, conjunction, walk
+from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.plan.conditions import mentions_open
 from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
-from spark_pace.rules.document.document import Node
+from spark_pace.rules.document.document import Mapping, Node
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
@@ -33,6 +34,12 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
 
+def opens_span(rule: Section) -> bool:
+    """Whether an event opens the rule's span, so that ``open.x`` has a meaning."""
+    node = rule.node("span")
+    return isinstance(node, Mapping) and "open" in node.entries
+
+
 def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
     nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
     opens = _condition(nodes["open"], fields, schema)
@@ -40,9 +47,9 @@ def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | No
     length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
     if opens is None or not closes or length is None:
         return None
-    alone = [expr for expr in closes if not _mentions_open(expr)]
+    alone = [expr for expr in closes if not mentions_open(expr)]
     return PredicateSpan(
-        opens, conjunction(alone), tuple(expr for expr in closes if _mentions_open(expr)), length
+        opens, conjunction(alone), tuple(expr for expr in closes if mentions_open(expr)), length
     )
 
 
@@ -65,10 +72,6 @@ def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr 
 def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
     scalar = None if node is None else as_expression(node, fields.report)
     return [] if scalar is None else compile_conjuncts(scalar, CloseScope(schema), fields.report)
-
-
-def _mentions_open(expr: Expr) -> bool:
-    return any(isinstance(node, Column) and node.component == "open" for node in walk(expr))
 
 
 def _read_grid(fields: Section) -> GridSpan | CountSpan | None:

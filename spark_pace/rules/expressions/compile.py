@@ -25,6 +25,7 @@ from spark_pace.rules.expressions.functions import (
 )
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
+from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong, convert, unify
 
@@ -282,8 +283,11 @@ class _Compiler:
         name = str(tree.this).lower()
         if name in AGGREGATES:
             return self._aggregate(name, tree.expressions)
+        if name == PREV:
+            return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            return Wrong("must be a known function", quote(name), nearest(name, [*FUNCTIONS, *AGGREGATES]))
+            known = [*FUNCTIONS, *AGGREGATES, PREV]
+            return Wrong("must be a known function", quote(name), nearest(name, known))
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
             return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")

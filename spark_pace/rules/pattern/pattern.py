@@ -13,27 +13,30 @@ from spark_pace.rules.document.report import Report
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
+from spark_pace.rules.pattern.strategy import check_strategy
 from spark_pace.rules.pattern.where import assigned, read_where
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.span import opens_span
 
 
-def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """The keys pattern, where, within, contiguity, context and close of a rule.
 
     None where too much is wrong to go on.
     """
     selecting = read_selecting(rule)
-    components = read_components(rule, schema)
+    opened = opens_span(rule)
+    components = read_components(rule, schema, opened=opened)
     if components is None:
         check_syntax(rule, ("where", "emit"))
         return None
     _check_together(rule, components, selecting)
-    conjuncts = read_where(rule, schema, components)
+    conjuncts = read_where(rule, schema, components, opened=opened)
     over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
         rule, components
     )
     within = _implied(components, selecting) or selecting.within
-    if not rule.has("within") and within is None and not (in_span and selecting.close != "window"):
+    if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         why = why_within(selecting.context, components, selecting.close, over_several=over_several)
         if selecting.contiguity == "strict":
             why = "With times that have no upper bound, such as 2+, neighbours could be taken for ever"
@@ -41,12 +44,22 @@ def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Patter
             do = f"{why}; add for example within: 10 min."
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
     complete, several = assigned(components, conjuncts)
-    return Pattern(complete, several, within, selecting.context.value, selecting.close, selecting.contiguity)
+    pattern = Pattern(
+        complete,
+        several,
+        within,
+        selecting.context.value,
+        selecting.close,
+        selecting.contiguity,
+        strategy=selecting.strategy,
+    )
+    check_strategy(rule, pattern)
+    return pattern
 
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    components = read_components(rule, None)
+    components = read_components(rule, None, opened=opens_span(rule))
     if components is not None:
         _check_together(rule, components, selecting)
     check_syntax(rule, ("where", "emit"))
