@@ -151,6 +151,14 @@ final class Patterns {
         .within(ofHours(1)));
   }
 
+  static PatternStream<Event> v_shape(DataStream<Event> events) {
+    return CEP.pattern(events, Pattern.<Event>begin("top", skipPastLastEvent())
+        .next("down").where(when((p, match) ->
+            p.x < (match.last("down") == null ? match.last("top") : match.last("down")).x))
+        .timesOrMore(2).consecutive()
+        .next("up").where(when((p, match) -> p.x > match.last("down").x)));
+  }
+
   static PatternStream<Event> two_roles(DataStream<Event> events) {
     return CEP.pattern(events, Pattern.<Event>begin("p").where(type("a", "x"))
         .followedBy("q").where(type("b", "x"))
