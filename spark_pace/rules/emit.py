@@ -13,9 +13,9 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope, Scope
+from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope, Scope, SpanScope
 from spark_pace.rules.schema import TYPE_NAMES, type_name
-from spark_pace.rules.span import opens_span
+from spark_pace.rules.span import aggregates, opens_span
 
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -24,12 +24,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 def read_emit(
     rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
 ) -> tuple[EmitField, ...]:
-    """The key ``emit``: expressions over a pattern's components, or the types that a Python operator yields.
+    """The key ``emit``: expressions over components or spans, or the types that a Python operator yields.
 
     `shared` are the attributes of the rule's key.
     """
-    scope = None if pattern is None else _scope(schema, pattern, shared, opened=opens_span(rule))
-    mapping = rule.mapping("emit", "{started: a.time}" if pattern else "{total: DOUBLE}")
+    scope = _scope(rule, schema, pattern, shared)
+    mapping = rule.mapping("emit", "{total: DOUBLE}" if scope is None else "{started: a.time}")
     if mapping is None:
         return ()
     if len(mapping.entries) > MAX_FIELDS:
@@ -91,8 +91,13 @@ def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
     return EmitField(name, kind, None)
 
 
-def _scope(schema: EventSchema, pattern: Pattern, shared: tuple[str, ...], *, opened: bool) -> Scope:
-    """What the expressions see of a match."""
+def _scope(
+    rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
+) -> Scope | None:
+    """What the expressions see of a match; None where a Python operator yields it."""
+    opened = opens_span(rule)
+    if pattern is None:
+        return SpanScope(schema, shared, opened) if aggregates(rule) else None
     if context_of(pattern).gathers:
         return GatheredScope(schema, pattern.components, shared, opened)
     return MatchScope(schema, pattern.components, shared, emits=True, opened=opened)

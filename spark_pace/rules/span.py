@@ -1,21 +1,24 @@
-"""The explicit span of a rule: what opens and closes its selections."""
+"""The explicit span of a rule: what opens and closes its selections; and rules that aggregate its events."""
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
 from spark_pace.core.plan.conditions import mentions_open
 from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
 from spark_pace.rules.document.document import Mapping, Node
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
-from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import CloseScope, EventScope
+from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.scopes import CloseScope, EventScope, SpanScope
 
 MAX_OVERLAP = 10_000
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
+_KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
+_AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
 
 
@@ -100,3 +103,42 @@ def _read_length(fields: Section, key: str) -> Within | None:
 
 def _amount(length: Within) -> int:
     return int(length.events if length.events is not None else length.time_us or 0)
+
+
+def aggregates(rule: Section) -> bool:
+    """Whether a rule aggregates: it has a span, and neither a pattern nor an operator."""
+    return rule.has("span") and not rule.has("pattern") and not rule.has("operator")
+
+
+def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:
+    """The key ``where`` of a rule that aggregates; None where it is missing or reported as wrong.
+
+    `shared` are the attributes of the rule's key. The other keys of such a rule are checked too.
+    """
+    _check_keys(rule)
+    node = rule.node("where")
+    scalar = None if node is None else as_expression(node, rule.report)
+    if scalar is None:
+        return None
+    expr = compile_condition(scalar, SpanScope(schema, shared, opens_span(rule)), rule.report)
+    if expr is not None and not any(isinstance(node, Aggregate) for node in walk(expr)):
+        do = "Write for example count(*) >= 10; conditions on single events belong into filter."
+        rule.report.add(scalar.place, "must be about aggregates", quote(scalar.text), do)
+        return None
+    return expr
+
+
+def check_aggregates_syntax(rule: Section) -> None:
+    """Report what is wrong with a rule that aggregates, as far as that needs no attributes."""
+    _check_keys(rule)
+    check_syntax(rule, ("where", "emit"))
+
+
+def _check_keys(rule: Section) -> None:
+    why = "It belongs to a pattern; a rule without one aggregates all events of each span."
+    rule.refuse(_KEYS_OF_PATTERNS, why)
+    rule.require("emit", _AGGREGATES)
+    node = rule.node("emit")
+    if isinstance(node, Mapping) and not node.entries:
+        do = f"Write for example {_AGGREGATES}."
+        rule.report.add(node.place, "must have at least one field", "none", do)

@@ -71,6 +71,16 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     return found, Labels(ids, opened_us, matched_us, release)
 
 
+def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
+    """What matches have from their spans (int64[m]), if each is known where its span is resolved."""
+    release = lane.positions("resolved").take(spans)
+    # a grid window's end is the first time behind it
+    matched_us = release.time + isinstance(rule.span, GridSpan)
+    if rule.merge == "selection":
+        release = release.later(lane.positions("base").take(spans))
+    return Labels(lane.column("selection_id")[spans], lane.column("opened_us")[spans], matched_us, release)
+
+
 def _matches_of(rule: Rule, lane: Lane, inside: _Inside, index: Ints) -> tuple[Found, Positions, Ints]:
     """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
     start, end = lane.column("start")[index], lane.column("end")[index]

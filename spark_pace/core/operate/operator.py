@@ -34,13 +34,14 @@ from spark_pace.core.match.release import (
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.operate.in_spans import in_spans
-from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
+from spark_pace.core.operate.aggregates import aggregate_spans
+from spark_pace.core.operate.in_spans import in_spans, of_whole_spans
+from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import GridSpan, Rule
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
@@ -105,6 +106,13 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.operator is not None:
         return _by_python(plan, planned, lane, stream, call).encode()
+    if rule.pattern is None:
+        start, end = lane.column("start"), lane.column("end")
+        spans, fields = aggregate_spans(rule, stream, start, end)
+        labels = of_whole_spans(rule, lane, spans)
+        matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
+        failed = FAILED_SCHEMA.empty_table()
+        return Result(lane.header, NOTHING_US, matches, failed, len(start)).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -204,14 +212,9 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
         counts += answers.counts
         tables.append(answers.rows)
     owner = np.repeat(np.arange(len(start)), counts)
-    release = lane.positions("resolved").take(owner)
-    grid = isinstance(rule.span, GridSpan)
-    matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
-    if rule.merge == "selection":
-        release = release.later(lane.positions("base").take(owner))
-    labels = Labels(ids[owner], lane.column("opened_us")[owner], matched_us, release)
+    labels = of_whole_spans(rule, lane, owner)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
+    matches = span_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
     failures = pa.Table.from_pylist(failed, schema=FAILED_SCHEMA)
     return Result(lane.header, NOTHING_US, matches, failures, len(start))
 

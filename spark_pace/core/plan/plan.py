@@ -247,12 +247,12 @@ def key_column_of(names: Sequence[str]) -> str:
 
 
 def _others_count(rule: Rule) -> bool:
-    """Whether events that match no component count: in windows, as neighbours, for a Python operator."""
+    """Whether events that match no component count: in windows, as neighbours, in what looks at spans."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within
     counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan) or rule.operator is not None
+    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None
 
 
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:

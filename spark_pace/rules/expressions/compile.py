@@ -26,7 +26,7 @@ from spark_pace.rules.expressions.functions import (
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
-from spark_pace.rules.expressions.scopes import Scope
+from spark_pace.rules.expressions.scopes import Scope, SpanScope
 from spark_pace.rules.expressions.types import Wrong, convert, unify
 
 MAX_NODES = 10_000
@@ -295,9 +295,12 @@ class _Compiler:
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
         column = arguments[0] if len(arguments) == 1 else None
+        if isinstance(column, exp.Star) and name == "count":
+            return self._scope.aggregate(name, None, "*")
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
-            written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
-            return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
+            read = "component" if name == "count" else "component.attribute"
+            read = "attribute" if isinstance(self._scope, SpanScope) else read
+            return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
         return self._scope.aggregate(name, column.table or None, column.name)
 
 

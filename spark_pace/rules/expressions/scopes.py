@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column, ExprType
@@ -202,6 +202,50 @@ class GatheredScope:
         return _over_group(self.schema, function, component.name, attribute)
 
 
+@dataclass(frozen=True)
+class SpanScope:
+    """All events of a span, in a rule that aggregates them: their attributes are read through aggregates.
+
+    An attribute that they share, one of `partition_by`, may also stand alone. Where it is `opened`,
+    ``open.attribute`` is that of the event that opened the span.
+    """
+
+    schema: EventSchema
+    shared: tuple[str, ...] = ()
+    opened: bool = False
+    looks_back: ClassVar[bool] = False
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute that all events share, or of the opening event."""
+        if prefix == OPENING_EVENT:
+            return _of_opening(self.schema, attribute, opened=self.opened)
+        if prefix is None and attribute in self.shared:
+            return _bind(self.schema, None, attribute)
+        if prefix is not None:
+            return _no_components(f"{prefix}.{attribute}", f"avg({attribute})")
+        use = "use count, sum, avg, min, max, stddev, first or last."
+        return Wrong("must be inside an aggregate", quote(attribute), f"A span holds many events: {use}")
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        """A value over the events of the span."""
+        if prefix is not None:
+            return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
+        if function == "count" and attribute == "*":
+            return Aggregate("count", None, None, "BIGINT")
+        counted = _over_group(self.schema, function, None, attribute)
+        if function == "count" and isinstance(counted, Aggregate):
+            return replace(counted, type="BIGINT")
+        return counted
+
+
+def _no_components(got: str, instead: str) -> Wrong:
+    return Wrong(
+        "must be about an attribute without a prefix",
+        quote(got),
+        f"A rule without a pattern has no components: write for example {instead}.",
+    )
+
+
 _USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
 
 
@@ -214,13 +258,16 @@ def _over_group(
     kind = find_type(schema, attribute)
     if isinstance(kind, Wrong):
         return kind
-    if function in ("sum", "avg") and kind not in ("BIGINT", "DOUBLE"):
+    if function == "stddev" and component is not None:
+        must = "must be an aggregate of components"
+        return Wrong(must, quote(f"{function}({component}.{attribute})"), f"U{_USE_AGGREGATES[1:]}")
+    if function in ("sum", "avg", "stddev") and kind not in ("BIGINT", "DOUBLE"):
         return Wrong(
             f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
         )
     if function in ("min", "max") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
-    return Aggregate(function, component, attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
+    return Aggregate(function, component, attribute, "DOUBLE" if function in ("avg", "stddev") else kind)  # type: ignore[arg-type]
 
 
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
