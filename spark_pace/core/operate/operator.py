@@ -31,7 +31,7 @@ from spark_pace.core.match.release import (
     releases,
     resolved,
 )
-from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
@@ -163,7 +163,7 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert pattern is not None
     way = context_of(pattern).way
     assert isinstance(way, Forwards | Backwards)
-    found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
+    found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
     decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
     at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)

@@ -12,7 +12,7 @@ from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Expr
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -22,7 +22,6 @@ from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpa
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
-from spark_pace.rules.explaining.forms import walks
 
 NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
 ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"

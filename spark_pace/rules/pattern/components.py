@@ -11,14 +11,14 @@ from sqlglot.errors import SqlglotError
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.rule import Component, EventSchema
+from spark_pace.core.plan.rule import Component, EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.pattern.places import Placed, check_places
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -26,7 +26,7 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> list[Component] | None:
+def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
     """The components, as far as their names can be told: then the conditions over them can be read.
 
     `opened`: whether an event opens the rule's span, which the conditions may name.
@@ -34,10 +34,13 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, ("sequence",), later=("conjunction",))
-    if not fields.has("conjunction"):
+    fields = Section(mapping, rule.report, ("sequence", "conjunction"))
+    order: Order = "conjunction" if fields.has("conjunction") else "sequence"
+    if order == "sequence":
         fields.require("sequence", _EXAMPLE)
-    node = fields.node("sequence")
+    elif fields.has("sequence"):
+        fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
+    node = fields.node(order)
     if node is None:
         return None
     if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
@@ -46,23 +49,29 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
             node.place,
             f"must be a list of 1 to {MOST_COMPONENTS} components",
             got,
-            f"Write for example {_EXAMPLE}.",
+            f"Write for example {_EXAMPLE.replace('sequence', order)}.",
         )
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
-    return None if found is None else _checked(found, node, rule.report, opened=opened)
+    if found is None:
+        return None
+    if opened:
+        _check_none_is_open(found, rule.report)
+    if order == "conjunction":
+        check_plain(found, rule.report)
+    else:
+        check_places(found, node.place, rule.report)
+    return Listed(order, [placed.component for placed in found])
 
 
-def _checked(found: list[Placed], listing: Listing, report: Report, *, opened: bool) -> list[Component]:
-    """The components, once their places in the pattern are checked."""
+def _check_none_is_open(found: list[Placed], report: Report) -> None:
+    """Report a component that has the name of the opening event."""
     for placed in found:
-        if opened and placed.component.name == OPENING_EVENT:
+        if placed.component.name == OPENING_EVENT:
             must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
             do = "Rename the component: open.x is the opening event's x here."
             report.add(placed.place, must, quote(placed.component.name), do)
-    check_places(found, listing.place, report)
-    return [placed.component for placed in found]
 
 
 def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> list[Placed] | None:

@@ -19,17 +19,19 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
+from spark_pace.core.columns import SPENT, USED_OPEN, Ints, numbers, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.search import unused
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
+from spark_pace.core.plan.shape import initiator_bits
 
 MANY = 20_000  # events; with fewer, compiled code takes longer to load than it saves
 
@@ -43,7 +45,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings = _openings(stream, search)
-    if not search.simple:
+    if not search.simple or isinstance(search, AnyOrder):
         return in_turn(search, openings)
     matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
@@ -68,8 +70,9 @@ def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
 def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
-        return search.members[0]
-    return np.flatnonzero(has_bit(stream.mask, 0) | (numbers(stream.events, SPENT) == USED_OPEN))
+        return search.initiators
+    opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
+    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
