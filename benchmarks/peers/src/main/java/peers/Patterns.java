@@ -159,6 +159,12 @@ final class Patterns {
         .next("up").where(when((p, match) -> p.x > match.last("down").x)));
   }
 
+  static PatternStream<Event> any_order(DataStream<Event> events) {
+    return CEP.pattern(events, Pattern.<Event>begin("one").where(type("a", "b"))
+        .followedBy("other").where(type("a", "b")).where(when((e, match) -> !e.type.equals(match.last("one").type)))
+        .within(ofSeconds(10)));
+  }
+
   static PatternStream<Event> two_roles(DataStream<Event> events) {
     return CEP.pattern(events, Pattern.<Event>begin("p").where(type("a", "x"))
         .followedBy("q").where(type("b", "x"))
