@@ -51,6 +51,10 @@ def _pattern_lines(rule: Rule, pattern: Pattern) -> list[str]:
             f"  {label:<12} {name}{times}: {to_text(component.predicate)}  [intake, on whole columns]"
         )
         label = ""
+    if pattern.order == "conjunction":
+        lines.append(
+            "  roles        in any order; an event that matches several may stand for any one of them"
+        )
     lines += [line for index in range(len(pattern.components)) for line in _form_lines(rule, pattern, index)]
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
