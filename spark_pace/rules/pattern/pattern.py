@@ -15,28 +15,31 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
+from spark_pace.rules.pattern.strategy import check_strategy
 from spark_pace.rules.pattern.where import assigned, read_where
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.span import opens_span
 
 
-def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """The keys pattern, where, within, contiguity, context and close of a rule.
 
     None where too much is wrong to go on.
     """
     selecting = read_selecting(rule)
-    listed = read_components(rule, schema)
+    opened = opens_span(rule)
+    listed = read_components(rule, schema, opened=opened)
     if listed is None:
         check_syntax(rule, ("where", "emit"))
         return None
     order, components = listed.order, listed.components
     _check_together(rule, listed, selecting)
-    conjuncts = read_where(rule, schema, components)
+    conjuncts = read_where(rule, schema, components, opened=opened)
     over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
         rule, components
     )
     within = _implied(components, selecting) or selecting.within
-    if not rule.has("within") and within is None and not (in_span and selecting.close != "window"):
+    if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         context, close = selecting.context, selecting.close
         why = why_within(context, components, close, order=order, over_several=over_several)
         if selecting.contiguity == "strict" and order == "sequence":
@@ -46,12 +49,16 @@ def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Patter
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
     complete, several = assigned(components, conjuncts)
     value, contiguity = selecting.context.value, selecting.contiguity
-    return Pattern(complete, several, within, value, selecting.close, contiguity, order)
+    pattern = Pattern(
+        complete, several, within, value, selecting.close, contiguity, order, selecting.strategy
+    )
+    check_strategy(rule, pattern)
+    return pattern
 
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    listed = read_components(rule, None)
+    listed = read_components(rule, None, opened=opens_span(rule))
     if listed is not None:
         _check_together(rule, listed, selecting)
     check_syntax(rule, ("where", "emit"))

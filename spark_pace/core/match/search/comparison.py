@@ -163,7 +163,9 @@ def _turned(accepts: int) -> int:
 
 
 def _components(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
-    return {components[node.component] for node in walk(expr) if isinstance(node, Column)}
+    """The components that an expression names; columns of other names are the same for all events."""
+    named = (node.component for node in walk(expr) if isinstance(node, Column))
+    return {components[name] for name in named if name in components}
 
 
 def _anonymous(expr: Expr) -> Expr:
