@@ -156,7 +156,9 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
     assert rule.pattern is not None
     differs = np.zeros(len(order), np.bool_)
     differs[:1] = True
-    for column in columns.values():
+    for column in list(columns.values())[::-1]:
+        if differs.all():  # as a rule their events tell them apart
+            break
         codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
     place = {component.name: index for index, component in enumerate(rule.pattern.components)}

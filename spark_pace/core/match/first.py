@@ -223,13 +223,13 @@ def depth_first(
     used = np.zeros(search.stream.rows, np.bool_)
     searches = compiled.Searches(anchors, after, end, used, second_thoughts, shorten, use_up)
     if search.levels_compiled is None:
-        search.levels_compiled = _compiled_levels(search)
+        search.levels_compiled = compiled_levels(search)
     matrix = compiled.depth_first(search.levels_compiled, searches)
     found = np.flatnonzero(matrix[:, 0] >= 0)
     return found, matrix[found]
 
 
-def _compiled_levels(search: Search) -> Levels:
+def compiled_levels(search: Search) -> Levels:
     """The levels of a search as the compiled code takes them."""
     from spark_pace.core.match.search import compiled
 

@@ -149,11 +149,18 @@ class Search:
         return self.between.roles
 
     @property
+    def comparable(self) -> bool:
+        """Whether the pattern is simple, and all its conditions compare two components."""
+        return self.simple and all(is_comparison(one.expr, self.roles) for one in self.pattern.where)
+
+    @property
     def compiled(self) -> bool:
-        """Whether compiled code searches: all conditions compare two components, and rows are many."""
-        if not self.simple or not all(is_comparison(one.expr, self.roles) for one in self.pattern.where):
-            return False
-        return math.prod(len(rows) for rows in self.members) > FEW
+        """Whether compiled code searches: it can, and rows are many."""
+        return self.comparable and self.is_many(math.prod(len(rows) for rows in self.members))
+
+    def is_many(self, combinations: int) -> bool:
+        """Whether so many combinations of rows are worth loading the compiled code for."""
+        return combinations > FEW
 
     @property
     def looked_up(self) -> bool:
