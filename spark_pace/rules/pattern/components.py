@@ -26,10 +26,13 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> list[Component] | None:
+def read_components(
+    rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool
+) -> list[Component] | None:
     """The components, as far as their names can be told: then the conditions over them can be read.
 
-    `opened`: whether an event opens the rule's span, which the conditions may name.
+    `opened`: whether an event opens the rule's span, which the conditions may name. `walks`: whether the
+    context takes component after component, so that groups may stand next to each other.
     """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
@@ -51,18 +54,19 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
-    return None if found is None else _checked(found, node, rule.report, opened=opened)
+    if found is None:
+        return None
+    _check_names(found, rule.report, opened=opened)
+    check_places(found, node.place, rule.report, walks=walks)
+    return [placed.component for placed in found]
 
 
-def _checked(found: list[Placed], listing: Listing, report: Report, *, opened: bool) -> list[Component]:
-    """The components, once their places in the pattern are checked."""
+def _check_names(found: list[Placed], report: Report, *, opened: bool) -> None:
     for placed in found:
         if opened and placed.component.name == OPENING_EVENT:
             must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
             do = "Rename the component: open.x is the opening event's x here."
             report.add(placed.place, must, quote(placed.component.name), do)
-    check_places(found, listing.place, report)
-    return [placed.component for placed in found]
 
 
 def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> list[Placed] | None:

@@ -25,7 +25,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """
     selecting = read_selecting(rule)
     opened = opens_span(rule)
-    components = read_components(rule, schema, opened=opened)
+    components = read_components(rule, schema, opened=opened, walks=_walks(selecting))
     if components is None:
         check_syntax(rule, ("where", "emit"))
         return None
@@ -48,10 +48,15 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    components = read_components(rule, None, opened=opens_span(rule))
+    components = read_components(rule, None, opened=opens_span(rule), walks=_walks(selecting))
     if components is not None:
         _check_together(rule, components, selecting)
     check_syntax(rule, ("where", "emit"))
+
+
+def _walks(selecting: Selecting) -> bool:
+    """Whether the context takes component after component."""
+    return selecting.context.value.selection == "next"
 
 
 def _check_together(rule: Section, components: Sequence[Component], selecting: Selecting) -> None:
