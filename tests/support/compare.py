@@ -105,7 +105,9 @@ def cases(name: str, contexts: Sequence[Context]) -> st.SearchStrategy[Case]:
     arriving = st.one_of(arrivals(), arrivals(of=dense_streams()), arrivals(of=streams()))
     return st.builds(
         Case,
-        st.one_of(rules, rules, rules, rules.flatmap(forgetful)),
+        st.sampled_from([True, True, True, False]).flatmap(
+            lambda lasting: rules if lasting else rules.flatmap(forgetful)
+        ),
         arriving,
         parallelisms(),
         st.integers(1, 3),

@@ -50,16 +50,15 @@ def conjunctive_patterns(
     names = tuple("pqrs"[: draw(st.sampled_from([2, 2, 2, 2, 2, 3, 3, 3, 4]))])
     components = tuple(Component(name, draw(predicates())) for name in names)
     where = tuple(draw(conjuncts(names)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 1, 2]))))
-    length = st.none() | windows() if in_span and not close_window else windows()
+    length = st.none() | windows() if in_span else windows()
     return Pattern(components, where, draw(length), context, close, order="conjunction")
 
 
 @st.composite
-def conjunctive_rules(
-    draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None, close_window: bool = False
-) -> Rule:
-    """A conjunction in one of the contexts that have it."""
+def conjunctive_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
+    """A conjunction in one of the contexts that have it, by chance with ``close: window``."""
     context = draw(st.sampled_from([context for context in contexts if context in IN_CONJUNCTION]))
+    close_window = spans is None and context == CONTEXTS[0] and draw(st.integers(0, 2)) == 2
     pattern = draw(conjunctive_patterns(context, in_span=spans is not None, close_window=close_window))
     return draw(rules_of(pattern, spans))
 

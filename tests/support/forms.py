@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Context, Rule
 from tests.support.aggregate_strategies import aggregate_rules
-from tests.support.form_strategies import IN_CONJUNCTION, conjunctive_rules, open_rules, previous_rules
+from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
 # the property tests draw rules of these forms; one line each
@@ -17,16 +17,8 @@ LANDED: tuple[str, ...] = ("prev", "prev_in_span")
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
 
 
-def conjunctions(contexts: Sequence[Context]) -> st.SearchStrategy[Rule]:
-    """Some with ``close: window``, where the context has it."""
-    plain = conjunctive_rules(contexts)
-    if CONTEXTS[0] not in contexts:
-        return plain
-    return st.one_of(plain, plain, plain, plain, conjunctive_rules(CONTEXTS[:1], close_window=True))
-
-
 FORMS: dict[str, Form] = {
-    "conjunction": conjunctions,
+    "conjunction": conjunctive_rules,
     "conjunction_in_span": lambda contexts: conjunctive_rules(contexts, spans()),
     "prev": previous_rules,
     "prev_in_span": lambda contexts: previous_rules(contexts, spans()),
@@ -39,7 +31,5 @@ FORMS: dict[str, Form] = {
 
 
 def form(name: str, contexts: Sequence[Context] = CONTEXTS) -> st.SearchStrategy[Rule]:
-    """Rules of one form, in one of the contexts, as far as the form has them and the rules have a context."""
-    if name in ("conjunction", "conjunction_in_span"):
-        contexts = [context for context in contexts if context in IN_CONJUNCTION]
+    """Rules of one form in one of the contexts that it has, if it has any."""
     return FORMS[name](contexts)
