@@ -127,7 +127,13 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(
     ("rules", "slots", "delay_us"),
-    [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (COMPUTED, 1, 0), (EARLIER, 1, 0), (RULES, 1, 2_000_000)],
+    [
+        (ONLY_PAIRS, None, 2_000_000),
+        (ONLY_PAIRS, 1, 0),
+        (COMPUTED, 1, 0),
+        (EARLIER, 1, 0),
+        (RULES, 1, 2_000_000),
+    ],
 )
 def test_detect_finds_what_the_core_finds_and_counts_what_is_late(
     spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int
