@@ -97,6 +97,6 @@ def _extend(
 
 def _close(search: Search, partial: Ints, last: Ints) -> Ints:
     """The candidates of the partial ones that lack nothing but their fixed last row."""
-    keep = partial[:, -1] < last + search.between.shape.alone
+    keep = partial[:, -1] < last + search.between.shape.one_group(search.steps - 1)
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]

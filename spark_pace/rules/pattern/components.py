@@ -26,10 +26,11 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
+def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
     """The components, as far as their names can be told: then the conditions over them can be read.
 
-    `opened`: whether an event opens the rule's span, which the conditions may name.
+    `opened`: whether an event opens the rule's span, which the conditions may name. `walks`: whether the
+    context takes component after component, so that groups may stand next to each other.
     """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
@@ -61,7 +62,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
     if order == "conjunction":
         check_plain(found, rule.report)
     else:
-        check_places(found, node.place, rule.report)
+        check_places(found, node.place, rule.report, walks=walks)
     return Listed(order, [placed.component for placed in found])
 
 

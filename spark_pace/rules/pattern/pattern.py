@@ -28,7 +28,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """
     selecting = read_selecting(rule)
     opened = opens_span(rule)
-    listed = read_components(rule, schema, opened=opened)
+    listed = read_components(rule, schema, opened=opened, walks=walks(selecting.context.way))
     if listed is None:
         check_syntax(rule, ("where", "emit"))
         return None
@@ -58,7 +58,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    listed = read_components(rule, None, opened=opens_span(rule))
+    listed = read_components(rule, None, opened=opens_span(rule), walks=walks(selecting.context.way))
     if listed is not None:
         _check_together(rule, listed, selecting)
     check_syntax(rule, ("where", "emit"))

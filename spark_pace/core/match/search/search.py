@@ -254,7 +254,7 @@ class Search:
         """
         pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
-        after = after - self.between.shape.alone  # the first event of such a group may be its last one
+        after = after - self.between.shape.one_group(level)
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
         hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
         return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
