@@ -25,7 +25,7 @@ from spark_pace.core.split.carry.joined import join_of
 
 def explain(rule: Rule) -> tuple[str, ...]:
     """The plan of a rule in lines of text."""
-    what = _operator_lines(rule) if rule.pattern is None else _pattern_lines(rule, rule.pattern)
+    what = _whole_span_lines(rule) if rule.pattern is None else _pattern_lines(rule, rule.pattern)
     lines = [f"rule {rule.name}"]
     if rule.filter is not None:
         lines.append(f"  filter       {to_text(rule.filter)}  [intake, on whole columns]")
@@ -139,8 +139,13 @@ def _walks(way: Way) -> bool:
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
-def _operator_lines(rule: Rule) -> list[str]:
-    return [f"  operator     {rule.operator}, called once for each span"]
+def _whole_span_lines(rule: Rule) -> list[str]:
+    """What is done with the events of each span, where no pattern is sought in them."""
+    if rule.operator is not None:
+        return [f"  operator     {rule.operator}, called once for each span"]
+    every = "every event that passes the filter" if rule.filter is not None else "every event"
+    lines = [f"  aggregates   of {every} in each span  [operators, when it is closed]"]
+    return lines if rule.having is None else [*lines, f"  where        {to_text(rule.having)}  [on spans]"]
 
 
 def _span_lines(span: Span) -> list[str]:
