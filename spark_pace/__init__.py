@@ -53,8 +53,8 @@ def load_rules(
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
-    """What `rules` find in a table of events, without Spark; see `spark_pace.replaying.replay_table`."""
-    from spark_pace.replaying import replay_table
+    """What `rules` find in a table of events, without Spark; see `spark_pace.io.replaying.replay_table`."""
+    from spark_pace.io.replaying import replay_table
 
     return replay_table(rules, table)
 

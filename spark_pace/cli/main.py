@@ -5,9 +5,11 @@ Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,14 +44,20 @@ def check(files: tuple[Path, ...]) -> None:
 
 @commands.command(
     help="Explain the rules of rule and job files: where each is evaluated, what runs in parallel, "
-    "what is carried and how that is bounded."
+    "what is carried and how that is bounded, what it costs."
 )
 @click.argument("files", nargs=-1, required=True, type=FILES)
-def explain(files: tuple[Path, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
+def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print the plan of each rule."""
     from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
+    from spark_pace.rules import explain_as_json
 
+    if as_json:
+        for rule in rules_in(files):
+            click.echo(json.dumps(explain_as_json(rule), ensure_ascii=False))
+        return
     blocks = ["\n".join(explain_rule(rule)) for rule in rules_in(files)]
     click.echo("\n\n".join(blocks))
 
@@ -126,6 +134,23 @@ def sql(out: str, query: str, form: str) -> None:
     from spark_pace.cli.sql import sql_command
 
     sql_command(out, query, form)
+
+
+@commands.command(
+    help="Say how many task slots the JOB needs so that no queue of selections becomes long, and whether it "
+    "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
+)
+@click.argument("job", type=FILES)
+@click.option("--queue", type=int, default=8, help="The most selections in a slot.  [8]")
+@click.option("--probability", type=float, default=0.99, help="How often that must hold.  [0.99]")
+@click.option("--rate", type=float, help="Selections a second.  [as measured]")
+@click.option("--seconds", type=float, help="Seconds of an operator for a selection.  [as measured]")
+@click.option("--slots", type=int, help="The tasks that run at once.  [the cores of a job that runs here]")
+def plan(job: Path, **options: Any) -> None:
+    """Print what a model of queues says."""
+    from spark_pace.cli.plan import Options, plan_command
+
+    plan_command(job, Options(**options))
 
 
 def main() -> None:

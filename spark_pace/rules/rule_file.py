@@ -29,7 +29,7 @@ from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax
 
 RULE_KEYS = (
     "name", "description", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "close", "merge", "span", "operator", "emit",
+    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -37,8 +37,7 @@ _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
-_LATER = ("strategy",)
-_PATTERN_KEYS = ("where", "within", "contiguity", "context", "close")
+_PATTERN_KEYS = ("where", "within", "contiguity", "context", "strategy", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -147,7 +146,7 @@ def _read_rule(
     if mapping is None:
         return None
     before = report.count
-    fields = Section(mapping, report, RULE_KEYS, _LATER)
+    fields = Section(mapping, report, RULE_KEYS)
     name = _read_name(fields, names)
     if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
         _read_merge(fields)

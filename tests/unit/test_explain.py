@@ -305,8 +305,17 @@ rules:
     (rule,) = load_rules(path)
     lines = explain(rule)
     assert "  where        count(*) > 1  [on spans]" in lines
-    assert (
-        "  aggregates   of every event that passes the filter in each span  [operators, when it is closed]"
-        in lines
-    )
+    assert "  aggregates   of every event that passes the filter in each span, when it is closed" in lines
     assert "  carried      the events of spans that are not closed" in lines
+
+
+def test_it_says_where_events_before_are_compared_and_what_is_kept_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    when = "\"type = 'b' and x > prev(x, 2)\""
+    text = RULES.replace("type = 'b'}}", f"{when}}}}}").replace("when: type = 'c'", "when: x < prev(x)")
+    path.write_text(text.format(rest="within: 1 h\n    partition_by: [x]"), encoding="utf-8")
+    (rule,) = load_rules(path)
+    plan = explain(rule)
+    assert "               b: type = 'b'  [intake]; x > prev(x, 2)  [splitter, in stream order]" in plan
+    assert "               c: x < prev(x, 1)  [splitter, in stream order]" in plan
+    assert any(line.endswith("; for prev: x of the last 2 events for each key") for line in plan)

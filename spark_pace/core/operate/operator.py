@@ -64,16 +64,18 @@ class Result:
         matches: see `match_table`.
         failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` shows events as lines of JSON, see `_shown`.
+        selections: how many selections the operator worked on, decided now or not.
     """
 
     header: LaneHeader
     resolved_us: int
     matches: pa.Table
     failed: pa.Table
+    selections: int
 
     def encode(self) -> bytes:
         """The result as bytes."""
-        header = {**vars(self.header), "resolved_us": self.resolved_us}
+        header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
         return encode_parcel(header, [self.matches, self.failed])
 
 
@@ -81,8 +83,8 @@ def decode_result(parcel: bytes | memoryview) -> Result:
     """The result of these bytes."""
     header, tables = decode_parcel(parcel)
     header.pop("frame_bytes")
-    resolved_us = header.pop("resolved_us")
-    return Result(LaneHeader(**header), resolved_us, tables[0], tables[1])
+    resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
+    return Result(LaneHeader(**header), resolved_us, tables[0], tables[1], selections)
 
 
 def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
@@ -109,7 +111,8 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
         spans, fields = aggregate_spans(rule, stream, start, end)
         labels = of_whole_spans(rule, lane, spans)
         matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
-        return Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table()).encode()
+        failed = FAILED_SCHEMA.empty_table()
+        return Result(lane.header, NOTHING_US, matches, failed, len(start)).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -121,7 +124,8 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
         found, labels = in_spans(rule, lane, stream)
     found, labels = _releasable(rule, lane.header, found, labels)
     matches = pattern_matches(plan, planned, stream, found, labels)
-    return Result(lane.header, resolved_us, matches, FAILED_SCHEMA.empty_table()).encode()
+    failed = FAILED_SCHEMA.empty_table()
+    return Result(lane.header, resolved_us, matches, failed, len(found.openings)).encode()
 
 
 def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
@@ -211,7 +215,8 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     labels = of_whole_spans(rule, lane, owner)
     yielded = pa.concat_tables(tables).combine_chunks()
     matches = span_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
-    return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
+    failures = pa.Table.from_pylist(failed, schema=FAILED_SCHEMA)
+    return Result(lane.header, NOTHING_US, matches, failures, len(start))
 
 
 def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
-        for component in rule.pattern.components:
+        for component in rule.pattern.components if rule.span is not None else ():
             exprs += of_other_events(component.predicate)
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where

@@ -142,6 +142,8 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     after_us = planned.rule.forget_key_after_us
     if after_us is not None:
         carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
+    if planned.looking_back is not None:
+        carry.last_values = planned.looking_back.carried
     turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
@@ -259,7 +261,8 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
         name, bit = bits_column(of_plan)
         word = words.setdefault(name, numbers(released, name))
         mask |= has_bit(word, bit).astype(np.uint16) << np.uint16(place)
-    events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
+    columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
+    events = with_column(released.select(list(columns)), MASK, mask)
     events = chosen(events, mine)
     if turn.join is not None:
         values = array(events, turn.join.attribute)

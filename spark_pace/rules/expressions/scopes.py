@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column, ExprType
 from spark_pace.core.plan.conditions import OPENING_EVENT
@@ -17,6 +17,10 @@ _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
 class Scope(Protocol):
     """Resolves names."""
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether ``prev(attribute)`` has a meaning here."""
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
@@ -50,11 +54,13 @@ def _no_aggregate(function: str) -> Wrong:
 class EventScope:
     """One event, its attributes without a prefix: filter, component predicates, a span's open.
 
-    Where it is `opened`, ``open.attribute`` is that of the event that opened its span.
+    Where it is `opened`, ``open.attribute`` is that of the event that opened its span. Where it `looks_back`,
+    ``prev`` is an attribute of an event before it.
     """
 
     schema: EventSchema
     opened: bool = False
+    looks_back: bool = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of this one event, or of the opening one."""
@@ -87,6 +93,7 @@ class CloseScope:
     """A span's close: attributes of the closing event, ``open.attribute`` of the opening one."""
 
     schema: EventSchema
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
@@ -123,6 +130,7 @@ class MatchScope:
     shared: tuple[str, ...] = ()
     emits: bool = False
     opened: bool = False
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
@@ -167,6 +175,7 @@ class GatheredScope:
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
     opened: bool = False
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """Only an attribute that all events share, or of the opening event, has one value."""
@@ -204,6 +213,7 @@ class SpanScope:
     schema: EventSchema
     shared: tuple[str, ...] = ()
     opened: bool = False
+    looks_back: ClassVar[bool] = False
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute that all events share, or of the opening event."""

@@ -49,7 +49,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
             f"Write for example {_EXAMPLE}.",
         )
         return None
-    scope = None if schema is None else EventScope(schema, opened)
+    scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
     return None if found is None else _checked(found, node, rule.report, opened=opened)
 

@@ -13,6 +13,7 @@ from spark_pace.rules.document.report import Report
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
+from spark_pace.rules.pattern.strategy import check_strategy
 from spark_pace.rules.pattern.where import assigned, read_where
 from spark_pace.rules.pattern.window import Selecting, read_selecting
 from spark_pace.rules.span import opens_span
@@ -43,7 +44,17 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
             do = f"{why}; add for example within: 10 min."
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
     complete, several = assigned(components, conjuncts)
-    return Pattern(complete, several, within, selecting.context.value, selecting.close, selecting.contiguity)
+    pattern = Pattern(
+        complete,
+        several,
+        within,
+        selecting.context.value,
+        selecting.close,
+        selecting.contiguity,
+        strategy=selecting.strategy,
+    )
+    check_strategy(rule, pattern)
+    return pattern
 
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:

@@ -19,6 +19,7 @@ from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution
+from spark_pace.core.plan.looking_back import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.carry.carry import Carry, is_small
@@ -50,6 +51,8 @@ def join_of(rule: Rule) -> Join | None:
         return None
     if not shape_of(pattern).simple:  # other values' events belong to groups, and forbid
         return None
+    if looks_back(rule):
+        return None  # the event before may have another value
     equalities: dict[str, list[Conjunct]] = {}
     for conjunct in pattern.where:
         if (name := _equal_attribute(conjunct)) is not None:
