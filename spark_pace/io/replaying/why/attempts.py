@@ -114,7 +114,7 @@ class Seeking:
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The rows among which the next anchor stands: behind those taken, with the event in its place."""
         shape, level = self.search.between.shape, len(rows)
-        low, high = rows[-1] + (not shape.alone), self.stretch.stream.rows
+        low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
@@ -180,7 +180,7 @@ def walked(stretch: Stretch, start: int, stop: int, event: int, *, waits: bool) 
     search, rows = stretch.search.varied(walking=True), [start]
     while len(rows) < search.steps:
         members = search.members[len(rows)]
-        low = rows[-1] + (not search.between.shape.alone)
+        low = rows[-1] + (not search.between.shape.one_group(len(rows)))
         pool = members[(members >= low) & (members < stop)]
         fits = np.flatnonzero(passing(search, rows, pool)) if len(pool) else pool
         if not len(fits):
