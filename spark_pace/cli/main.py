@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -81,7 +82,7 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 )
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
     """Print the matches, or write them to a file."""
-    from spark_pace.cli.replay import replay_command
+    from spark_pace.cli.replaying.replay import replay_command
 
     _see_current_directory()
     replay_command(rules, events, out, operators)
@@ -104,7 +105,7 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
     """Print what is known of one event."""
-    from spark_pace.cli.why import why_command
+    from spark_pace.cli.replaying.why import why_command
 
     why_command(rules, events, rule, (at, key), as_json)
 
@@ -155,6 +156,23 @@ def sql(out: str, query: str, form: str) -> None:
     from spark_pace.cli.sql import sql_command
 
     sql_command(out, query, form)
+
+
+@commands.command(
+    help="Say how many task slots the JOB needs so that no queue of selections becomes long, and whether it "
+    "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
+)
+@click.argument("job", type=FILES)
+@click.option("--queue", type=int, default=8, help="The most selections in a slot.  [8]")
+@click.option("--probability", type=float, default=0.99, help="How often that must hold.  [0.99]")
+@click.option("--rate", type=float, help="Selections a second.  [as measured]")
+@click.option("--seconds", type=float, help="Seconds of an operator for a selection.  [as measured]")
+@click.option("--slots", type=int, help="The tasks that run at once.  [the cores of a job that runs here]")
+def plan(job: Path, **options: Any) -> None:
+    """Print what a model of queues says."""
+    from spark_pace.cli.plan import Options, plan_command
+
+    plan_command(job, Options(**options))
 
 
 def main() -> None:

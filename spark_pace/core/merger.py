@@ -112,7 +112,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     columns = {name: array(table, name) for name in names} | _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
-    if pattern is not None and not shape_of(pattern).simple:
+    if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
     return table.take(pa.array(order))
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.plan.rule import Component, Pattern, Rule
-from spark_pace.replaying import replay_table
-from spark_pace.replaying.why import Why, why
-from spark_pace.replaying.why.answer import Candidate, EventRef, Member
+from spark_pace.io.replaying import replay_table
+from spark_pace.io.replaying.why import Why, why
+from spark_pace.io.replaying.why.answer import Candidate, EventRef, Member
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.stream import Event, Placed, inside
 from tests.support.any_rule import any_rule

@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.expr import Expr, evaluate
+from spark_pace.core.expr import Column, Expr, Literal, evaluate
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.types import Wrong
 from tests.support.expression_cases import SCHEMA, TableColumns, compiled, random_text, table, texts
 from tests.support.spark_sql import as_written, to_spark_sql
 
@@ -23,6 +25,10 @@ pytestmark = pytest.mark.spark
 ROWS = 600
 PER_SELECT = 40
 SCOPE = EventScope(SCHEMA)
+PATTERN_PIECES = r"""
+a B 1 s 🙂 . ^ | \z \A \d \D \w \W \s \S \. \n \x41 \x{2028} ] } ( ( (?: ) )
+[a-s] [^a] [^\s-] [-a] [\S1] [\]^] [^.🙂] [\W_] [a|^] * +? ? {2} {0,1} {1,}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +96,45 @@ def operators(names: str) -> list[str]:
         "between {} and {}",
         "is distinct from {}",
     ]
-    alone = ["is null", "is not null", "is true", "is not true", "like 'a%'", "not like 'b'", "- 0", "|| 'a'"]
+    alone = [
+        "is null",
+        "is not null",
+        "is true",
+        "is not true",
+        "like 'a%'",
+        "rlike 'a'",
+        "not rlike 'b'",
+        "not like 'b'",
+        "- 0",
+        "|| 'a'",
+    ]
     return [form.format(name, name) for form in [*tests, "and {}", "or {}"] for name in names] + alone
+
+
+def test_every_pattern_that_is_taken_means_the_same(spark: SparkSession) -> None:
+    """But for `$`, which is the end of the text alone."""
+    chance = random.Random(3)
+    letters = "aB1_ -\n\r\x0b\t\x1f\x85\u2028éſK🙂.]^}s"
+    texts = ["".join(chance.choice(letters) for _ in range(chance.randrange(5))) for _ in range(300)]
+    pieces = PATTERN_PIECES.split()
+    drawn = ("".join(chance.choice(pieces) for _ in range(chance.randrange(1, 7))) for _ in range(3_000))
+    column, rows = pa.table({"s": texts}), spark.createDataFrame([(text,) for text in texts], "s STRING")
+    taken = {}
+    for pattern in drawn:
+        built = rlike([Column(None, "s", "STRING"), Literal(pattern, "STRING")])
+        if not isinstance(built, Wrong) and len(taken) < 400:
+            taken[pattern] = built
+    result = rows.coalesce(1).selectExpr(
+        *(f"{to_spark_sql(expr)} AS `{index}`" for index, expr in enumerate(taken.values()))
+    )
+    theirs = result.toArrow()
+    found = [
+        found
+        for index, (pattern, expr) in enumerate(taken.items())
+        for found in compare(pattern, expr, theirs[str(index)], column)
+    ]
+    assert found == []
+    assert len(taken) == 400
 
 
 def test_a_text_constant_survives_quotes_backslashes_and_line_ends(spark: SparkSession) -> None:

@@ -213,6 +213,7 @@ case i when 1 then 'one' when 2 then 'two' else s end
 length(s) | lower(s) | upper(s) | trim(s) | concat(s, z) | concat(s, '-', z, s) | s || z | substring(s, 1, 2)
 substring(s, 2) | substring(s, 3, 0)
 startswith(s, 'E') | endswith(s, 'R') | contains(s, 'a') | contains(s, '') | s like 'a%' | s like '_'
+s rlike 'a' | s not rlike r'^[A-Z]{3}$' | s rlike '' | s rlike r'\\s+(?:E|\\d)' | s rlike 'a.\\\\z'
 s like '%b' | s not like 'E_R' | s like '' | s like '%'
 s = 'it\\'s' | concat(s, '\\\\') | s like '%(.)[a]%'
 year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d)
@@ -249,7 +250,7 @@ _FORMS = {
     "|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
     "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')"
     "|{I} not in (0, 1, {I})|{S} like '%a%'"
-    "|{S} not like '_b%'|startswith({S}, 'E')|contains({S}, 'é')"
+    "|{S} not like '_b%'|{S} rlike r'^[^a-z]\\w*?'|startswith({S}, 'E')|contains({S}, 'é')"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
     "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"

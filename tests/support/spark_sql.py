@@ -22,6 +22,7 @@ _TEMPLATES = TESTS | {
     "/": "try_divide({}, {})",
     "%": "try_mod({}, {})",
     "length": "CAST(length({}) AS BIGINT)",
+    "rlike": "({} RLIKE {})",  # the third argument is for RE2
     "lower": f"translate({{}}, '{_LETTERS.upper()}', '{_LETTERS}')",
     "upper": f"translate({{}}, '{_LETTERS}', '{_LETTERS.upper()}')",
 }

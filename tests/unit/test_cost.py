@@ -12,11 +12,11 @@ import pytest
 
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.search import search
-from spark_pace.replaying import replay_files
+from spark_pace.io.replaying import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
 from tests.support.commands import spark_pace
 
-DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "in_turn"}
+DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn"}
 SEQUENCES = {
     "plain": ("a: type = 'a', b: type = 'b', c: type = 'c'", ""),
     "two": ("a: type = 'a', b: type = 'b'", ""),
@@ -70,7 +70,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
     """The dear functions that a search of this kind goes through."""
     by_method = {
         "nearest": set[str](),
-        "queues": {"queues"},
+        "in order": {"queues"} if form == "two" else {"earliest_unused"},  # of few events
         "walk": {"depth_first"} if told["compiled"] else set(),
         "in turn": {"in_turn", "chosen"},
         "first candidate": {"depth_first"},

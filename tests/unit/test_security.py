@@ -15,9 +15,9 @@ from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
 from spark_pace.io.lines import MOST_RECORD_BYTES
+from spark_pace.io.replaying import read_all, replay_table
 from spark_pace.io.text import CsvParser
 from spark_pace.job_file import check_files, read_job
-from spark_pace.replaying import read_all, replay_table
 from spark_pace.rules import load_rules
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
@@ -173,7 +173,9 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         ("java_method('java.lang.System', 'exit')", 'e — must be a known function; got "java_method"'),
         ("__import__('os').system('id')", "e — must be"),
         ("(select max(i) from t)", "e — must be an expression of the rule language"),
-        ("s rlike '(a+)+$'", "e — must be an expression of the rule language"),
+        ("s rlike '(?=a+)'", "e — must be a pattern that RE2 and Java read alike"),
+        ("s rlike '((a{100}){100}){100}'", "e — must be a pattern that is not too large for RE2"),
+        ("s rlike '" + "a" * 1001 + "'", "e — must be a pattern of at most 1000 characters"),
     ],
 )
 def test_an_expression_outside_the_language_or_its_limits_is_refused_at_once(
@@ -263,7 +265,7 @@ def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
 def test_what_a_module_imports_is_not_its_operator() -> None:
     for name, got in (
         ("tests.unit.test_security:resource", "module of none"),
-        ("tests.unit.test_security:read_all", "function of spark_pace.replaying"),
+        ("tests.unit.test_security:read_all", "function of spark_pace.io.replaying.replay"),
     ):
         with pytest.raises(
             OperatorError, match=f"must be a function that the package tests defines; got {got}"

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
 
-_INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like"}
+_INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
 _OPERATORS = _INFIX | {"not", "negate", "is_null", "in"}
 _UNITS_US = {

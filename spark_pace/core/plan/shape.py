@@ -15,6 +15,18 @@ from spark_pace.core.plan.rule import Conjunct, Pattern, Times
 _ANY = Times(0, None)
 
 
+def initiator_bits(pattern: Pattern) -> int:
+    """The bits of ``@mask`` of which an event that can open a selection has one."""
+    return (1 << len(pattern.components)) - 1 if pattern.order == "conjunction" else 1
+
+
+def terminator_bits(pattern: Pattern) -> int:
+    """The bits of ``@mask`` of which an event that can end a candidate has one."""
+    if pattern.order == "conjunction":
+        return initiator_bits(pattern)
+    return 1 << shape_of(pattern).anchors[-1]
+
+
 @dataclass(frozen=True)
 class Gap:
     """What stands between two neighbouring anchors.

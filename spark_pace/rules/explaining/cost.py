@@ -12,7 +12,7 @@ from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Expr
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -22,18 +22,24 @@ from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpa
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
-from spark_pace.rules.explaining.forms import walks
 
 NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
-ALL, QUEUES, IN_TURN = "all candidates", "queues", "in turn"
+ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"
+STRATEGIES = {
+    "queues": "each event serves the partial candidate that has waited longest, by columns",
+    "production_sets": "each event joins the earliest partial candidate that waits for it",
+    "merger_filter": "all candidates are made; one that needs a used event is dropped",
+}
 METHODS = {
     NEAREST: "each step takes the nearest event",
     WALK: "each step takes the first event that fits, and keeps it",
     FIRST: "depth first, with second thoughts, up to the first candidate",
     ALL: "all candidates are made, step by step, and compared",
-    QUEUES: "each event serves the partial candidate that has waited longest",
+    IN_ORDER: "each step takes the earliest event that is not used up",
     IN_TURN: "terminators one after the other, each among the events that are not used up",
+    **STRATEGIES,
 }
+_ONE_BY_ONE = (NEAREST, IN_ORDER, "queues", "production_sets")
 
 
 def cost_of(rule: Rule) -> Cost:
@@ -94,7 +100,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     if isinstance(way, UsingUp) and not search.simple:
         return SearchCost(each, IN_TURN, False, _steps(search))
     if search.plain:
-        method = QUEUES if isinstance(way, UsingUp) and _may_queue(pattern) else NEAREST
+        method = (pattern.strategy or IN_ORDER) if isinstance(way, UsingUp) else NEAREST
         steps = _steps(search)
         if isinstance(way, Backwards) and pattern.context.selection == "latest":
             steps = _steps(search.mirrored())
@@ -109,11 +115,6 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
         return SearchCost(each, WALK, compilable and not looked_up, _steps(search))
     method = FIRST if compilable else ALL
     return SearchCost(each, method, compilable, _steps(search))
-
-
-def _may_queue(pattern: Pattern) -> bool:
-    """Whether queues are exact if no event matches two components."""
-    return pattern.within is None or len(pattern.components) == 2
 
 
 def _steps(search: Search) -> tuple[StepCost, ...]:
@@ -159,7 +160,9 @@ def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
         return "candidates", " × ".join([every, *pools])
     if pattern.context.selection == "each" and len(pools) > 1:
         return "candidates", f"{' × '.join([every, *pools[:-1]])}: all that end at the closing event"
-    if search.method in (NEAREST, QUEUES) or (search.method == WALK and not tested):
+    if search.method in (NEAREST, IN_ORDER, "queues", "production_sets") or (
+        search.method == WALK and not tested
+    ):
         return (
             "events",
             f"their number, and that of matches: a binary search for a step of each {search.each}",

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 INTAKE = "intake"  # on whole columns, before events are put in order
+IN_ORDER = "splitter, in stream order"  # on whole columns, when events are in order
+IN_SPANS = "operators, in each span"
 CANDIDATES = "candidates"
 FORBIDDING = "candidates and what may forbid them"
 
 
 @dataclass(frozen=True)
 class ConditionFacts:
-    """A condition, and where it is decided: `INTAKE`, `CANDIDATES` or `FORBIDDING`."""
+    """A condition, and where it is decided: at one of the places above."""
 
     condition: str
     decided: str
@@ -28,7 +30,8 @@ class ComponentFacts:
     Attributes:
         name: its name.
         condition: what an event must satisfy.
-        decided: where that is decided.
+        decided: where that is decided in the end.
+        parts: what of the condition is decided where, in this order.
         times: how many events its group has, as a rule file writes it; None: it stands for one event.
         negated: whether its events forbid.
         takes: of a group, which events it takes, and how many.
@@ -39,6 +42,7 @@ class ComponentFacts:
     name: str
     condition: str
     decided: str
+    parts: tuple[ConditionFacts, ...]
     times: str | None
     negated: bool
     takes: str | None
@@ -98,10 +102,14 @@ class ParallelFacts:
 
 @dataclass(frozen=True)
 class CarriedFacts:
-    """What is carried from batch to batch: events, and what of keys beside them; what bounds the events."""
+    """What is carried from batch to batch: events, and what of keys beside them; what bounds the events.
+
+    `last_values` are the attributes of each key's last events that ``prev`` reads, and of how many.
+    """
 
     events: str
     keys: str | None
+    last_values: tuple[str, ...]
     bounded: bool
     bound: str
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Forwards, OneOpen, Way
+from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.rules.explaining.facts import (
     CANDIDATES,
     FORBIDDING,
+    IN_ORDER,
+    IN_SPANS,
     INTAKE,
     ComponentFacts,
     ConditionFacts,
@@ -47,6 +51,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     before = _neighbour(pattern.components[:index][::-1], "last")
     after = _neighbour(pattern.components[index + 1 :], "first")
     takes = forbids = decided_by = None
+    parts = _parts(rule, component)
     if component.times is not None:
         takes = _group(pattern, component.times, before, after)
     elif component.negated and after:
@@ -60,13 +65,24 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     return ComponentFacts(
         name=component.name,
         condition=to_text(component.predicate),
-        decided=INTAKE,
+        decided=parts[-1].decided,
+        parts=parts,
         times=None if component.times is None else str(component.times),
         negated=component.negated,
         takes=takes,
         forbids=forbids,
         decided_by=decided_by,
     )
+
+
+def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
+    """What of a component's condition is about the event alone, and what about other events."""
+    alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
+    found = [ConditionFacts(to_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
+    if others:
+        text = " and ".join(map(to_text, others))
+        found.append(ConditionFacts(text, IN_ORDER if rule.span is None else IN_SPANS))
+    return tuple(found)
 
 
 def _decided_by(rule: Rule, pattern: Pattern) -> str:
@@ -106,11 +122,6 @@ def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
-
-
-def walks(way: Way) -> bool:
-    """Whether a match is what a walk takes, so that a group may leave out what matches it."""
-    return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
 def span_facts(span: Span) -> SpanFacts:

@@ -50,7 +50,8 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     yield "parallel", _parallel(told.parallel)
     yield "", told.parallel.why
     keys = f"; {told.carried.keys}" if told.carried.keys is not None else ""
-    yield "carried", f"{told.carried.events}{keys}"
+    last = f"; for prev: {', '.join(told.carried.last_values)}" if told.carried.last_values else ""
+    yield "carried", f"{told.carried.events}{keys}{last}"
     yield "bounded by", told.carried.bound
     yield "order", _order(told.order)
     emitted = ", ".join(f"{field.name} {field.type}" for field in told.emits)
@@ -63,7 +64,7 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
         name = f"not {component.name}" if component.negated else component.name
         times = "" if component.times is None else f" {component.times}"
         label = "" if place else pattern.order
-        yield label, f"{name}{times}: {component.condition}  {_AT_THE_INTAKE}"
+        yield label, f"{name}{times}: {_condition(component)}"
     for component in pattern.components:
         yield from _form(component)
     for condition in pattern.where:
@@ -73,6 +74,12 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
     window = f", within {pattern.within}" if pattern.within is not None else ""
     close = ", close: window" if pattern.close == "window" else ""
     yield "context", f"{pattern.context}{window}{close}"
+
+
+def _condition(component: ComponentFacts) -> str:
+    if component.decided == INTAKE:
+        return f"{component.condition}  {_AT_THE_INTAKE}"
+    return "; ".join(f"{part.condition}  [{part.decided}]" for part in component.parts)
 
 
 def _form(component: ComponentFacts) -> Iterator[tuple[str, str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.looking_back import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
-from spark_pace.rules.explaining.forms import walks
 
 
 def splitter(rule: Rule) -> str:
@@ -48,7 +48,7 @@ def parallel(rule: Rule) -> ParallelFacts:
 def carried(rule: Rule) -> CarriedFacts:
     """What is carried, and what bounds that."""
     bounded = rule.span is not None or rule.pattern is None or _is_bounded(rule, rule.pattern)
-    return CarriedFacts(_events(rule), _numbers(rule), bounded, _bound(rule))
+    return CarriedFacts(_events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule))
 
 
 def order(rule: Rule) -> OrderFacts:
@@ -64,6 +64,17 @@ def _numbers(rule: Rule) -> str | None:
         return None
     of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
     return f"the numbers of each {of}"
+
+
+def _last_values(rule: Rule) -> tuple[str, ...]:
+    """What is kept of events for ``prev``."""
+    back = looking_back(rule, others_count=False)
+    kept = () if back is None else back.last
+    of = {columns[0].attribute: len(columns) for columns in kept}
+    return tuple(
+        f"{name} of the last {f'{count} events' if count > 1 else 'event'}{_per_key(rule)}"
+        for name, count in of.items()
+    )
 
 
 def _events(rule: Rule) -> str:

@@ -24,7 +24,9 @@ from spark_pace.rules.expressions.functions import (
     with_constant_text,
 )
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
-from spark_pace.rules.expressions.scopes import Scope
+from spark_pace.rules.expressions.patterns import rlike
+from spark_pace.rules.expressions.previous import PREV, previous
+from spark_pace.rules.expressions.scopes import Scope, SpanScope
 from spark_pace.rules.expressions.types import Wrong, convert, unify
 
 MAX_NODES = 10_000
@@ -141,6 +143,8 @@ class _Compiler:
             exp.Between: self._between,
             exp.In: self._in,
             exp.Like: self._like,
+            exp.RegexpLike: lambda tree: self._apply(rlike, [tree.this, tree.expression]),
+            exp.RawString: lambda tree: Literal(str(tree.this), "STRING"),
             exp.DPipe: lambda tree: self._apply(concat, [tree.this, tree.expression]),
             exp.Case: self._case,
             exp.Cast: self._cast,
@@ -279,8 +283,11 @@ class _Compiler:
         name = str(tree.this).lower()
         if name in AGGREGATES:
             return self._aggregate(name, tree.expressions)
+        if name == PREV:
+            return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            return Wrong("must be a known function", quote(name), nearest(name, [*FUNCTIONS, *AGGREGATES]))
+            known = [*FUNCTIONS, *AGGREGATES, PREV]
+            return Wrong("must be a known function", quote(name), nearest(name, known))
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
             return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
@@ -288,9 +295,12 @@ class _Compiler:
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
         column = arguments[0] if len(arguments) == 1 else None
+        if isinstance(column, exp.Star) and name == "count":
+            return self._scope.aggregate(name, None, "*")
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
-            written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
-            return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
+            read = "component" if name == "count" else "component.attribute"
+            read = "attribute" if isinstance(self._scope, SpanScope) else read
+            return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
         return self._scope.aggregate(name, column.table or None, column.name)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import sqlglot
@@ -26,7 +28,7 @@ _SET_PARENTHESES = (
 )
 
 _SIGNS = {
-    TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER,
+    TokenType.STRING, TokenType.RAW_STRING, TokenType.NUMBER, TokenType.IDENTIFIER,
     TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
     TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE,
     TokenType.NOT, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
@@ -34,9 +36,10 @@ _SIGNS = {
     TokenType.DCOLON,  # what sqlglot puts into a constant such as 1L
 }  # fmt: skip
 
+_LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"]")  # as in 'a\d', which SQL reads as 'ad'
 _EQUALITIES = {TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ}
 _COMPARISONS = {*_EQUALITIES, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
-_RANGES = {TokenType.LIKE, TokenType.IN, TokenType.BETWEEN}
+_RANGES = {TokenType.LIKE, TokenType.RLIKE, TokenType.IN, TokenType.BETWEEN}
 _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
 _CONNECTIVES = {TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE}
@@ -96,14 +99,9 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         tokens = _by_sqlglot(RuleDialect().tokenize, text)
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
-        if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
-            must = "must be an expression of the rule language"
-            report.add(scalar.at(strange.start), must, quote(strange.text), ONLY_THIS_LANGUAGE)
-            return None
-        if (second := _other_order(tokens)) is not None:
-            must = "must have parentheses where a comparison stands inside another"
-            got = f"{quote(second.text)} in {quote(text)}"
-            report.add(scalar.at(second.start), must, got, _SET_PARENTHESES)
+        if (wrong := _refused(tokens, text)) is not None:
+            token, must, got, do = wrong
+            report.add(scalar.at(token.start), must, got, do)
             return None
         tree: exp.Expr = _by_sqlglot(partial(sqlglot.parse_one, dialect=RuleDialect), text)
         if _height(tree) > MAX_HEIGHT:
@@ -131,6 +129,22 @@ def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
         raise
     except Exception as error:
         raise ParseError(str(error)) from error
+
+
+def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
+    """The first token that cannot be taken: what must hold, what came, what to do."""
+    if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
+        return strange, "must be an expression of the rule language", quote(strange.text), ONLY_THIS_LANGUAGE
+    for before, token in pairwise(tokens):
+        written = text[token.start : token.end + 1]
+        is_pattern = before.token_type == TokenType.RLIKE and token.token_type == TokenType.STRING
+        if is_pattern and _LOST_BACKSLASH.search(written):
+            do = "Write the pattern as r'...', or two backslashes for each."
+            return token, "must be a pattern that keeps its backslashes", quote(written), do
+    if (second := _other_order(tokens)) is not None:
+        must = "must have parentheses where a comparison stands inside another"
+        return second, must, f"{quote(second.text)} in {quote(text)}", _SET_PARENTHESES
+    return None
 
 
 def _is_known(token: sqlglot.Token) -> bool:

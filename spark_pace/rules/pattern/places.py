@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spark_pace.core.plan.rule import Component
+from spark_pace.core.plan.rule import Component, Order
 from spark_pace.rules.document.report import Place, Report, quote
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The components of a pattern, and whether their events come in the order of the list."""
+
+    order: Order
+    components: Sequence[Component]
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,21 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> No
         )
     _check_ends(positive, report)
     _check_neighbours(positive, report)
+
+
+def check_plain(found: Sequence[Placed], report: Report) -> None:
+    """Report each component of a conjunction that is repeated, optional or negated."""
+    for placed in found:
+        component = placed.component
+        if component.negated or component.times is not None:
+            what = "negated" if component.negated else f"times: {component.times}"
+            report.add(
+                placed.times,
+                "must stand for one event in a conjunction",
+                f"{quote(component.name)}, {what}",
+                "Where events may come in any order nothing says where a group or what is forbidden ends: "
+                "write a sequence, or two rules.",
+            )
 
 
 def _check_ends(positive: Sequence[Placed], report: Report) -> None:

@@ -1,10 +1,13 @@
 """*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
-Four ways lead to the same result, and the first that applies is taken:
+Five ways lead to the same result:
+- in order: for plain sequences, a loop over terminators, compiled where there are many events;
 - queues: a tandem of first-in-first-out queues, on whole columns;
-- greedily: for plain sequences, a loop that takes one step for each terminator;
-- by filtering: candidates in order; one that needs a used event is dropped;
+- production sets: each event joins the earliest set that waits for it;
+- merger filter: candidates in order; one that needs a used event is dropped;
 - in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil.
+
+`_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
 
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
 (queues).
@@ -16,16 +19,21 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
+from spark_pace.core.columns import SPENT, USED_OPEN, Ints, numbers, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.search import unused
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
+from spark_pace.core.plan.shape import initiator_bits
+
+MANY = 20_000  # events; with fewer, compiled code takes longer to load than it saves
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
@@ -37,25 +45,34 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings = _openings(stream, search)
-    if not search.simple:
+    if not search.simple or isinstance(search, AnyOrder):
         return in_turn(search, openings)
-    if not search.plain:
-        matrix = by_filtering(stream, pattern, search)
-    elif excludes(stream) and (pattern.within is None or search.steps == 2):
-        matrix, _ = queues(stream, pattern.within, search)
-    else:
-        matrix = greedily(stream, pattern, search)
+    matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, matrix[:, 0])
     closes[selection] = matrix[:, -1]
     return found_of(openings, closes, selection, matrix)
 
 
+def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+    """int64[m, n], the matches of a simple pattern by the strategy that is asked for, or suits best."""
+    if not search.plain or pattern.strategy == "merger_filter":
+        return by_filtering(stream, pattern, search)
+    if pattern.within is None or search.steps <= 2:
+        many = pattern.strategy is None and stream.rows >= MANY
+        if many or pattern.strategy == "production_sets":
+            return production_sets(stream, pattern.within, search)[0]
+        if excludes(stream):
+            return queues(stream, pattern.within, search)[0]
+    return in_order(stream, pattern, search)
+
+
 def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
-        return search.members[0]
-    return np.flatnonzero(has_bit(stream.mask, 0) | (numbers(stream.events, SPENT) == USED_OPEN))
+        return search.initiators
+    opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
+    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -87,13 +104,31 @@ def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints,
     return sets, waiting
 
 
-def waiting(stream: Stream, search: Search) -> Ints | None:
-    """For a plain sequence without window, the rows of the sets that wait in the queues.
+def production_sets(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, Ints]:
+    """Lists of production sets, of which each event joins the earliest that waits for it.
 
-    None where an event matches two components: the queues are not exact then.
+    It is exact for plain sequences without window or with two steps, whatever components an event matches.
+
+    Source: Siddam 2015, section 6.2.
+
+    Returns:
+        int64[m, n], the matches; int64[w], the rows of the sets that wait.
+    """
+    from spark_pace.core.match.search import compiled
+
+    rows = np.flatnonzero(stream.mask)
+    first = window_start(stream, rows, within)
+    masks = stream.mask[rows].astype(np.int64)
+    return compiled.production_sets(rows, masks, first, search.steps, len(search.members[0]))
+
+
+def waiting(stream: Stream, search: Search) -> Ints | None:
+    """For a plain sequence without window, the rows of the sets that wait.
+
+    None where an event matches two components and there are few: what is kept then is all that may be used.
     """
     if not excludes(stream):
-        return None
+        return None if stream.rows < MANY else production_sets(stream, None, search)[1]
     return np.concatenate(
         [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
     )
@@ -130,42 +165,16 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
     return served, customer[served]
 
 
-def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+def in_order(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """The matches of a plain sequence: each terminator takes, step by step, the first event not used up."""
-    terminators = search.members[-1]
-    starts = (window_start(stream, terminators, pattern.within) - 1).tolist()
-    pools = [_Unused(members) for members in search.members[:-1]]
-    used: set[int] = set()
-    matches = []
-    for terminator, row in zip(terminators.tolist(), starts, strict=True):
-        if terminator in used:
-            continue
-        match = []
-        for pool in pools:
-            row = pool.after(row, used)
-            match.append(row)
-        if row < terminator:
-            matches.append([*match, terminator])
-            used.update(matches[-1])
-    return np.array(matches, np.int64).reshape(-1, search.steps)
+    pools, terminators = np.concatenate(search.members), search.members[-1]
+    bounds = np.cumsum([0, *map(len, search.members)])
+    starts = window_start(stream, terminators, pattern.within)
+    if stream.rows < MANY:
+        return unused.earliest_unused(pools, bounds, starts, stream.rows)
+    from spark_pace.core.match.search import compiled
 
-
-class _Unused:
-    """The rows of one component; used ones are skipped, with path compression."""
-
-    def __init__(self, members: Ints) -> None:
-        self._rows = members
-        self._values = [*members.tolist(), NO_ROW]
-        self._following = list(range(1, len(self._values) + 1))
-
-    def after(self, row: int, used: set[int]) -> int:
-        """The first unused row behind `row`; `NO_ROW` where there is none."""
-        start = index = int(np.searchsorted(self._rows, row, "right"))
-        while self._values[index] in used:
-            index = self._following[index]
-        while start < index:
-            self._following[start], start = index, self._following[start]
-        return int(self._values[index])
+    return compiled.earliest_unused(pools, bounds, starts, stream.rows)
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:

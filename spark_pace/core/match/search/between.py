@@ -212,8 +212,8 @@ class CandidateColumns:
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """One attribute of one component of each candidate."""
         rows = self.forbidding.get(component)
-        if rows is None:
-            rows = self.matrix[:, self.between.roles[component]]
+        if rows is None:  # what is no component's stands beside every event
+            rows = self.matrix[:, self.between.roles.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The depth-first search for candidates, compiled by numba.
+"""The depth-first search for candidates, and the lists of production sets, compiled by numba.
 
 This module is imported only where such a search is run, for numba takes half a second to load. The compiled
 code is kept beside this file or in the user's cache directory; where neither can be written, each process
@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
+from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -213,3 +214,56 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
             for place in range(found.shape[1]):
                 searches.used[found[index, place]] = True
     return found
+
+
+@_compiled
+def _served(mask: int, heads: Ints, tails: Ints, sets: Ints, queues: Ints, first: int) -> int:
+    """How many events the earliest set has that can take an event with this mask; 0 where there is none."""
+    taker, opened = 0, -1
+    for size in range(1, len(heads)):
+        while heads[size] < tails[size] and sets[queues[size, heads[size]], 0] < first:
+            heads[size] += 1  # its window is over
+        if (mask >> size) & 1 and heads[size] < tails[size]:
+            opening = sets[queues[size, heads[size]], 0]
+            if opened < 0 or opening < opened:
+                taker, opened = size, opening
+    return taker
+
+
+@_kept
+def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int) -> tuple[Ints, Ints]:
+    """Every event joins the earliest set that waits for it, or begins one: Siddam 2015, section 6.2.
+
+    Args:
+        rows: int64[n], ascending.
+        masks: int64[n], bit k tells whether the row matches component k.
+        first: int64[n], never descending, the first row that a set may begin with to take this one.
+        steps: the number of components.
+        most: the number of rows that match the first component.
+
+    Returns:
+        int64[m, steps], the rows of the complete sets, in the order of their last ones; int64[w], the rows of
+        the other sets, whose windows may be over.
+    """
+    sets, sizes = np.full((most, steps), -1), np.zeros(most, np.int64)
+    queues = np.zeros((steps + 1, most), np.int64)  # sets of each size, in the order in which they began
+    heads, tails = np.zeros(steps, np.int64), np.zeros(steps + 1, np.int64)
+    begun = 0
+    for index in range(len(rows)):
+        size = _served(masks[index], heads, tails, sets, queues, first[index])
+        if size > 0:
+            taker = queues[size, heads[size]]
+            heads[size] += 1
+        elif masks[index] & 1:
+            taker, begun = begun, begun + 1
+        else:
+            continue
+        sets[taker, size], sizes[taker] = rows[index], size + 1
+        queues[size + 1, tails[size + 1]] = taker
+        tails[size + 1] += 1
+    complete = queues[steps, : tails[steps]]
+    waiting = sets[:begun][sizes[:begun] < steps].ravel()
+    return sets[complete], waiting[waiting >= 0]
+
+
+earliest_unused = _kept(unused.earliest_unused)

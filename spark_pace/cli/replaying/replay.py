@@ -1,0 +1,79 @@
+"""`spark-pace replay`: read, run the core, show or write the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pyarrow as pa
+
+from spark_pace.cli.matches import WRITERS, show
+from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import ConfigError, one_line
+from spark_pace.io.replaying import Replayed, replay_files
+from spark_pace.job_file import is_job, read_job
+from spark_pace.rules import load_rules
+
+SHOWN_BAD = 3
+
+
+def replay_command(rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+    """Do what `spark_pace.cli.main.replay` says."""
+    if out is not None and out.suffix not in WRITERS:
+        raise ConfigError.of("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
+    if out is not None and not out.parent.is_dir():
+        do = f"Make {out.parent} first, or choose another."
+        raise ConfigError.of("--out", "must lie in a folder that is there", str(out), do)
+    job = read_job(rules_file) if is_job(rules_file) else None
+    if job is not None and operators:
+        got = f"{operators[0]} beside the job file {rules_file}"
+        do = "Leave it out: the job file's own `operators` count."
+        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
+    rules = load_rules(rules_file) if job is None else job.rules
+    for rule in rules:
+        if job is None:
+            _require_allowed(rule, operators)
+        if rule.operator is not None:
+            load_operator(rule.operator)
+    replayed = (
+        replay_files(rules, events)
+        if job is None
+        else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)
+    )
+    if out is None:
+        show(replayed.result.matches, rules)
+    else:
+        WRITERS[out.suffix](replayed.result.matches, rules, out)
+    _summarise(replayed, rules)
+
+
+def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
+    if rule.operator is None:
+        return
+    module = rule.operator.split(":")[0]
+    if not any(module == name or module.startswith(f"{name}.") for name in allowed):
+        must, got = "must name an operator of an allowed module", f'"{rule.operator}"'
+        raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
+
+
+def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
+    """Print the counts to stderr, so that they never mix with matches."""
+    counts = {rule.name: 0 for rule in rules}
+    for entry in replayed.result.matches["rule"].value_counts().to_pylist():
+        counts[entry["values"]] = entry["counts"]
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
+    if replayed.absent:
+        what = "null in every record; a name in the schema that no record has?"
+        click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
+    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"))
+    _list_bad("failed selection", replayed.result.failed, ("rule", "selection_id", "reason"))
+
+
+def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
+    for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
+        click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
+    if table.num_rows > SHOWN_BAD:
+        click.echo(f"{what}: and {table.num_rows - SHOWN_BAD:,} more", err=True)
