@@ -18,7 +18,7 @@ import numpy as np
 from spark_pace.core.columns import Ints, expand, has_bit, pieces
 from spark_pace.core.match.found import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
-from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.comparison import Comparison, is_comparison
 from spark_pace.core.match.search.search import Search, rearranged
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
@@ -86,8 +86,24 @@ class AnyOrder(Search):
         return found.offsets, found.members, found.roles
 
     def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
-        """See `Search`. Every row may: it may stand for some component that no condition ties to the last."""
-        return firsts
+        """See `Search`. A row may, if it may as some component with a last row of some other component."""
+        if self.steps == 1:
+            return firsts
+        mask, fits = self.stream.mask, np.zeros(len(firsts), np.bool_)
+        for first, last in permutations(range(self.steps), 2):
+            place = np.flatnonzero(has_bit(mask[firsts], first) & ~fits)
+            ends = lasts[has_bit(mask[lasts], last)]
+            holds = np.full(len(place), len(ends) > 0)
+            for comparison in self._of_pair(first, last):
+                holds &= comparison.may_hold(firsts[place], ends)
+            fits[place] = holds
+        return firsts[fits]
+
+    def _of_pair(self, first: int, last: int) -> list[Comparison]:
+        """The comparisons of two components, seen from the first one."""
+        pair = (min(first, last), max(first, last))
+        compared = self.comparisons(one.expr for one in self.pattern.where if one.components == pair)
+        return compared if first < last else [one.turned() for one in compared]
 
     @cached_property
     def exclusive(self) -> bool:
