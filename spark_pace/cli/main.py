@@ -82,10 +82,32 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 )
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
     """Print the matches, or write them to a file."""
-    from spark_pace.cli.replay import replay_command
+    from spark_pace.cli.replaying.replay import replay_command
 
     _see_current_directory()
     replay_command(rules, events, out, operators)
+
+
+@commands.command(
+    help="Say why an event of EVENTS is part of the matches of a rule in RULES (a rule file, or a job file), "
+    "or of none: which selections were open there, which candidates failed, and at which condition."
+)
+@click.argument("rules", type=FILES)
+@click.argument("events", type=FILES)
+@click.option("--rule", required=True, metavar="NAME", help="The rule.")
+@click.option(
+    "--at",
+    required=True,
+    metavar="POSITION",
+    help="The event: its seq in the rule's stream, or source:offset, as in the events of a match.",
+)
+@click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
+    """Print what is known of one event."""
+    from spark_pace.cli.replaying.why import why_command
+
+    why_command(rules, events, rule, (at, key), as_json)
 
 
 @commands.command()
@@ -141,11 +163,11 @@ def sql(out: str, query: str, form: str) -> None:
     "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
 )
 @click.argument("job", type=FILES)
-@click.option("--queue", type=int, default=8, help="The most selections in a slot.  [8]")
-@click.option("--probability", type=float, default=0.99, help="How often that must hold.  [0.99]")
-@click.option("--rate", type=float, help="Selections a second.  [as measured]")
-@click.option("--seconds", type=float, help="Seconds of an operator for a selection.  [as measured]")
-@click.option("--slots", type=int, help="The tasks that run at once.  [the cores of a job that runs here]")
+@click.option("--queue", type=int, default=8, show_default=True, help="The most selections in a slot.")
+@click.option("--probability", type=float, default=0.99, show_default=True, help="How often that must hold.")
+@click.option("--rate", type=float, help="Selections a second; by default as measured.")
+@click.option("--seconds", type=float, help="Seconds of an operator for a selection; by default as measured.")
+@click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
 def plan(job: Path, **options: Any) -> None:
     """Print what a model of queues says."""
     from spark_pace.cli.plan import Options, plan_command

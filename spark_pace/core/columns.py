@@ -154,9 +154,9 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
 def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
     """As `value_ranks`, but any int64 that compare so, where these are sooner told; `NULL_ORDER` for null.
 
-    Only texts are sorted for it: other values are numbers already.
+    Only texts and DECIMALs are sorted for it: other values are numbers of 64 bits already.
     """
-    if not pa.types.is_string(columns[0].type):
+    if not pa.types.is_string(columns[0].type) and not pa.types.is_decimal(columns[0].type):
         orders = [_order(column) for column in columns]
         if all(order.min(initial=0) > NULL_ORDER for _, order in orders):
             return [np.where(null, NULL_ORDER, order) for null, order in orders]

@@ -27,7 +27,7 @@ from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
@@ -60,7 +60,8 @@ def _own_fields(rules: Iterable[RulePlan]) -> dict[str, pa.DataType]:
     for planned in rules:
         types = {field.name: field.type for field in planned.rule.schema.fields}
         fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in planned.rule.emit}
-        fields |= {name: _final(ARROW_TYPES[types[name]]) for name in planned.rule.partition_by}
+        keys = planned.rule.partition_by
+        fields |= {column_name(name): _final(ARROW_TYPES[types[name]]) for name in keys}
     return fields
 
 
@@ -112,7 +113,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     columns = {name: array(table, name) for name in names} | _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
-    if pattern is not None and not shape_of(pattern).simple:
+    if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
     return table.take(pa.array(order))
 
@@ -155,7 +156,9 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
     assert rule.pattern is not None
     differs = np.zeros(len(order), np.bool_)
     differs[:1] = True
-    for column in columns.values():
+    for column in list(columns.values())[::-1]:
+        if differs.all():  # as a rule their events tell them apart
+            break
         codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
     place = {component.name: index for index, component in enumerate(rule.pattern.components)}

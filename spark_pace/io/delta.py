@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterP
 from deltalake.schema import PrimitiveType
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import OWNER, require_own_tables
 
@@ -211,7 +211,7 @@ def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
     """
     left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
     fixed = [name for name in FIXED_COLUMNS if name not in left_out]
-    names = [*fixed, *rule.partition_by, *(field.name for field in rule.emit), "events"]
+    names = [*fixed, *map(column_name, rule.partition_by), *(field.name for field in rule.emit), "events"]
     columns = ", ".join(map(quoted, names))
     name = rule.name.replace("'", "''")
     return (

@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr import ARROW_TYPES, STRUCT
+from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text import CsvParser, JsonParser, header_names
+from spark_pace.io.typed import inner, typed, with_elements
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
@@ -177,11 +179,12 @@ class _Lines:
 class _Rows:
     """The rows of a table as JSON, for records that are not text."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
+    def __init__(self, table: pa.Table, schema: EventSchema) -> None:
+        self.table, self.schema = table, schema
 
     def __getitem__(self, row: int) -> bytes:
-        return json.dumps(self.table.slice(row, 1).to_pylist()[0], default=str).encode()
+        (shown,) = nested(self.table.slice(row, 1), self.schema).to_pylist()
+        return json.dumps(shown, default=str).encode()
 
 
 def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
@@ -189,7 +192,8 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
     try:
         with pa.parquet.ParquetFile(path) as file:
             there = set(file.schema_arrow.names)
-            names = [field.name for field in schema.fields if field.name in there]
+            first = dict.fromkeys(schema.path_of(field.name)[0] for field in schema.fields)
+            names = [name for name in first if name in there]
             stored = file.read(columns=names, use_threads=False)
     except pa.ArrowInvalid as error:
         bad.append((0, f"{WHOLE_FILE}must be Parquet; got: {error}", b""))
@@ -198,17 +202,18 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
-    names = set(stored.column_names)
     columns = []
     for field in schema.fields:
-        column = stored.column(field.name) if field.name in names else pa.nulls(stored.num_rows)
         try:
-            columns.append(_typed(column, ARROW_TYPES[field.type]))
+            column = inner(stored, schema.path_of(field.name))
+            columns.append(
+                typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
+            )
         except pa.ArrowInvalid as error:
             bad.append((0, f"{field.name} — must be {field.type}; got: {error}", b""))
             return
     table = pa.table(columns, schema=no_attributes(schema).schema)
-    yield timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table), bad)
+    yield timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table, schema), bad)
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -218,6 +223,8 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
         pa.ArrowInvalid: more would be lost.
     """
     is_, stored = pa.types, column.type
+    if is_.is_list(target) and not is_.is_null(stored):
+        return with_elements(column, lambda elements: _typed(elements, target.value_type), target)
     if is_.is_dictionary(stored):
         return _typed(column.cast(stored.value_type), target)
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
@@ -226,9 +233,10 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
     kept |= is_number and is_.is_floating(target)
     kept |= is_.is_large_string(stored) and is_.is_string(target)
+    kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
-    return column.cast(target, safe=is_.is_integer(target))
+    return column.cast(target, safe=is_.is_integer(target) or is_.is_decimal(target))
 
 
 def timely(

@@ -27,7 +27,8 @@ from spark_pace.io.lines import (
     short,
     too_long,
 )
-from spark_pace.io.text import CsvParser, JsonParser, timestamps
+from spark_pace.io.text import CsvParser, JsonParser
+from spark_pace.io.typed import csv_type, typed
 
 _MS_US = 1_000
 
@@ -190,8 +191,8 @@ def _cast(column: pa.Array, field: Field) -> pa.Array:
     target = ARROW_TYPES[field.type]
     if pa.types.is_binary(column.type):
         column = column.cast(pa.string())
-    if pa.types.is_string(column.type) and field.type == "TIMESTAMP":
-        return timestamps(pa.chunked_array([column])).combine_chunks()
+    if pa.types.is_string(column.type) and csv_type(field.type) == pa.string():
+        return typed(pa.chunked_array([column]), field.type).combine_chunks()
     if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
         column = pc.divide(column.cast(pa.int64()), _MS_US)  # as Kafka counts
     return column.cast(target)

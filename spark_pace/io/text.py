@@ -8,15 +8,13 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.lines import Check, short
+from spark_pace.io.typed import csv_type, flat, json_fields, typed
 
-_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
@@ -31,6 +29,7 @@ class JsonParser:
     def __init__(self, schema: EventSchema) -> None:
         """Read the attributes of `schema`."""
         self.fields = schema.fields
+        self.paths = {field.name: schema.path_of(field.name) for field in schema.fields}
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
@@ -72,16 +71,17 @@ class JsonParser:
         return self._parse_in(chunk, fields, "ns")  # more than six digits of a second
 
     def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
-        read = pa.schema([(field.name, _json_type(field, unit)) for field in fields])
+        paths = {field.name: self.paths[field.name] for field in fields}
+        read = pa.schema(list(json_fields(fields, paths, unit)))
         if not chunk:
-            return _cast(read.empty_table(), fields)
+            return flat(read.empty_table(), fields, paths)
         _check_utf8(chunk)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
-        return _cast(table, fields)
+        return flat(table, fields, paths)
 
 
 def header_names(line: bytes) -> list[str]:
@@ -146,10 +146,10 @@ class CsvParser:
         return f"the record — must have the columns {', '.join(self.names)}"
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
-        types = {field.name: _csv_type(field) for field in fields}
+        types = {field.name: csv_type(field.type) for field in fields}
         if not chunk:
-            return _cast(pa.schema(list(types.items())).empty_table(), fields)
-        return _cast(self._read(chunk, types), fields)
+            return _declared(pa.schema(list(types.items())).empty_table(), fields)
+        return _declared(self._read(chunk, types), fields)
 
     def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
         return pa.csv.read_csv(
@@ -187,43 +187,10 @@ def _leaves_open(line: bytes) -> bool:
     return False
 
 
-def _json_type(field: Field, unit: str) -> pa.DataType:
-    if field.type == "TIMESTAMP":
-        return pa.timestamp(unit)
-    return pa.string() if field.type == "DATE" else ARROW_TYPES[field.type]
-
-
-def _csv_type(field: Field) -> pa.DataType:
-    # pyarrow refuses a column that mixes times with and without a zone: read it as text for `timestamps`
-    return pa.string() if field.type == "TIMESTAMP" else ARROW_TYPES[field.type]
-
-
-def _cast(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+def _declared(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
     """Exactly the declared columns, in order, in the types of the core; without any, the table as it is."""
-    columns = [_column(table.column(field.name), field) for field in fields]
-    schema = pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
-    return pa.table(columns, schema=schema) if fields else table
-
-
-def _column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
-    target = ARROW_TYPES[field.type]
-    if column.type == target:
-        return column
-    if field.type == "TIMESTAMP":
-        return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
-    return column.cast(target)
-
-
-def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """ISO 8601 texts, with or without a zone, as UTC."""
-    zoned = pc.match_substring_regex(texts, _ZONE)
-    zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
-    plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
-    if not pc.any(zoned).as_py():
-        return plain.cast(pa.timestamp("us"), safe=False)
-    with_zone = pc.if_else(pc.fill_null(zoned, False), texts, None)
-    with_zone = with_zone.cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
-    return pc.coalesce(with_zone, plain).cast(pa.timestamp("us"), safe=False)
+    columns = {field.name: typed(table.column(field.name), field.type) for field in fields}
+    return pa.table(columns) if fields else table
 
 
 def _check_utf8(chunk: bytes) -> None:

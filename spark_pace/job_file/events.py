@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from spark_pace.core.expr import Expr
+from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
@@ -128,7 +128,7 @@ def _attributes(keys: Section, key: str, schema: EventSchema | None) -> list[str
 def _is_attribute(keys: Section, item: Scalar, schema: EventSchema | None) -> bool:
     if schema is None:
         return True
-    names = [field.name for field in schema.fields]
+    names = [field.name for field in schema.fields if is_single(field.type)]
     if item.text not in names:
         must, do = "must name an attribute of the events", nearest(item.text, names)
         keys.report.add(item.place, must, quote(item.text), do)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, cast
 
+from spark_pace.core.expr import is_single
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource, Source
@@ -155,6 +156,11 @@ def check_source_columns(fields: Section, source: Source | None, schema: EventSc
     With ``format: columns``, report attributes that no column fills.
     """
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
+    parted = {field.name: field.type for field in schema.fields if not is_single(field.type)}
+    if source is not None and source.format == "csv" and parted:
+        (name, kind), *_ = parted.items()
+        must, got = "must not be csv where an attribute has parts", f"csv, and {name} {kind}"
+        fields.report.add(fields.key_place("source"), must, got, "Use another format.")
     if not isinstance(source, KafkaSource) or mapping is None:
         return
     keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
@@ -163,7 +169,11 @@ def check_source_columns(fields: Section, source: Source | None, schema: EventSc
         return
     names = [field.name for field in schema.fields]
     for attribute, _ in source.columns:
-        if attribute not in names:
+        if len(schema.path_of(attribute)) > 1 or attribute in parted:
+            must = "must be an attribute without parts, outside every STRUCT"
+            do = "Leave it to the value of the record."
+            fields.report.add(columns.entries[attribute][0], must, quote(attribute), do)
+        elif attribute not in names:
             place, do = columns.entries[attribute][0], nearest(attribute, names)
             fields.report.add(place, "must be an attribute of the events", quote(attribute), do)
     if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule
+from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule, column_name
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
@@ -64,7 +64,7 @@ def _check_name(
             quote(name),
             f"Choose another name than {', '.join(FIXED_COLUMNS)}.",
         )
-    elif name.lower() in [other.lower() for other in shared]:
+    elif name.lower() in [column_name(other).lower() for other in shared]:
         report.add(
             place,
             "must not be a column of partition_by",
@@ -116,7 +116,7 @@ def check_columns(rules: Sequence[tuple[Rule, Place]], report: Report) -> None:
     seen: dict[str, tuple[str, str, str]] = {}
     for rule, place in rules:
         types = {field.name: field.type for field in rule.schema.fields}
-        keys = [(name, types[name]) for name in rule.partition_by]
+        keys = [(column_name(name), types[name]) for name in rule.partition_by]
         for name, kind in [*keys, *((field.name, field.type) for field in rule.emit)]:
             other_name, other_kind, other_rule = seen.setdefault(name.lower(), (name, kind, rule.name))
             if (other_name, other_kind) != (name, kind):

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from spark_pace.core.expr import Expr
+from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
+from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import EventScope, find_type
+from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.forgetting import read_forgetting
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
@@ -239,19 +240,23 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
         fields.report.add(place, must, f"{len(items)}", "Name fewer.")
     for item in items[:MAX_KEYS]:
         name, report = item.text, fields.report
+        column = column_name(name) if len(schema.path_of(name)) > 1 else name
         kind = find_type(schema, name)
         if isinstance(kind, Wrong):
             report.add(item.place, kind.must, kind.got, kind.do)
+        elif not is_single(kind):
+            must = "must name an attribute of single values"
+            report.add(item.place, must, f"{quote(name)}, {kind}", ONE_VALUE)
         elif kind == "DOUBLE":
             must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
             report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
-        elif not _IDENTIFIER.fullmatch(name) or name.lower() in FIXED_COLUMNS:
+        elif not _IDENTIFIER.fullmatch(column) or column.lower() in FIXED_COLUMNS:
             must, do = (
                 "must be usable as a column of the matches",
                 "Rename the attribute (letters, digits and _).",
             )
             report.add(item.place, must, quote(name), do)
-        elif name in found:
+        elif column in map(column_name, found):
             report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
         else:
             found.append(name)

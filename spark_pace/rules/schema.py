@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from spark_pace.core.expr import TypeName
+from spark_pace.core.expr import STRUCT, TypeName, is_single
 from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.rules.document.declarations import MAX_DEPTH, SCALARS, Declared, declared
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
+from spark_pace.rules.expressions.attributes import ONE_VALUE
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 
-_TYPES: dict[str, TypeName] = {
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "BIGINT",
-    "SMALLINT": "BIGINT",
-    "INT": "BIGINT",
-    "INTEGER": "BIGINT",
-    "BIGINT": "BIGINT",
-    "LONG": "BIGINT",
-    "FLOAT": "DOUBLE",
-    "DOUBLE": "DOUBLE",
-    "STRING": "STRING",
-    "TIMESTAMP": "TIMESTAMP",
-    "DATE": "DATE",
-}
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
-_DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\w+)\s*")
-_PART = re.compile(r"(?:`[^`]*`|[^,])+")  # between commas, but for those between backticks
+_DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
+_TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
+_PARAMETERS = {
+    "<": f"Write ARRAY<TYPE> of single values, or STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} deep.",
+    "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
+}
 MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
@@ -54,7 +47,7 @@ def read_schema(keys: Section) -> EventSchema | None:
 
 def type_name(text: str) -> TypeName | None:
     """The type that a declaration names, in any case."""
-    return _TYPES.get(text.upper())
+    return SCALARS.get(text.upper())
 
 
 def _declared(keys: Section, report: Report) -> list[Field]:
@@ -70,30 +63,39 @@ def _declared(keys: Section, report: Report) -> list[Field]:
             "Declare those that rules use.",
         )
         return fields
-    for match in _PART.finditer(text.text):
-        part = match.group()
-        place = text.at(match.start() + len(part) - len(part.lstrip()))
-        field = _field(part, place, report)
+    found = list(declared(text.text))
+    structs = {one.name for one in found if one.kind == STRUCT}
+    for one in found:
+        place = text.at(one.at)
+        field = _field(one, place, structs, report)
+        if len(fields) == MAX_ATTRIBUTES:
+            do = "Declare those that rules use."
+            report.add(text.place, f"must declare at most {MAX_ATTRIBUTES} attributes", "more", do)
+            return fields
         if field is not None and _is_new(field, fields, place, report):
             fields.append(field)
     return fields
 
 
-def _field(part: str, place: Place, report: Report) -> Field | None:
-    match = _DECLARATION.fullmatch(part)
-    if match is None:
-        report.add(
-            place, "must declare a name and a type", quote(part.strip()), f"Write for example {_EXAMPLE}."
-        )
+def _field(one: Declared, place: Place, structs: set[str], report: Report) -> Field | None:
+    if not one.name or (one.kind is None and not _TYPE_LIKE.fullmatch(one.written)):
+        must, got = "must declare a name and a type", quote(one.part)
+        report.add(place, must, got, f"Write for example {_EXAMPLE}.")
         return None
-    name, kind = match[1] or match[2], type_name(match[3])
-    if kind is None:
-        report.add(place, f"must give {name} a type", quote(match[3]), nearest(match[3].upper(), TYPE_NAMES))
+    if one.kind is None:
+        do = next((do for sign, do in _PARAMETERS.items() if sign in one.written), "")
+        do = do or nearest(one.written.upper(), _DECLARABLE)
+        report.add(place, f"must give {one.name} a type", quote(one.written), do)
         return None
-    if name.startswith("@"):
-        report.add(place, 'must not begin with "@"', quote(name), "Choose another name.")
+    in_struct = len(one.path) > 1 or one.kind == STRUCT or one.name.partition(".")[0] in structs
+    if in_struct and "." in one.path[-1]:
+        must = "must have no dot in the name of a STRUCT or of what it holds, nor begin as these do"
+        report.add(place, must, quote(one.path[-1]), "Choose another name.")
         return None
-    return Field(name, kind)
+    if one.name.startswith("@"):
+        report.add(place, 'must not begin with "@"', quote(one.name), "Choose another name.")
+        return None
+    return Field(one.name, one.kind)
 
 
 def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> bool:
@@ -139,7 +141,8 @@ def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: 
 
 
 def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
-    names = [field.name for field in fields]
+    types = {field.name: field.type for field in fields}
+    names = list(types)
     found: list[str] = []
     for item in keys.texts("tie_break", "tie_break: [id]"):
         if names and item.text not in names:
@@ -149,6 +152,9 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
                 quote(item.text),
                 nearest(item.text, names),
             )
+        elif (kind := types.get(item.text)) is not None and not is_single(kind):
+            must = "must name an attribute of single values"
+            keys.report.add(item.place, must, f"{quote(item.text)}, {kind}", ONE_VALUE)
         elif item.text in found:
             keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
         else:
@@ -158,4 +164,13 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
 
 def show_schema(schema: EventSchema) -> str:
     """The schema as a rule file writes it."""
-    return ", ".join(f"{field.name} {field.type}" for field in schema.fields)
+    return ", ".join(_shown(schema, ()))
+
+
+def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
+    """The declarations inside some STRUCTs."""
+    for field in schema.fields:
+        path = schema.path_of(field.name)
+        if path[:-1] == outer:
+            held = f"<{', '.join(_shown(schema, path))}>" if field.type == STRUCT else ""
+            yield f"{path[-1]} {field.type}{held}"

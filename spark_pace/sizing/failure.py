@@ -5,7 +5,6 @@ Sources: Trischler 2013, section 6.4 (the set-up) and section 7 (what was observ
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +65,9 @@ class Outcome:
         time, queued = time[order], np.cumsum(step[order])  # every queue ends empty, so one sum does for all
         return time, np.append(time[1:], time[-1:]), queued
 
-    def longest(self, since: float = 0.0) -> int:
-        """The longest queue of any instance from then on."""
-        _, until, queued = self.queues()
-        return int(queued[until > since].max(initial=0))
+    def longest(self) -> int:
+        """The longest queue of any instance."""
+        return int(self.queues()[2].max())
 
     def seconds_above(self, bound: int) -> float:
         """For how long queues were longer than the bound, summed over the instances."""
@@ -84,7 +82,6 @@ class _Instances:
         self._experiment = experiment
         self._needed = needed  # seconds of work of each selection
         self._free_at = [0.0] * experiment.instances
-        self._waiting: list[deque[int]] = [deque() for _ in self._free_at]
         self._turn = 0
         self.lost: int | None = None
         self.lost_at = float("inf")
@@ -97,11 +94,9 @@ class _Instances:
             self._turn = (self._turn + 1) % len(self._free_at)
         instance, self._turn = self._turn, (self._turn + 1) % len(self._free_at)
         if instance == self.lost and self.lost_at <= now < self.lost_at + self._experiment.lost_seconds:
-            self._waiting[instance].append(len(self.rows))
             self.rows.append([selection, instance, now, now])
             return
         self._free_at[instance] = max(now, self._free_at[instance]) + self._needed[selection]
-        self._waiting[instance].append(len(self.rows))
         self.rows.append([selection, instance, now, self._free_at[instance]])
         if selection == self._experiment.losing and self.lost is None:
             self.lost, self.lost_at = instance, self._free_at[instance]
@@ -111,10 +106,10 @@ class _Instances:
         """The selections that were lost, in order."""
         assert self.lost is not None
         lost = []
-        for row in self._waiting[self.lost]:
-            selection, _, begin, end = self.rows[row]
-            if end > self.lost_at or begin >= self.lost_at:
-                self.rows[row][3] = max(begin, self.lost_at)
+        for row in self.rows:
+            selection, instance, begin, end = row
+            if instance == self.lost and (end > self.lost_at or begin >= self.lost_at):
+                row[3] = max(begin, self.lost_at)
                 lost.append(int(selection))
         self._free_at[self.lost] = self.lost_at
         return lost

@@ -43,9 +43,8 @@ def binned(values: Floats, bins: int, deviations: float) -> Bins:
     Args:
         values: float64[n], at least one.
         bins: how many bins of equal width the range of the values is cut into.
-        deviations: so many standard deviations of a bin's values are added to its mean, so that the
-            prediction is pessimistic: above 0 for latencies, below 0 for inter-arrival times. No mean falls
-            below 0.
+        deviations: so many standard deviations of all values are added to each mean, so that the prediction
+            is pessimistic: above 0 for latencies, below 0 for inter-arrival times. No mean falls below 0.
     """
     low, high = float(values.min()), float(values.max())
     width = (high - low) / bins
@@ -56,9 +55,7 @@ def binned(values: Floats, bins: int, deviations: float) -> Bins:
     there = count > 0
     count = count[there]
     mean = np.bincount(place, values, bins)[there] / count
-    off = values - np.bincount(place, values, bins)[place] / np.bincount(place, minlength=bins)[place]
-    deviation = np.sqrt(np.bincount(place, off**2, bins)[there] / count)
-    return Bins(np.maximum(mean + deviations * deviation, 0), count / len(values))
+    return Bins(np.maximum(mean + deviations * float(values.std()), 0), count / len(values))
 
 
 def average_overlap(scope: float, shift: float, overlap: int) -> float:
@@ -91,33 +88,51 @@ def predicted_events(scope: float, gaps: Floats, deviations: float) -> float:
     return scope / max(mean - deviations * float(gaps.std()), mean / 4)
 
 
-def gains(latency: Bins, gap: Bins, events: float) -> tuple[float, float]:
-    """The sums of negative and of positive gains of a window's events: predictGains (Γ⁻, Γ⁺).
+@dataclass(frozen=True)
+class Pairs:
+    """Which latencies meet which inter-arrival times: predictGains up to the overlap.
 
-    The most expensive events are taken to come in the shortest distances.
+    Attributes:
+        share: float64[s], the shares of the events, which sum to 1.
+        latency: float64[s], how long an event of each share takes in one window.
+        gap: float64[s], how long after it the next one comes.
+    """
+
+    share: Floats
+    latency: Floats
+    gap: Floats
+
+
+def paired(latency: Bins, gap: Bins) -> Pairs:
+    """Pair latencies with inter-arrival times: the most expensive events come in the shortest distances.
 
     Args:
-        latency: how long events take, of all types together, the overlap included.
-        gap: inter-arrival times.
-        events: how many events there are.
+        latency: how long events of all types take in one window.
+        gap: inter-arrival times, ascending.
     """
     dearest = np.argsort(-latency.mean, kind="stable")
     ends_latency, ends_gap = np.cumsum(latency.weight[dearest]), np.cumsum(gap.weight)
     ends_latency[-1] = ends_gap[-1] = 1.0
     ends = np.union1d(ends_latency, ends_gap)
     took = latency.mean[dearest][np.searchsorted(ends_latency, ends)]
-    gain = np.diff(ends, prepend=0.0) * events * (took - gap.mean[np.searchsorted(ends_gap, ends)])
+    return Pairs(np.diff(ends, prepend=0.0), took, gap.mean[np.searchsorted(ends_gap, ends)])
+
+
+def gains(pairs: Pairs, overlap: float, events: float) -> tuple[float, float]:
+    """The sums of negative and of positive gains of a window's events (Γ⁻, Γ⁺).
+
+    Args:
+        pairs: what `paired` gives.
+        overlap: in how many windows an event is, on average.
+        events: how many events there are.
+    """
+    gain = events * pairs.share * (overlap * pairs.latency - pairs.gap)
     return float(gain[gain > 0].sum()), float(gain[gain <= 0].sum())
 
 
-def of_all_types(types: Sequence[tuple[float, Bins]], overlap: float) -> Bins:
-    """The latencies of events of all types as one distribution.
-
-    Args:
-        types: for each its share of the events, and how long one of its events takes in one window.
-        overlap: in how many windows an event is.
-    """
-    means = [overlap * latency.mean for _, latency in types]
+def of_all_types(types: Sequence[tuple[float, Bins]]) -> Bins:
+    """The latencies of events of all types in one window, of each its share and its own latencies."""
+    means = [latency.mean for _, latency in types]
     weights = [share * latency.weight for share, latency in types]
     return Bins(np.concatenate(means), np.concatenate(weights))
 
@@ -147,6 +162,12 @@ def queue_peak(initial: float, negative: float, positive: float, alpha: float) -
     return initial + max(negative + alpha * positive, 0.0)
 
 
-def latency_peak(queued: float, latency: Bins) -> float:
-    """The greatest operational latency: the longest wait, and then the event that takes longest."""
-    return queued + float(latency.mean.max())
+def latency_peak(queued: float, latency: Bins, overlap: float) -> float:
+    """The greatest operational latency: the longest wait, and then the event that takes longest.
+
+    Args:
+        queued: the longest wait.
+        latency: how long events of all types take in one window.
+        overlap: in how many windows an event is, on average.
+    """
+    return queued + overlap * float(latency.mean.max())

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
-from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
-from spark_pace.core.plan.rule import Field, Rule
+from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
@@ -77,9 +77,19 @@ def detect(
 def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     """The rows of the intake (`SLOT_ROWS`), of the rows that some rule may want."""
     fields = plan.schema.fields
-    typed = df.select(*(F.col(quoted(field.name)).cast(field.type) for field in fields))
-    crossed = typed.where(wanted_sql(plan)).select(*map(_crossing, fields))
+    typed = df.select(*(_declared(field, plan.schema) for field in fields))
+    # by number, for mapInArrow takes a dot in a name for a way into a struct
+    crossing = [_crossing(field).alias(str(number)) for number, field in enumerate(fields)]
+    crossed = typed.where(wanted_sql(plan)).select(*crossing)
     return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+
+
+def _declared(field: Field, schema: EventSchema) -> Column:
+    """An attribute as a column of its type and name; of a STRUCT, whether it is there."""
+    column = F.col(".".join(map(quoted, schema.path_of(field.name))))
+    if field.type == STRUCT:
+        return F.when(column.isNotNull(), True).alias(field.name)
+    return column.cast(field.type).alias(field.name)
 
 
 def _merged(results: DataFrame, plan: Plan) -> DataFrame:
@@ -121,7 +131,9 @@ def _stream_sql(plan: Plan, planned: RulePlan) -> str:
 def _crossing(field: Field) -> Column:
     """A column as it crosses into Python: times as numbers, for timestamps would have the session's zone."""
     column = F.col(quoted(field.name))
-    return F.unix_micros(column).alias(field.name) if field.type == "TIMESTAMP" else column
+    if array_element(field.type) == "TIMESTAMP":
+        return F.transform(column, F.unix_micros)
+    return F.unix_micros(column) if field.type == "TIMESTAMP" else column
 
 
 @dataclass(frozen=True)
@@ -143,8 +155,8 @@ class ColumnsIntake:
 
     def _events(self, table: pa.Table) -> pa.Table:
         schema = self.plan.schema
-        types = {field.name: ARROW_TYPES[field.type] for field in schema.fields}
-        typed = pa.table({name: table.column(name).cast(kind) for name, kind in types.items()})
+        columns = zip(schema.fields, table.columns, strict=True)
+        typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
         events = chosen(typed, wanted(self.plan, typed))
         counts = array(events, schema.event_time).cast(pa.int64())
         unit = UNIT_US[schema.time_unit]

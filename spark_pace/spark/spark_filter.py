@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, decimal_digits
 
 _LEAST = -(2**63)
 
@@ -78,6 +78,8 @@ def _literal(literal: Literal) -> str:
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
     if literal.type == "BIGINT":
         return f"{value}L" if value != _LEAST else f"CAST('{_LEAST}' AS BIGINT)"
+    if decimal_digits(literal.type):
+        return f"CAST('{value}' AS {literal.type})"
     if literal.type == "DOUBLE":
         return f"CAST('{value!r}' AS DOUBLE)"
     if literal.type == "TIMESTAMP":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 
-from spark_pace.core.expr import ARROW_TYPES, Expr
+from spark_pace.core.expr import ARROW_TYPES, Expr, array_element
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
@@ -27,6 +28,13 @@ SCHEMA = EventSchema(
         Field("p", "BOOLEAN"),
         Field("q", "BOOLEAN"),
         Field("odd `name`", "BIGINT"),
+        Field("m", "DECIMAL(10,2)"),
+        Field("n", "DECIMAL(24,6)"),
+        Field("li", "ARRAY<BIGINT>"),
+        Field("lx", "ARRAY<DOUBLE>"),
+        Field("ls", "ARRAY<STRING>"),
+        Field("lm", "ARRAY<DECIMAL(10,2)>"),
+        Field("ld", "ARRAY<DATE>"),
     ),
     event_time="t",
 )
@@ -131,6 +139,17 @@ POOLS: dict[str, list[object]] = {
         1_357_000_000_123_456,
         None,
     ],
+    "DECIMAL(10,2)": [
+        *map(
+            Decimal,
+            ["0", "1", "-1", "60", "0.50", "-0.05", "99.95", "1.50", "99999999.99", "-99999999.99", "7.25"],
+        ),
+        None,
+    ],
+    "DECIMAL(24,6)": [
+        *map(Decimal, ["0", "1", "-1", "60", "0.5", "99.95", "0.000001", "1.005", "-123456789012.654321"]),
+        None,
+    ],
     "DATE": [0, -1, 1, 15_706, 16_070, 11_016, -25_567, 84_005, None],
 }
 
@@ -146,6 +165,9 @@ def table(rows: int, seed: int) -> pa.Table:
 
 
 def _value(kind: str, chance: random.Random) -> object:
+    if (element := array_element(kind)) is not None:
+        values = [_value(element, chance) for _ in range(chance.randrange(4))]
+        return values if chance.random() < 0.9 else None
     if chance.random() < 0.7:
         return chance.choice(POOLS[kind])
     if kind == "BIGINT":
@@ -225,6 +247,20 @@ cast(t as date)
 cast(d as timestamp) | cast(null as string)
 timestamp '2013-01-01 00:00:00' | timestamp '2013-01-01T12:00:00.5+02:00' | date '1969-12-31' | 'text' | true
 60 | 60.5 | `odd ``name```
+m = n | m <> n | m < n | n <= m | m > 5 | m >= 99.95 | m = 1.5 | 1.005 = m | m <=> n | m is null | -0.05 < m
+m = i | i < n | m = 9223372036854775807 | m between -1 and n | m in (0, 1.5, 99.95) | n in (m, 1, null)
+m in (0.0, 1, 2, 99.95BD) | m = cast('1.50' as decimal(5,2)) | n > 0.0000001BD
+m = cast(null as decimal(10,2))
+coalesce(m, n) | coalesce(m, 0) | greatest(m, n) | least(m, 1.005) | nullif(m, 60) | if(p, m, n) | if(p, m, i)
+case when p then m end | cast(m as double) | cast(n as double)
+cast(m as double) * 2 > x | cast(m as decimal(24,6))
+size(li) | size(ls) > 1 | array_contains(li, 3) | array_contains(li, -7) | array_contains(lx, -0.0) | size(ld)
+array_contains(lx, 5) | array_contains(ls, 'EWR') | not array_contains(ls, 'a') | array_contains(lm, 99.95)
+array_contains(lm, 1) | array_contains(ld, date '1970-01-01') | ls is null | li is not null
+array_contains(lx, 0.0) and size(lx) = 2
+element_at(li, 1) | element_at(li, -1) | element_at(li, 2147483647) | element_at(ls, 2) | element_at(lx, -2)
+element_at(lm, 3) | element_at(ld, 1) | element_at(ls, 1) || 'x' | element_at(li, 2) + i > 0
+cast(i as decimal(22,2)) | cast(3 as decimal(5,2)) | 99.95BD | -99.95
 """
 
 
@@ -240,6 +276,7 @@ _CONSTANTS = {
     "DOUBLE": ["0.0", "-0.0", "1.5", "1e300", "-2.25"],
     "STRING": ["''", "'a'", "'EWR'", "'é%'", "'b\\'\\\\'"],
     "TIMESTAMP": ["timestamp '2013-01-01 00:00:00'", "timestamp '1969-12-31 23:59:59.999999'"],
+    "DECIMAL(10,2)": ["99.95BD", "cast('-0.05' as decimal(10,2))"],
     "DATE": ["date '2013-03-31'", "date '1900-01-01'"],
 }
 
@@ -250,25 +287,29 @@ _FORMS = {
     "|{S} is null|{D} is not null|{B} and {B}|{B} or {B}|not {B}"
     "|{I} between {I} and {I}|{D} in (0, {D}, 1.5)|{S} in ('a', 'b', 'EWR', 'é')"
     "|{I} not in (0, 1, {I})|{S} like '%a%'"
+    "|array_contains(li, 1)|array_contains(ls, 'a')|size(lx) < {I}|{M} = {M}"
+    "|{M} < {M}|{M} >= {I}|{M} in ({M}, 1.5)|{M} is null"
     "|{S} not like '_b%'|{S} rlike r'^[^a-z]\\w*?'|startswith({S}, 'E')|contains({S}, 'é')"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
     "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
     "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})|unix_micros({T})"
-    "|unix_seconds({T})|cast({D} as bigint)|cast({B} as bigint)"
+    "|unix_seconds({T})|element_at(li, 1)|size(ls)|cast({D} as bigint)|cast({B} as bigint)"
     "|case when {B} then {I} when {B} then {I} else {I} end|case {S} when 'a' then {I} end",
     "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})"
     "|greatest({D}, {I})|least({D}, {D})|coalesce({D}, {I})"
     "|nullif({D}, {I})|cast({I} as double)|if({B}, {D}, {I})|case when {B} then {D} end",
-    "STRING": "lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
+    "STRING": "element_at(ls, -1)"
+    "|lower({S})|upper({S})|trim({S})|substring({S}, 2, 3)|concat({S}, {S})|concat({S}, '-', {S})"
     "|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
     "|cast({I} as string)|cast({B} as string)|if({B}, {S}, {S})|case when {B} then {S} end",
     "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})"
     "|if({B}, {T}, {T})|cast({A} as timestamp)",
+    "DECIMAL(10,2)": "nullif({M}, {M})|coalesce({M}, {M})|greatest({M}, {M})|if({B}, {M}, {M})",
     "DATE": "cast({T} as date)|least({A}, {A})|coalesce({A}, {A})|nullif({A}, {A})",
 }
 _HOLES = {"{B}": "BOOLEAN", "{I}": "BIGINT", "{D}": "DOUBLE"}
-_HOLES |= {"{S}": "STRING", "{T}": "TIMESTAMP", "{A}": "DATE"}
+_HOLES |= {"{M}": "DECIMAL(10,2)", "{S}": "STRING", "{T}": "TIMESTAMP", "{A}": "DATE"}
 
 
 def random_text(kind: str, depth: int, chance: random.Random) -> str:

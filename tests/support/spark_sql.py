@@ -23,6 +23,8 @@ _TEMPLATES = TESTS | {
     "%": "try_mod({}, {})",
     "length": "CAST(length({}) AS BIGINT)",
     "rlike": "({} RLIKE {})",  # the third argument is for RE2
+    "size": "CAST(size({}) AS BIGINT)",
+    "element_at": "try_element_at({}, CAST({} AS INT))",
     "lower": f"translate({{}}, '{_LETTERS.upper()}', '{_LETTERS}')",
     "upper": f"translate({{}}, '{_LETTERS}', '{_LETTERS.upper()}')",
 }

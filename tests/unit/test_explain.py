@@ -185,6 +185,21 @@ def test_it_says_what_a_group_takes(tmp_path: Path, sequence: str, context: str,
     assert [told[15:] for told in lines if told.startswith("  group ")] == [line]
 
 
+def test_it_says_that_the_events_of_a_conjunction_come_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
+        "rules: [{name: r, pattern: {conjunction: [a: x = 1, b: x = 2]}, within: 5 s}]\n",
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    assert explain(rule)[1:4] == (
+        "  conjunction  a: x = 1  [intake, on whole columns]",
+        "               b: x = 2  [intake, on whole columns]",
+        "  roles        in any order; an event that matches several may stand for any one of them",
+    )
+
+
 @pytest.mark.parametrize(
     ("sequence", "gap"),
     [

@@ -14,6 +14,7 @@ from spark_pace.sizing.latency import (
     gains,
     latency_peak,
     of_all_types,
+    paired,
     predicted_events,
     queue_peak,
 )
@@ -29,7 +30,7 @@ FIGURE_6 = [(2 / 7, always(8.0)), (2 / 7, always(7.0)), (2 / 7, always(4.0)), (1
 
 
 def test_the_gains_of_figure_6() -> None:
-    found = gains(of_all_types(FIGURE_6, overlap=1.0), always(5.0), events=7)
+    found = gains(paired(of_all_types(FIGURE_6), always(5.0)), overlap=1.0, events=7)
     assert found == pytest.approx((10.0, -5.0))
 
 
@@ -59,10 +60,10 @@ def test_bins_hold_what_fell_into_them() -> None:
     assert found.average == pytest.approx(31 / 6)
 
 
-def test_a_bias_moves_bins_by_their_own_deviations_and_never_below_0() -> None:
-    values = np.array([0.0, 2.0, 10.0, 10.0])
-    assert binned(values, 2, 2.0).mean == pytest.approx([3.0, 10.0])
-    assert binned(values, 2, -2.0).mean == pytest.approx([0.0, 10.0])
+def test_a_bias_moves_all_bins_by_the_deviations_of_all_values_and_never_below_0() -> None:
+    values = np.array([0.0, 4.0, 8.0])
+    assert binned(values, 2, 1.5**0.5).mean == pytest.approx([4.0, 10.0])
+    assert binned(values, 2, -(1.5**0.5)).mean == pytest.approx([0.0, 2.0])
     assert binned(np.full(3, 7.0), 4, -1.0).mean == pytest.approx([7.0])
 
 
@@ -70,7 +71,7 @@ def test_the_dearest_events_come_in_the_shortest_distances() -> None:
     latency = Bins(np.array([1.0, 5.0]), np.array([0.5, 0.5]))
     gap = Bins(np.array([1.0, 9.0]), np.array([0.25, 0.75]))
     # of 8 events, 2 take 5 and have distance 1; 2 take 5, distance 9; 4 take 1, distance 9
-    assert gains(latency, gap, 8) == pytest.approx((8.0, -8.0 - 32.0))
+    assert gains(paired(latency, gap), 1.0, 8) == pytest.approx((8.0, -8.0 - 32.0))
 
 
 def test_gains_sum_to_what_all_events_take_less_their_distances() -> None:
@@ -78,9 +79,9 @@ def test_gains_sum_to_what_all_events_take_less_their_distances() -> None:
     for count in range(1, 9):
         latency = binned(chance.exponential(1.0, 50), count, 0.0)
         gap = binned(chance.exponential(1.0, 50), 9 - count, 0.0)
-        negative, positive = gains(latency, gap, 20.0)
+        negative, positive = gains(paired(latency, gap), 3.0, 20.0)
         assert negative >= 0 >= positive
-        assert negative + positive == pytest.approx(20 * (latency.average - gap.average))
+        assert negative + positive == pytest.approx(20 * (3 * latency.average - gap.average))
 
 
 def test_more_bins_never_predict_less_negative_gain() -> None:
@@ -88,7 +89,7 @@ def test_more_bins_never_predict_less_negative_gain() -> None:
     chance = np.random.default_rng(8)
     gap = np.where(np.arange(400) % 5 < 4, 0.01, 1.96)  # four faces at once, every two seconds
     latency = binned(chance.uniform(0.2, 0.4, 400), 1, 0.0)
-    found = [gains(latency, binned(gap, count, 0.0), 400)[0] for count in (1, 2, 4, 8)]
+    found = [gains(paired(latency, binned(gap, count, 0.0)), 1.0, 400)[0] for count in (1, 2, 4, 8)]
     assert found[0] == 0
     assert found[1:] == pytest.approx([400 * 0.8 * (latency.average - 0.01)] * 3)
 
@@ -122,4 +123,4 @@ def test_half_of_the_types_are_dear() -> None:
 
 
 def test_the_peak_ends_with_the_event_that_takes_longest() -> None:
-    assert latency_peak(10.0, of_all_types(FIGURE_6, overlap=3.4)) == pytest.approx(10 + 27.2)
+    assert latency_peak(10.0, of_all_types(FIGURE_6), overlap=3.4) == pytest.approx(10 + 27.2)

@@ -14,7 +14,9 @@ from spark_pace.cli.plan import Options, lines, measure, plan_command
 from spark_pace.errors import ConfigError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.sizing.degree import Guarantee, Load, fewest_instances, fewest_surviving_instances
 from tests.support.commands import ROOT, spark_pace
+from tests.unit.test_docs import fences, run, table_rows
 
 JOB = ROOT / "conf" / "jobs" / "flights.yaml"
 OPTIONS: dict[str, Any] = {"queue": 8, "probability": 0.99, "rate": None, "seconds": None, "slots": None}
@@ -53,6 +55,18 @@ def test_a_load_that_is_given_is_that_of_the_model() -> None:
         "with 12 slots: utilization 0.5556, probability 0.9950; survives one lost slot: no",
     ]
     assert "presumes Poisson arrivals and is pessimistic" in answer.stdout
+
+
+def test_the_page_on_sizing_shows_what_the_command_and_the_model_say() -> None:
+    (fence,) = (fence for fence in fences(ROOT / "docs" / "sizing.md") if fence.language == "console")
+    command, _, output = fence.text.partition("\n")
+    assert run(command.removeprefix("$ "), ROOT) == output
+    kept, survived = table_rows(ROOT / "docs" / "sizing.md", "n")
+    load = Load(arrivals=100, completions=15)
+    for n in (number for number in kept if number != "n"):
+        guarantee = Guarantee(int(n), 0.99)
+        assert fewest_instances(load, guarantee) == int(kept[n])
+        assert fewest_surviving_instances(load, guarantee) == int(survived[n])
 
 
 def test_a_slot_more_survives() -> None:

@@ -6,6 +6,7 @@
 from spark_pace.core.expr.evaluate import Columns, EventColumns, evaluate, evaluate_mask
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
+    STRUCT,
     Aggregate,
     Call,
     Column,
@@ -14,12 +15,16 @@ from spark_pace.core.expr.nodes import (
     Literal,
     Previous,
     TypeName,
+    array_element,
     conjunction,
+    decimal_digits,
+    is_single,
     walk,
 )
 
 __all__ = [
     "ARROW_TYPES",
+    "STRUCT",
     "Aggregate",
     "Call",
     "Column",
@@ -30,8 +35,11 @@ __all__ = [
     "Literal",
     "Previous",
     "TypeName",
+    "array_element",
     "conjunction",
+    "decimal_digits",
     "evaluate",
     "evaluate_mask",
+    "is_single",
     "walk",
 ]

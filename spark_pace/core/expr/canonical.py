@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, decimal_digits
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
@@ -84,6 +84,8 @@ def _literal(literal: Literal) -> str:
     value = literal.value
     if value is None:
         return "null" if literal.type == "NULL" else f"cast(null as {literal.type.lower()})"
+    if decimal_digits(literal.type):
+        return f"cast('{value}' as {literal.type.lower()})"
     if isinstance(value, bool):
         return "true" if value else "false"
     if literal.type == "STRING":

@@ -25,7 +25,15 @@ def cast_value(value: Any, target: ExprType) -> Any:
         return _whole(value)
     if target == "DATE":
         return pc.cast(pc.floor_temporal(value, unit="day"), kind)
+    if pa.types.is_decimal(value.type) or pa.types.is_decimal(kind):
+        return _decimal(value, kind)
     return pc.cast(value, kind, safe=False)  # BIGINT to DOUBLE rounds to the nearest
+
+
+def _decimal(value: Any, kind: pa.DataType) -> Any:
+    """From or to a DECIMAL: to a wider one, or to the nearest DOUBLE."""
+    # Arrow's own way from DECIMAL to DOUBLE does not always give the nearest one
+    return pc.cast(pc.cast(value, pa.string()) if pa.types.is_floating(kind) else value, kind)
 
 
 def _whole(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -16,8 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import array
-from spark_pace.core.expr import arithmetic, casts, comparison, text, times
-from spark_pace.core.expr.nodes import ARROW_TYPES, Aggregate, Column, Expr, Literal, Previous
+from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
+from spark_pace.core.expr.nodes import (
+    ARROW_TYPES,
+    Aggregate,
+    Column,
+    Expr,
+    Literal,
+    Previous,
+    decimal_digits,
+)
 
 Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar out
 
@@ -80,14 +89,20 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Previous):
         return columns.column(None, expr.column)
     if isinstance(expr, Literal):
-        kind = pa.null() if expr.type == "NULL" else ARROW_TYPES[expr.type]
-        return pa.scalar(expr.value, type=kind)
+        return _constant(expr)
     if isinstance(expr, Aggregate):
         return columns.aggregate(expr.function, expr.component, expr.attribute)
     values = [_value(argument, columns) for argument in expr.arguments]
     if expr.function == "cast":
         return casts.cast_value(values[0], expr.type)
     return KERNELS[expr.function](values)
+
+
+def _constant(literal: Literal) -> pa.Scalar:
+    if literal.type == "NULL":
+        return pa.scalar(None, pa.null())
+    is_decimal = decimal_digits(literal.type) is not None and literal.value is not None
+    return pa.scalar(Decimal(str(literal.value)) if is_decimal else literal.value, ARROW_TYPES[literal.type])
 
 
 def _and(values: list[Any]) -> Any:
@@ -126,6 +141,7 @@ KERNELS: dict[str, Kernel] = {
     "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
+    **arrays.KERNELS,
     **comparison.KERNELS,
     **arithmetic.KERNELS,
     **text.KERNELS,

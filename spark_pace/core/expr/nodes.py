@@ -2,29 +2,70 @@
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 
-TypeName: TypeAlias = typing.Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"]
-ExprType: TypeAlias = typing.Literal["BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE", "NULL"]
+TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s), ARRAY<T>
+ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
 
-ARROW_TYPES: dict[TypeName, pa.DataType] = {
-    "BOOLEAN": pa.bool_(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-    "TIMESTAMP": pa.timestamp("us"),  # UTC, without a zone
-    "DATE": pa.date32(),
-}
+STRUCT = "STRUCT"  # whether a group of attributes is there at all: true or null. They are columns beside it
+_ARRAY = re.compile(r"ARRAY<(.+)>")
+_DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
+
+
+def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
+    """Of a DECIMAL(p,s): all its digits, and those behind the point. None for other types."""
+    found = _DECIMAL.fullmatch(kind)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def is_single(kind: ExprType) -> bool:
+    """Whether the values of a type have no parts, so that they can be compared."""
+    return kind != STRUCT and array_element(kind) is None
+
+
+def array_element(kind: ExprType) -> TypeName | None:
+    """The type of the elements of an ARRAY<T>; None for other types."""
+    found = _ARRAY.fullmatch(kind)
+    return found[1] if found else None
+
+
+class _ArrowTypes(dict[TypeName, pa.DataType]):
+    """Makes the types that have parameters when they are first asked for."""
+
+    def __missing__(self, kind: TypeName) -> pa.DataType:
+        digits, element = decimal_digits(kind), array_element(kind)
+        if element is not None:
+            return self.setdefault(kind, pa.list_(self[element]))
+        if digits is None:
+            raise KeyError(kind)
+        return self.setdefault(kind, pa.decimal128(*digits))
+
+
+ARROW_TYPES: Mapping[TypeName, pa.DataType] = _ArrowTypes(
+    {
+        "BOOLEAN": pa.bool_(),
+        "BIGINT": pa.int64(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "TIMESTAMP": pa.timestamp("us"),  # UTC, without a zone
+        "DATE": pa.date32(),
+        STRUCT: pa.bool_(),
+    }
+)
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant. A TIMESTAMP is held as microseconds since 1970 UTC, a DATE as days since 1970."""
+    """A constant.
+
+    A TIMESTAMP is held as microseconds since 1970 UTC, a DATE as days since 1970, a DECIMAL as its digits.
+    """
 
     value: bool | int | float | str | None
     type: ExprType

@@ -31,7 +31,7 @@ def _json_texts(values: pa.Array) -> pa.Array:
     if pa.types.is_string(values.type):
         texts = pc.binary_join_element_wise('"', values, '"', "")
         alone = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), False)
-    elif pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
+    elif not pa.types.is_temporal(values.type) and not pa.types.is_floating(values.type):
         texts, alone = values.cast(pa.string()), pa.array(np.zeros(len(values), np.bool_))
     else:
         texts, alone = pa.nulls(len(values), pa.string()), pc.is_valid(values)

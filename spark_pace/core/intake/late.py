@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, array, json_rows, numbers
+from spark_pace.core.plan.nested import nested
+from spark_pace.core.plan.rule import EventSchema
 
 LATE_SCHEMA = pa.schema([
     ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
@@ -16,19 +18,19 @@ LATE_SCHEMA = pa.schema([
 _EPOCH = datetime(1970, 1, 1)
 
 
-def late_table(events: pa.Table, frontier_us: int) -> pa.Table:
+def late_table(events: pa.Table, frontier_us: int, schema: EventSchema) -> pa.Table:
     """Late events with their position, the reason, and their attributes as JSON.
 
     Args:
         events: ``@time, @source, @offset`` and attributes.
         frontier_us: the frontier when their batch began.
+        schema: the attributes.
 
     Returns:
         A table of `LATE_SCHEMA`. `lateness_us` is null for events that came after the end of the input.
     """
     time = numbers(events, TIME)
-    attributes = events.select([name for name in events.column_names if not name.startswith("@")])
-    rows = json_rows(attributes)
+    rows = json_rows(nested(events, schema))
     ended = np.full(len(time), frontier_us == UNKNOWN_TIME)
     lateness = pa.array(np.where(ended, 0, frontier_us) - time, mask=ended)
     reason = pa.repeat(pa.scalar(_reason(frontier_us)), len(time))

@@ -50,7 +50,11 @@ def sift(plan: Plan, records: pa.Table, frontier_us: int) -> Sifted:
         beats = evaluate_mask(plan.heartbeat, EventColumns(records))
     events = chosen(records, ~beats)
     late = numbers(events, TIME) < frontier_us
-    rows = late_table(chosen(events, late), frontier_us) if late.any() else LATE_SCHEMA.empty_table()
+    rows = (
+        late_table(chosen(events, late), frontier_us, plan.schema)
+        if late.any()
+        else LATE_SCHEMA.empty_table()
+    )
     return Sifted(chosen(events, ~late), rows, int(beats.sum()), progress)
 
 

@@ -18,6 +18,7 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.rule import column_name
 
 EVENTS_TYPE = pa.list_(
     pa.struct([
@@ -113,7 +114,7 @@ def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member:
     columns["selection_id"] = pa.array(labels.selection_id)
     columns["opened_at"] = _utc(labels.opened_us)
     for name in planned.rule.partition_by:
-        columns[name] = stream.attribute(name).take(pa.array(member))
+        columns[column_name(name)] = stream.attribute(name).take(pa.array(member))
     return columns
 
 

@@ -31,7 +31,7 @@ from spark_pace.core.match.release import (
     releases,
     resolved,
 )
-from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
@@ -40,6 +40,7 @@ from spark_pace.core.operate.match_table import Labels, pattern_matches, span_ma
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
+from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.joined import join_of
@@ -163,7 +164,7 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert pattern is not None
     way = context_of(pattern).way
     assert isinstance(way, Forwards | Backwards)
-    found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
+    found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
     decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
     at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
@@ -202,7 +203,7 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
     attributes = stream.events.select([field.name for field in rule.schema.fields])
     start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
-    spans = Spans(rule, attributes, keys, start, end, ids, lane.column("close") >= 0)
+    spans = Spans(rule, nested(attributes, rule.schema), keys, start, end, ids, lane.column("close") >= 0)
     tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []
     for answers in call(spans):
         failed += [

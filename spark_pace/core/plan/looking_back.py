@@ -36,7 +36,7 @@ class LookingBack:
     def carried(self) -> pa.Schema:
         """The columns of `last`."""
         every = [column for columns in self.last for column in columns]
-        return pa.schema([(column.column, ARROW_TYPES[column.type]) for column in every])  # type: ignore[index]
+        return pa.schema([(column.column, ARROW_TYPES[column.type]) for column in every])
 
 
 def looks_back(rule: Rule) -> bool:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, OFFSET, OPEN_BIT, SOURCE
-from spark_pace.core.expr import Expr
+from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
 from spark_pace.core.plan.looking_back import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
+from spark_pace.errors import ConfigError
 
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
@@ -160,8 +161,11 @@ def build_plan(
     """
     rules = tuple(rules)
     schema = rules[0].schema
-    every = tuple(field.name for field in schema.fields)
-    ties = schema.tie_break or (every if tie_break == "columns" else ())
+    every, types = [field.name for field in schema.fields], [field.type for field in schema.fields]
+    ties = schema.tie_break or (tuple(every) if tie_break == "columns" else ())
+    if tie_break == "columns" and not schema.tie_break and any(map(array_element, types)):
+        must, got = "must name attributes, for an ARRAY orders no events", "none"
+        raise ConfigError.of("tie_break", must, got, "Add for example tie_break: [id] to events.")
     places = places if places is not None else dealt_out(rules, slots, buckets)
     rules = tuple(rule for rule in rules if rule.name in places)
     predicates: dict[Expr, int] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from spark_pace.core.expr import Expr, TypeName
+from spark_pace.core.expr import STRUCT, Expr, TypeName
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
@@ -19,7 +19,10 @@ Strategy = Literal["queues", "production_sets", "merger_filter"]
 
 @dataclass(frozen=True)
 class Field:
-    """A named, typed attribute. All integers are BIGINT, all floats DOUBLE."""
+    """A named, typed attribute. All integers are BIGINT, all floats DOUBLE.
+
+    What a STRUCT holds are attributes of their own, which follow it: ``user`` (a STRUCT), then ``user.id``.
+    """
 
     name: str
     type: TypeName
@@ -40,6 +43,20 @@ class EventSchema:
     event_time: str
     tie_break: tuple[str, ...] = ()
     time_unit: Literal["s", "ms", "us"] | None = None
+
+    @property
+    def structs(self) -> frozenset[str]:
+        """The names of the STRUCTs."""
+        return frozenset(field.name for field in self.fields if field.type == STRUCT)
+
+    def path_of(self, name: str) -> tuple[str, ...]:
+        """Where the attribute stands in an event: its STRUCTs from outside to inside, then its own name."""
+        return tuple(name.split(".")) if name.partition(".")[0] in self.structs else (name,)
+
+
+def column_name(attribute: str) -> str:
+    """The column of `matches` for an attribute of `partition_by`: that of ``user.id`` is ``user_id``."""
+    return attribute.replace(".", "_")
 
 
 @dataclass(frozen=True)

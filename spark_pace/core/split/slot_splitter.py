@@ -95,7 +95,7 @@ class SlotSplitter:
             lanes += [lane.encode() for lane in cut]
         late = None
         if advance.late is not None:
-            late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us)
+            late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
         late_rows = 0 if late is None else late.num_rows
         standing = self._order.standing(self._plan.order)
         stats = {

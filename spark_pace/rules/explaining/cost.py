@@ -12,7 +12,11 @@ from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
+from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
+from spark_pace.core.match.contexts.each_zero import EACH_ZERO
+from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
+from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -23,7 +27,6 @@ from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpa
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
-from spark_pace.rules.explaining.forms import walks
 
 NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
 ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"
@@ -120,13 +123,13 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     if search.plain:
         method = (pattern.strategy or IN_ORDER) if isinstance(way, UsingUp) else NEAREST
         steps = _steps(search)
-        if isinstance(way, Backwards) and pattern.context.selection == "latest":
+        if isinstance(way, Backwards) and pattern.context == LATEST_ZERO.value:
             steps = _steps(search.mirrored())
         return SearchCost(each, method, False, steps)
     if isinstance(way, Backwards) and not search.simple:
         return SearchCost("initiator", ALL, False, _steps(search))
     if backwards:
-        latest = pattern.context.selection == "latest"
+        latest = pattern.context in (LATEST_ZERO.value, LATEST_SELECTED.value)
         search = search.mirrored() if latest else search.rotated()
     looked_up = search.looked_up
     if walks(way) or (search.steps == 2 and not isinstance(way, UsingUp)):
@@ -174,9 +177,10 @@ def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
     tested = [step for step in search.steps if step.ranked or step.evaluated or step.between]
     pools = [_pool(step, where) for step in search.steps]
     one_by_one = [_pool(step, where) for step in tested]
-    if pattern.context.selection == "each" and pattern.close == "window":
+    every_one = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
+    if every_one and pattern.close == "window":
         return "candidates", " × ".join([every, *pools])
-    if pattern.context.selection == "each" and len(pools) > 1:
+    if every_one and len(pools) > 1:
         return "candidates", f"{' × '.join([every, *pools[:-1]])}: all that end at the closing event"
     if search.method in (NEAREST, IN_ORDER, "queues", "production_sets") or (
         search.method == WALK and not tested

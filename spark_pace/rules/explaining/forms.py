@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Forwards, OneOpen, Way
+from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
@@ -132,11 +132,6 @@ def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
-
-
-def walks(way: Way) -> bool:
-    """Whether a match is what a walk takes, so that a group may leave out what matches it."""
-    return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
 def span_facts(span: Span) -> SpanFacts:

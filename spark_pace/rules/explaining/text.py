@@ -69,6 +69,8 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
         times = "" if component.times is None else f" {component.times}"
         label = "" if place else pattern.order
         yield label, f"{name}{times}: {_condition(component)}"
+    if pattern.order == "conjunction":
+        yield "roles", "in any order; an event that matches several may stand for any one of them"
     for component in pattern.components:
         yield from _form(component)
     for condition in pattern.where:

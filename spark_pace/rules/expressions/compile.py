@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from spark_pace.core.expr import Aggregate, Call, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Expr, Literal, decimal_digits
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.constants import cast_to, dated_literal, no_type, number_literal
+from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     FUNCTIONS,
@@ -23,15 +23,12 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
+from spark_pace.rules.expressions.names import name_of, whole
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope, SpanScope
-from spark_pace.rules.expressions.types import Wrong, convert, unify
-
-MAX_NODES = 10_000
-MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
-MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
+from spark_pace.rules.expressions.types import Wrong, convert, excess_of, unify
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -96,29 +93,11 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
 
 def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
     value = _Compiler(scalar, scope, report).node(tree)
-    excess = "" if value is None else _excess(value)
+    excess = "" if value is None else excess_of(value)
     if excess:
         report.add(scalar.place, f"must be {excess}", quote(scalar.text), "Write a simpler expression.")
         return None
     return value
-
-
-def _excess(expr: Expr) -> str:
-    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
-    nodes, joined, waiting = 0, 0, [expr]
-    while waiting:
-        node = waiting.pop()
-        nodes += 1
-        if isinstance(node, Call):
-            waiting += node.arguments
-            joined += len(node.arguments) if node.function == "concat" else 0
-            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
-                return f"at most {MAX_BRANCHES} branches of one case"
-        if nodes > MAX_NODES:
-            return f"at most {MAX_NODES} operations"
-        if joined > MAX_JOINED:
-            return f"at most {MAX_JOINED} texts put together"
-    return ""
 
 
 class _Compiler:
@@ -133,6 +112,7 @@ class _Compiler:
             exp.Boolean: lambda tree: Literal(bool(tree.this), "BOOLEAN"),
             exp.Null: lambda tree: Literal(None, "NULL"),
             exp.Column: self._column,
+            exp.Dot: self._column,
             exp.Paren: lambda tree: self.node(tree.this),
             exp.And: lambda tree: self._chain(tree, exp.And, "and"),
             exp.Or: lambda tree: self._chain(tree, exp.Or, "or"),
@@ -184,10 +164,12 @@ class _Compiler:
     def _literal(self, tree: exp.Literal) -> Expr | Wrong:
         return Literal(str(tree.this), "STRING") if tree.is_string else number_literal(str(tree.this))
 
-    def _column(self, tree: exp.Column) -> Expr | Wrong:
-        if tree.args.get("db") or not isinstance(tree.this, exp.Identifier):
+    def _column(self, tree: exp.Expr) -> Expr | Wrong:
+        name = name_of(tree, self._scope)
+        if name is None:
             return self._unknown(tree)
-        return self._scope.column(tree.table or None, tree.name)
+        found = self._scope.column(*name)
+        return found if isinstance(found, Wrong) else whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
         """A long chain of one connective becomes a balanced tree, so that no depth limit meets it."""
@@ -272,11 +254,13 @@ class _Compiler:
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
             return self._unknown(tree)
-        if tree.to.expressions:
+        kind = tree.to.sql(dialect="spark").upper().replace(" ", "")
+        if tree.to.expressions and not decimal_digits(kind):
             return no_type("one with parameters")
-        kind = tree.to.sql(dialect="spark").upper()
-        if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in ("DATE", "TIMESTAMP"):
-            return dated_literal(str(tree.this.this), kind)
+        if isinstance(tree.this, exp.Literal) and tree.this.is_string:
+            constant = text_constant(str(tree.this.this), kind)
+            if constant is not None:
+                return constant
         return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
 
     def _function(self, tree: exp.Anonymous) -> Expr | Wrong | None:
@@ -294,14 +278,14 @@ class _Compiler:
         return self._apply(function.build, tree.expressions)
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
-        column = arguments[0] if len(arguments) == 1 else None
-        if isinstance(column, exp.Star) and name == "count":
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and name == "count":
             return self._scope.aggregate(name, None, "*")
-        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+        column = name_of(arguments[0], self._scope) if len(arguments) == 1 else None
+        if column is None:
             read = "component" if name == "count" else "component.attribute"
             read = "attribute" if isinstance(self._scope, SpanScope) else read
             return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
-        return self._scope.aggregate(name, column.table or None, column.name)
+        return self._scope.aggregate(name, *column)
 
 
 def _count(arguments: int) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 
-from spark_pace.core.expr import Call, Expr, ExprType, Literal
+from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.expressions.types import BIGINT_DIGITS, MAX_DIGITS, Wrong, constant_digits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})")
@@ -18,6 +19,7 @@ _MOMENT = re.compile(
 )
 _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_MOST_CHARACTERS = 100  # of a DECIMAL constant
 _NAMES: dict[str, ExprType] = {
     "BOOLEAN": "BOOLEAN",
     "BIGINT": "BIGINT",
@@ -74,10 +76,18 @@ def dated_literal(text: str, kind: str) -> Literal | Wrong:
     return Literal((moment - _EPOCH) // timedelta(microseconds=1), "TIMESTAMP")
 
 
+def text_constant(text: str, kind: str) -> Literal | Wrong | None:
+    """A constant of a type that is written as text; None where the type has none."""
+    if kind in ("DATE", "TIMESTAMP"):
+        return dated_literal(text, kind)
+    return decimal_literal(text, kind) if decimal_digits(kind) else None
+
+
 def cast_to(value: Expr, kind: str) -> Expr | Wrong:
     """A conversion that Spark and the core make alike."""
-    target = _NAMES.get(kind)
-    if target is None:
+    digits = decimal_digits(kind)
+    target = kind if digits else _NAMES.get(kind)
+    if target is None or (digits and not is_decimal(*digits)):
         return no_type(quote(kind))
     if value.type == "NULL":
         return Literal(None, target)
@@ -85,8 +95,10 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
         return value
     if isinstance(value, Literal) and target == "DOUBLE" and value.type == "BIGINT":
         return Literal(float(value.value or 0), "DOUBLE")
-    if target not in _CASTS[value.type]:
-        possible = " or ".join(_CASTS[value.type]) or "nothing else"
+    if digits and isinstance(value, Literal) and value.type in ("BIGINT", "DOUBLE"):
+        return decimal_literal(str(value.value), target)
+    if target not in _CASTS.get(value.type, ("DOUBLE",)) and not (digits and _holds(digits, value.type)):
+        possible = _possible(value.type)
         return Wrong(
             "must be a conversion that means the same everywhere",
             f"{value.type} to {target}",
@@ -95,9 +107,46 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
     return Call("cast", (value,), target)
 
 
+def decimal_literal(text: str, kind: ExprType) -> Literal | Wrong:
+    """``cast('99.95' as DECIMAL(10,2))`` and ``99.95BD``; the type must have room for all digits."""
+    digits = decimal_digits(kind)
+    if digits is None or not is_decimal(*digits):
+        return no_type(quote(kind))
+    if (
+        not _NUMBER.fullmatch(text)
+        or len(text) > _MOST_CHARACTERS
+        or not _fits(constant_digits(text), digits)
+    ):
+        return Wrong(f"must be a number that fits {kind}", quote(text), "Write all of its digits.")
+    return Literal(f"{Decimal(text):f}", kind)
+
+
+def is_decimal(precision: int, scale: int) -> bool:
+    """Whether there is such a DECIMAL."""
+    return 1 <= precision <= MAX_DIGITS and scale <= precision
+
+
+def _fits(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return inner[1] <= outer[1] and inner[0] - inner[1] <= outer[0] - outer[1]
+
+
+def _holds(outer: tuple[int, int], kind: ExprType) -> bool:
+    """Whether a DECIMAL holds every value of a type."""
+    inner = BIGINT_DIGITS if kind == "BIGINT" else decimal_digits(kind)
+    return inner is not None and _fits(inner, outer)
+
+
+def _possible(kind: ExprType) -> str:
+    """To which types a type converts."""
+    if decimal_digits(kind):
+        return "DOUBLE or to a DECIMAL with as many digits on both sides of the point"
+    wide = ("a DECIMAL with 20 digits before the point",) if kind == "BIGINT" else ()
+    return " or ".join((*_CASTS[kind], *wide)) or "nothing else"
+
+
 def no_type(got: str) -> Wrong:
     """Something else where a type must stand."""
-    return Wrong("must be a type of events", got, f"Use one of: {', '.join(_CASTS)}.")
+    return Wrong("must be a type of events", got, f"Use one of: {', '.join(_CASTS)}, DECIMAL(p,s).")
 
 
 def _zone(text: str | None) -> str:

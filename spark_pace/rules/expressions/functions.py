@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_pace.core.expr import Call, Expr, ExprType, Literal
+from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.rules.expressions.arrays import array_contains, element_at, size
 from spark_pace.rules.expressions.types import Wrong, convert, show_types, unify
 
 Built: TypeAlias = "Expr | Wrong"
@@ -41,7 +42,12 @@ def require_type(expr: Expr, kind: str) -> Wrong | None:
     """What is wrong if the expression is not of the kind; bare null is of every kind."""
     if expr.type == "NULL" or expr.type in _ACCEPTED[kind]:
         return None
-    return Wrong(f"must be {kind}", expr.type, "Use another attribute or cast(... as TYPE).")
+    do = "Use another attribute or cast(... as TYPE)."
+    if decimal_digits(expr.type):
+        if kind == "a value":
+            return None
+        do = "A DECIMAL can be compared, chosen and aggregated; to compute, write cast(... as DOUBLE)."
+    return Wrong(f"must be {kind}", expr.type, do)
 
 
 def _typed(name: str, kind: str, source: ExprType, result: ExprType) -> Build:
@@ -189,6 +195,9 @@ FUNCTIONS: dict[str, Function] = {
     "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, _coalesce),
     "nullif": Function("nullif(a, b)", 2, 2, _nullif),
     "if": Function("if(condition, a, b)", 3, 3, _if),
+    "size": Function("size(array)", 1, 1, size),
+    "array_contains": Function("array_contains(array, constant)", 2, 2, array_contains),
+    "element_at": Function("element_at(array, place)", 2, 2, element_at),
     "length": _text("length", "BIGINT"),
     "lower": _text("lower"),
     "upper": _text("upper"),

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from spark_pace.core.expr import Aggregate, Column, ExprType
+from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
 from spark_pace.rules.expressions.types import Wrong
 
 _ONE_EVENT = "Write the attribute alone: one event is looked at here."
@@ -19,22 +20,21 @@ class Scope(Protocol):
     """Resolves names."""
 
     @property
+    def schema(self) -> EventSchema:
+        """The attributes of the events."""
+
+    @property
     def looks_back(self) -> bool:
         """Whether ``prev(attribute)`` has a meaning here."""
+
+    def is_prefix(self, name: str) -> bool:
+        """Whether a name before a dot says which event is meant, whatever the attributes are."""
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """What ``function(prefix.attribute)`` stands for; for ``count(x)``, x is given as the attribute."""
-
-
-def find_type(schema: EventSchema, attribute: str) -> ExprType | Wrong:
-    """The declared type of an attribute."""
-    types = {field.name: field.type for field in schema.fields}
-    if attribute in types:
-        return types[attribute]
-    return Wrong("must name an attribute of the events", quote(attribute), nearest(attribute, types))
 
 
 def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column | Wrong:
@@ -61,6 +61,10 @@ class EventScope:
     schema: EventSchema
     opened: bool = False
     looks_back: bool = False
+
+    def is_prefix(self, name: str) -> bool:
+        """The opening event."""
+        return self.opened and name == OPENING_EVENT
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of this one event, or of the opening one."""
@@ -95,8 +99,16 @@ class CloseScope:
     schema: EventSchema
     looks_back: ClassVar[bool] = False
 
+    def is_prefix(self, name: str) -> bool:
+        """The opening event."""
+        return name == OPENING_EVENT
+
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
+        if prefix == "open" and prefix in self.schema.structs:
+            return Wrong(
+                "must not be both a STRUCT and the opening event", quote(prefix), "Rename the STRUCT."
+            )
         if prefix not in (None, "open"):
             return _only_open(prefix, attribute, "the closing event's")
         return _bind(self.schema, prefix, attribute)
@@ -132,12 +144,16 @@ class MatchScope:
     opened: bool = False
     looks_back: ClassVar[bool] = False
 
+    def is_prefix(self, name: str) -> bool:
+        """A component, or the opening event."""
+        return _names_event(name, self.components, opened=self.opened)
+
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
         if prefix is None and attribute in self.shared:
             first = _first(self.components)
             if first.times is not None:
-                return _over_group(self.schema, "first", first.name, attribute)
+                return over_group(self.schema, "first", first.name, attribute)
             return _bind(self.schema, first.name, attribute)
         if _is_opening(prefix, self.components):
             return _of_opening(self.schema, attribute, opened=self.opened)
@@ -146,7 +162,7 @@ class MatchScope:
             return component
         if component.times is not None:
             got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
-            return Wrong("must be inside an aggregate", got, f"{do}: {_USE_AGGREGATES}")
+            return Wrong("must be inside an aggregate", got, f"{do}: {USE_AGGREGATES}")
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
@@ -164,7 +180,7 @@ class MatchScope:
             why = "is negated: one event forbids" if component.negated else "stands for one event"
             do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
             return Wrong("must be about a repeated or optional component", quote(got), do)
-        return _over_group(self.schema, function, component.name, None if function == "count" else attribute)
+        return over_group(self.schema, function, component.name, None if function == "count" else attribute)
 
 
 @dataclass(frozen=True)
@@ -177,16 +193,20 @@ class GatheredScope:
     opened: bool = False
     looks_back: ClassVar[bool] = False
 
+    def is_prefix(self, name: str) -> bool:
+        """A component, or the opening event."""
+        return _names_event(name, self.components, opened=self.opened)
+
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """Only an attribute that all events share, or of the opening event, has one value."""
         if prefix is None and attribute in self.shared:
-            return _over_group(self.schema, "first", _first(self.components).name, attribute)
+            return over_group(self.schema, "first", _first(self.components).name, attribute)
         if _is_opening(prefix, self.components):
             return _of_opening(self.schema, attribute, opened=self.opened)
         return Wrong(
             "must be inside an aggregate",
             quote(attribute if prefix is None else f"{prefix}.{attribute}"),
-            f'Context "all, selected" gathers many events: {_USE_AGGREGATES}',
+            f'Context "all, selected" gathers many events: {USE_AGGREGATES}',
         )
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
@@ -195,11 +215,11 @@ class GatheredScope:
             return _one_opening(function, attribute)
         if function == "count":
             counted = _counted(prefix, attribute, self.components, negated=False)
-            return counted if isinstance(counted, Wrong) else _over_group(self.schema, "count", counted.name)
+            return counted if isinstance(counted, Wrong) else over_group(self.schema, "count", counted.name)
         component = _component(prefix, attribute, self.components, negated=False)
         if isinstance(component, Wrong):
             return component
-        return _over_group(self.schema, function, component.name, attribute)
+        return over_group(self.schema, function, component.name, attribute)
 
 
 @dataclass(frozen=True)
@@ -214,6 +234,10 @@ class SpanScope:
     shared: tuple[str, ...] = ()
     opened: bool = False
     looks_back: ClassVar[bool] = False
+
+    def is_prefix(self, name: str) -> bool:
+        """The opening event."""
+        return self.opened and name == OPENING_EVENT
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute that all events share, or of the opening event."""
@@ -232,7 +256,7 @@ class SpanScope:
             return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
         if function == "count" and attribute == "*":
             return Aggregate("count", None, None, "BIGINT")
-        counted = _over_group(self.schema, function, None, attribute)
+        counted = over_group(self.schema, function, None, attribute)
         if function == "count" and isinstance(counted, Aggregate):
             return replace(counted, type="BIGINT")
         return counted
@@ -246,28 +270,9 @@ def _no_components(got: str, instead: str) -> Wrong:
     )
 
 
-_USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
-
-
-def _over_group(
-    schema: EventSchema, function: str, component: str | None, attribute: str | None = None
-) -> Aggregate | Wrong:
-    """The aggregate of an attribute, or the count of the events."""
-    if attribute is None:
-        return Aggregate("count", component, None, "BIGINT")
-    kind = find_type(schema, attribute)
-    if isinstance(kind, Wrong):
-        return kind
-    if function == "stddev" and component is not None:
-        must = "must be an aggregate of components"
-        return Wrong(must, quote(f"{function}({component}.{attribute})"), f"U{_USE_AGGREGATES[1:]}")
-    if function in ("sum", "avg", "stddev") and kind not in ("BIGINT", "DOUBLE"):
-        return Wrong(
-            f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
-        )
-    if function in ("min", "max") and kind == "BOOLEAN":
-        return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
-    return Aggregate(function, component, attribute, "DOUBLE" if function in ("avg", "stddev") else kind)  # type: ignore[arg-type]
+def _names_event(name: str, components: Sequence[Component], *, opened: bool) -> bool:
+    """Whether a prefix says which event is meant."""
+    return (opened and name == OPENING_EVENT) or any(component.name == name for component in components)
 
 
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:

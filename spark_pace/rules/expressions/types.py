@@ -1,11 +1,20 @@
-"""Types of expressions: which go together, and the conversions put in where they differ."""
+"""Types of expressions, which go together, and the conversions put in where they differ; and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from spark_pace.core.expr import Call, Expr, ExprType, Literal
+from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+
+MAX_NODES = 10_000
+MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
+MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
+MAX_DIGITS = 38  # of a DECIMAL
+EXACT_DIGITS = 15  # every number with so few is found again in the DOUBLE that is next to it
+BIGINT_DIGITS = (20, 0)  # of a BIGINT as a DECIMAL, in Spark
+_LIKE_WITH_LIKE = "Compare or mix like with like, or use cast."
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ def common_type(types: Sequence[ExprType]) -> ExprType | None:
 
 
 def convert(expr: Expr, target: ExprType) -> Expr:
-    """The expression as `target`, which `common_type` has allowed; constants are converted here and now."""
+    """The expression as `target`, which `unify` has allowed; constants are converted here and now."""
     if expr.type == target:
         return expr
     if isinstance(expr, Literal):
@@ -46,21 +55,73 @@ def convert(expr: Expr, target: ExprType) -> Expr:
             return Literal(None, target)
         if target == "DOUBLE":
             return Literal(float(expr.value), target)
+        if decimal_digits(target):
+            return Literal(f"{Decimal(str(expr.value)):f}", target)
     return Call("cast", (expr,), target)
 
 
 def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong:
     """All expressions as one type; `fallback` where every one of them is a bare null."""
-    kind = common_type([expr.type for expr in exprs])
+    types = [expr.type for expr in exprs]
+    kind = _common_decimal(exprs) if any(map(decimal_digits, types)) else common_type(types)
+    if isinstance(kind, Wrong):
+        return kind
     if kind is None:
-        return Wrong(
-            "must be values of one type", show_types(exprs), "Compare or mix like with like, or use cast."
-        )
+        return Wrong("must be values of one type", show_types(exprs), _LIKE_WITH_LIKE)
     target = fallback if kind == "NULL" else kind
     return tuple(convert(expr, target) for expr in exprs)
+
+
+def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
+    """The DECIMAL that holds every value of some expressions, as Spark widens them."""
+    whole = scale = 0
+    for expr in exprs:
+        if expr.type == "NULL":
+            continue
+        digits = decimal_digits(expr.type)
+        if digits is None and isinstance(expr, Literal) and expr.type in ("BIGINT", "DOUBLE"):
+            digits = constant_digits(str(expr.value))
+            if expr.type == "DOUBLE" and len(Decimal(str(expr.value)).as_tuple().digits) > EXACT_DIGITS:
+                got, do = str(expr.value), f"Write cast('{expr.value}' as DECIMAL(p,s)) for more digits."
+                return Wrong(f"must be a constant of at most {EXACT_DIGITS} digits beside a DECIMAL", got, do)
+        elif digits is None and expr.type == "BIGINT":
+            digits = BIGINT_DIGITS
+        if digits is None:
+            do = "Write cast(... as DOUBLE) around the DECIMAL." if expr.type == "DOUBLE" else _LIKE_WITH_LIKE
+            return Wrong("must be values of one type", show_types(exprs), do)
+        whole, scale = max(whole, digits[0] - digits[1]), max(scale, digits[1])
+    if whole + scale > MAX_DIGITS:
+        must = f"must have at most {MAX_DIGITS} digits together, before and behind the point"
+        return Wrong(must, show_types(exprs), "Write cast(... as DOUBLE).")
+    return f"DECIMAL({whole + scale},{scale})"
+
+
+def constant_digits(text: str) -> tuple[int, int]:
+    """The digits of a number, as `decimal_digits` counts them."""
+    _, digits, exponent = Decimal(text).as_tuple()
+    scale = max(0, -int(exponent))
+    return max(len(digits) + max(0, int(exponent)), scale, 1), scale
 
 
 def show_types(exprs: Sequence[Expr]) -> str:
     """The types in order, once each: ``STRING and BIGINT``."""
     names = list(dict.fromkeys(expr.type for expr in exprs))
     return " and ".join(names)
+
+
+def excess_of(expr: Expr) -> str:
+    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
+    nodes, joined, waiting = 0, 0, [expr]
+    while waiting:
+        node = waiting.pop()
+        nodes += 1
+        if isinstance(node, Call):
+            waiting += node.arguments
+            joined += len(node.arguments) if node.function == "concat" else 0
+            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
+                return f"at most {MAX_BRANCHES} branches of one case"
+        if nodes > MAX_NODES:
+            return f"at most {MAX_NODES} operations"
+        if joined > MAX_JOINED:
+            return f"at most {MAX_JOINED} texts put together"
+    return ""

@@ -9,6 +9,10 @@ Five ways lead to the same result:
 
 `_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
 
+In a conjunction any event may be a terminator. Compiled code decides one after the other: from queues, one
+for each component, where no event matches two and no condition is over several; else, of three components at
+most, by a search for each of their orders. What is left is decided in turn.
+
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
 (queues).
 """
@@ -16,6 +20,7 @@ Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets);
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,13 +28,18 @@ from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers, se
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
-from spark_pace.core.match.first import depth_first
+from spark_pace.core.match.first import compiled_levels, depth_first
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.search import unused
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
+from spark_pace.core.plan.shape import initiator_bits
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.search.compiled import Searches
 
 MANY = 20_000  # events; with fewer, compiled code takes longer to load than it saves
 
@@ -43,6 +53,8 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings = _openings(stream, search)
+    if isinstance(search, AnyOrder):
+        return _in_any_order(search, openings)
     if not search.simple:
         return in_turn(search, openings)
     matrix = _matches(stream, pattern, search)
@@ -68,8 +80,9 @@ def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
 def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
-        return search.members[0]
-    return np.flatnonzero(has_bit(stream.mask, 0) | (numbers(stream.events, SPENT) == USED_OPEN))
+        return search.initiators
+    opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
+    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -197,6 +210,67 @@ def _filtered(search: Search, pieces: Iterable[Ints]) -> Ints:
                 used[unused[0]] = True
                 taken.append(unused[0])
     return np.array(taken, np.int64).reshape(-1, search.steps)
+
+
+def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
+    """The matches of a conjunction, terminator by terminator; each closes the selection of its first event.
+
+    Args:
+        search: the pattern over a stream; the mask of events that are used up already is 0.
+        openings: the opening row of each selection.
+    """
+    many = search.is_many(len(search.terminators) ** 2)
+    if not all(map(len, search.members)):
+        matrix = np.zeros((0, search.steps), np.int64)
+    elif many and search.plain and search.exclusive:
+        matrix = _of_types(search)
+    elif many and search.comparable and search.orders is not None:
+        matrix = _of_orders(search)
+    else:
+        return in_turn(search, openings)
+    matrix = matrix[matrix[:, 0] >= 0]
+    closes = np.full(len(openings), -1, np.int64)
+    selection = np.searchsorted(openings, search.firsts(matrix))
+    closes[selection] = search.lasts(matrix)
+    return search.found(openings, closes, selection, matrix)
+
+
+def _of_types(search: AnyOrder) -> Ints:
+    """The matches by components, where an event can stand for one only and any event of it will do."""
+    from spark_pace.core.match.search import compiled
+
+    begins = np.cumsum([0, *map(len, search.members)])
+    roles = np.zeros(search.stream.rows, np.int64)
+    for role, members in enumerate(search.members):
+        roles[members] = role
+    searches = _searches(search)
+    return compiled.least_of_types(np.concatenate(search.members), begins, roles[searches.anchors], searches)
+
+
+def _of_orders(search: AnyOrder) -> Ints:
+    """The matches by components, of all orders of these."""
+    from spark_pace.core.match.search import compiled
+
+    orders = search.orders
+    assert orders is not None
+    levels = tuple(compiled_levels(search.arranged(order).rotated()) for order in orders)
+    searches = _searches(search)
+    mask = search.stream.mask[searches.anchors]
+    of_order = np.column_stack([has_bit(mask, order[-1]) for order in orders])
+    matrix, taken_from = compiled.least_of_orders(levels, of_order, searches)
+    found = np.roll(matrix, -1, axis=1)
+    places = np.array([np.argsort(order) for order in orders])
+    return np.take_along_axis(found, places[taken_from], 1)
+
+
+def _searches(search: AnyOrder) -> Searches:
+    """A search from each terminator, over its window."""
+    from spark_pace.core.match.search import compiled
+
+    terminators = np.array(search.terminators)
+    after = window_start(search.stream, terminators, search.pattern.within) - 1
+    used = np.zeros(search.stream.rows, np.bool_)
+    return compiled.Searches(terminators, after, terminators, used, True, False, False)
 
 
 EARLIEST_SELECTED = ParameterContext(

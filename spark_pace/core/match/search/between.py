@@ -138,6 +138,23 @@ class Between:
             forbidden[owner[forbids]] = True
         return forbidden
 
+    def forbidders(self, level: int | None, candidate: Ints, *, capped: bool) -> list[tuple[int, int]]:
+        """(component, row) of every event that forbids a candidate, an int64[1, k]; see `allowed`."""
+        found: list[tuple[int, int]] = []
+        for one in self._forbidding:
+            if level not in (None, one.level):
+                continue
+            after, until = self._region(one, candidate, capped=capped)
+            rows = self._rows[one.component]
+            rows = rows[(rows > after[0]) & (rows < until[0])]
+            matrix, name = np.repeat(candidate, len(rows), 0), self.pattern.components[one.component].name
+            columns = CandidateColumns(self, matrix, capped, {name: rows})
+            forbids = np.ones(len(rows), np.bool_)
+            for condition in one.conditions:
+                forbids &= evaluate_mask(condition, columns)
+            found += [(one.component, row) for row in rows[forbids].tolist()]
+        return found
+
     def _region(self, one: Forbidding, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """The rows between which a component forbids, both excluded, as two int64[m]."""
         if one.gap is None:

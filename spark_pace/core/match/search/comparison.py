@@ -7,7 +7,7 @@ events is a comparison of two integers, whatever the type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -69,6 +69,12 @@ class Comparison:
         """The same seen from the later component, as if it came first."""
         ranks = (self.later_ranks, self.earlier_ranks)
         return Comparison(self.later, self.earlier, *ranks, _turned(self.accepts))
+
+    def placed(self, places: Sequence[int]) -> Comparison:
+        """The same of components that have other indices, `places`."""
+        earlier, later = places[self.earlier], places[self.later]
+        moved = replace(self, earlier=earlier, later=later)
+        return moved if earlier < later else moved.turned()
 
     def may_hold(self, earlier: Ints, later: Ints) -> Bools:
         """bool[m], for which of m rows of the earlier component it holds with some row of the later one."""

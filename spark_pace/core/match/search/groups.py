@@ -27,6 +27,8 @@ def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -
     result = groups.aggregate([("value", _KERNELS[function])])
     present = result.column("group").to_numpy()
     column = result.column(f"value_{_KERNELS[function]}").combine_chunks()
+    if function == "sum" and pa.types.is_decimal(column.type):
+        column = column.cast(pa.decimal128(values.type.precision + 10, values.type.scale))  # as the rule says
     return _scatter(column, present, rows, 0 if function == "count" else None)
 
 

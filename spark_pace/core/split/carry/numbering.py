@@ -17,7 +17,6 @@ from spark_pace.core.columns import (
     Bools,
     Ints,
     chosen,
-    has_bit,
     numbers,
     segments_of,
     with_column,
@@ -26,6 +25,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import UsingUp, Way
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Touched
 from spark_pace.core.split.carry.earlier import InTurn, tested
 from spark_pace.core.split.carry.streams import Fresh
@@ -120,4 +120,10 @@ def opens(planned: RulePlan, fresh: Fresh) -> Bools:
 
 def initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
     """bool[n], which events can open a selection."""
-    return has_bit(mask, OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0)
+    rule, bits = planned.rule, 1
+    if isinstance(rule.span, PredicateSpan):
+        bits = 1 << OPEN_BIT
+    elif rule.pattern is not None:
+        bits = initiator_bits(rule.pattern)
+    opening: Bools = mask & np.uint16(bits) != 0
+    return opening

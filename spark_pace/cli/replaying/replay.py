@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from spark_pace.cli.matches import WRITERS, show
+from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line

@@ -1,0 +1,152 @@
+"""DECIMAL attributes: what is read, what is computed, and what comes out."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_pace import load_rules, replay
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.io.files import read_events
+from spark_pace.io.records import Records, read_records
+
+RULES = """
+events: {schema: "t TIMESTAMP, kind STRING, price DECIMAL(10,2), fee decimal(30, 6)", event_time: t}
+rules:
+  - name: dearer
+    partition_by: [price]
+    pattern: {sequence: [a: kind = 'a' and price >= 1.5, b: kind = 'b']}
+    where: b.fee > a.fee
+    within: 1 h
+    emit: {more: b.fee, exact: cast(a.price as double)}
+  - name: sums
+    pattern: {sequence: [{name: a, when: kind = 'a', times: 1+}, b: kind = 'b']}
+    within: 1 h
+    context: earliest, selected
+    emit: {total: sum(a.price), least: min(a.price), most: max(a.fee), newest: last(a.fee), n: count(a)}
+"""
+SCHEMA = EventSchema((Field("t", "TIMESTAMP"), Field("d", "DECIMAL(5,2)")), "t")
+READ = {
+    "1.5": "1.50",
+    '"1.5"': "1.50",
+    "1.005": "1.01",
+    "-1.005": "-1.01",
+    "1e2": "100.00",
+    '"+.5"': "0.50",
+    "999.99": "999.99",
+    "null": None,
+}
+BAD = ["999.995", "1000", "true", '""', '" 1"', '"NaN"', '"1,000"', "[1]"]
+
+
+def events(tmp_path: Path, name: str, text: str) -> pa.Table:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_events(str(path), name.partition(".")[2], SCHEMA, "file")
+
+
+def test_a_json_number_or_text_is_rounded_to_the_digits_declared(tmp_path: Path) -> None:
+    lines = [f'{{"t":"2024-01-01","d":{value}}}' for value in [*READ, *BAD]]
+    read = events(tmp_path, "a.json", "\n".join(lines))
+    assert [None if d is None else str(d) for d in read.events["d"].to_pylist()] == list(READ.values())
+    assert read.bad["offset"].to_pylist() == list(range(len(READ), len(lines)))
+    assert {reason.partition(";")[0] for reason in read.bad["reason"].to_pylist()} == {
+        "d — must be DECIMAL(5,2)"
+    }
+
+
+def test_csv_reads_the_same_texts(tmp_path: Path) -> None:
+    read = events(tmp_path, "a.csv", "t,d\n2024-01-01,1.005\n2024-01-01,\n2024-01-01,x\n2024-01-01,1e5\n")
+    assert [str(d) for d in read.events["d"].to_pylist()] == ["1.01", "None"]
+    assert read.bad["offset"].to_pylist() == [2, 3]
+
+
+def test_a_column_of_parquet_must_fit(tmp_path: Path) -> None:
+    for number, (values, fits) in enumerate(
+        [
+            (pa.array([Decimal("1.5")], pa.decimal128(4, 1)), True),
+            (pa.array([Decimal("1.555")], pa.decimal128(4, 3)), False),
+            (pa.array([1.5]), False),
+            (pa.array([7], pa.int64()), False),
+            (pa.array(["1.5"]), False),
+        ]
+    ):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("us")), "d": values}), path)
+        read = read_events(str(path), "parquet", SCHEMA, "file")
+        assert (read.events.num_rows, read.bad.num_rows) == ((1, 0) if fits else (0, 1)), values
+
+
+def test_a_column_of_kafka_is_read_as_text() -> None:
+    sources = pa.array(["topic/0"] * 2).dictionary_encode()
+    values = pa.array([b'{"t":"2024-01-01"}'] * 2, pa.binary())
+    records = Records(values, sources, pa.array([4, 5]), {"d": pa.array([b"2.5", b"x"], pa.binary())})
+    read = read_records(records, "json", SCHEMA)
+    assert read.events["d"].to_pylist() == [Decimal("2.50")]
+    assert read.bad["offset"].to_pylist() == [5]
+
+
+def test_rules_compare_and_add_up_decimals(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    lines = [
+        ("a", "1.50", "0.1"),
+        ("a", "2.25", "0.3"),
+        ("a", "0.25", "99999999999999999.5"),
+        ("b", "1.50", "0.100001"),
+        ("b", "2.25", "0.3"),
+    ]
+    (tmp_path / "e.json").write_text(
+        "\n".join(
+            f'{{"t":"2024-01-01T00:00:0{number}","kind":"{kind}","price":{price},"fee":"{fee}"}}'
+            for number, (kind, price, fee) in enumerate(lines)
+        )
+    )
+    rules = load_rules(str(tmp_path / "rules.yaml"))
+    found = replay(rules, read_events(str(tmp_path / "e.json"), "json", rules[0].schema, "e").events).matches
+    rows = {row["rule"]: row for row in found.to_pylist()}
+    assert len(rows) == len(found) == 2
+    assert found.schema.field("total").type == pa.decimal128(20, 2)
+    dearer, sums = rows["dearer"], rows["sums"]
+    assert (dearer["key"], dearer["price"]) == ('{"price":1.50}', Decimal("1.50"))
+    assert (str(dearer["more"]), dearer["exact"]) == ("0.100001", 1.5)
+    assert [str(sums[name]) for name in ("total", "least", "most", "newest", "n")] == [
+        "4.00",
+        "0.25",
+        "99999999999999999.500000",
+        "99999999999999999.500000",
+        "3",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(0,0)", "DECIMAL(39,2)", "DECIMAL(5,6)", "DECIMAL(x)"])
+def test_a_decimal_has_1_to_38_digits(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES.replace("DECIMAL(10,2)", kind))
+    with pytest.raises(Exception, match=r"must give price a type; got .*Write 1 to 38 digits"):
+        load_rules(str(tmp_path / "rules.yaml"))
+
+
+def test_a_span_adds_up_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        'events: {schema: "t TIMESTAMP, d DECIMAL(10,2)", event_time: t}\n'
+        "rules: [{name: r, span: {every: 2 events, size: 3 events},\n"
+        "  emit: {total: sum(d), least: min(d), most: max(d), n: count(d)}}]\n",
+        encoding="utf-8",
+    )
+    values = [Decimal("0.10"), Decimal("0.20"), None, Decimal("99999999.99"), Decimal("0.01")]
+    times = pa.array(range(5), pa.timestamp("s"))
+    events = pa.table({"t": times, "d": pa.array(values, pa.decimal128(10, 2))})
+    rows = replay(load_rules(path), events).matches
+    found = rows.select(["total", "least", "most", "n"]).to_pylist()
+    assert found == [
+        {"total": Decimal("0.30"), "least": Decimal("0.10"), "most": Decimal("0.20"), "n": 2},
+        {
+            "total": Decimal("100000000.00"),
+            "least": Decimal("0.01"),
+            "most": Decimal("99999999.99"),
+            "n": 2,
+        },
+    ]
+    assert rows.schema.field("total").type == pa.decimal128(20, 2)
