@@ -145,7 +145,7 @@ def test_a_decimal_has_1_to_38_digits(tmp_path: Path, kind: str) -> None:
         "cast('1.234' as decimal(5,2))",
         "cast(1 as decimal(39,2))",
         "m = 1.2345678901234567",
-        "n = cast('1' as decimal(38,30))",
+        "w = cast('1' as decimal(38,30))",
     ],
 )
 def test_what_spark_would_round_is_refused(text: str) -> None:
