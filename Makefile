@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering soak catchup clean distclean demo-kafka
+.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering compared soak catchup clean distclean demo-kafka
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,8 +77,11 @@ catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bo
 ordering: setup  ## Compare the two orderings on a fast and a slow producer: what is late, how long matches take
 	$(BIN)/python -m benchmarks.ordering --job
 
+compared: $(VENV)/.ready  ## Run the patterns of docs/compared.md in Flink CEP, Esper and Flink SQL (needs Maven and JDK 17)
+	$(BIN)/python -m benchmarks.compared
+
 clean:  ## Remove what runs produced (data, out, caches)
-	rm -rf data out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf data out benchmarks/peers/target spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean  ## Remove the set-up as well
 	rm -rf $(VENV) jars *.egg-info

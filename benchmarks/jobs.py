@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from spark_pace import read_table
+from spark_pace.io.replaying import replay_files
 from spark_pace.job import run_job
 from spark_pace.job_file import Events, FilesSource, JobSpec
-from spark_pace.replaying import replay_files
 from spark_pace.rules import load_rules
 from spark_pace.spark.summary import Summary
 

@@ -1,6 +1,6 @@
 """Complex event processing on Spark: rules in YAML, selections matched in parallel, one ordered output.
 
-The four functions here are the Python API; each imports what it needs when it is called,
+The five functions here are the Python API; each imports what it needs when it is called,
 so ``import spark_pace`` costs next to nothing and starts no JVM.
 """
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from spark_pace.core.local import LocalResult
     from spark_pace.core.plan.rule import EventSchema, Rule
+    from spark_pace.io.replaying.why import Why
 
-__all__ = ["__version__", "detect", "load_rules", "read_table", "replay"]
+__all__ = ["__version__", "detect", "load_rules", "read_table", "replay", "why"]
 
 
 def load_rules(
@@ -53,10 +54,19 @@ def load_rules(
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
-    """What `rules` find in a table of events, without Spark; see `spark_pace.replaying.replay_table`."""
-    from spark_pace.replaying import replay_table
+    """What `rules` find in a table of events, without Spark; see `spark_pace.io.replaying.replay_table`."""
+    from spark_pace.io.replaying import replay_table
 
     return replay_table(rules, table)
+
+
+def why(
+    rules: Sequence[Rule], events: Path | pa.Table, *, rule: str, at: int | str, key: str | None = None
+) -> Why:
+    """Why an event is part of a rule's matches, or of none; see `spark_pace.io.replaying.why.why`."""
+    from spark_pace.io.replaying import why as why_of
+
+    return why_of.why(rules, events, rule=rule, at=at, key=key)
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:

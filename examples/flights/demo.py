@@ -24,8 +24,8 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import Tables, read_table
+from spark_pace.io.replaying import read_all
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.replaying import read_all
 
 RESULTS = """
     SELECT rule, count(*) AS matches,

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.io.replaying import read_all
 from spark_pace.job_file import KafkaSource, read_job
-from spark_pace.replaying import read_all
 
 PARTITIONS = 3
 YEAR_IN_40_SECONDS = 800_000.0

@@ -5,9 +5,11 @@ Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,14 +44,20 @@ def check(files: tuple[Path, ...]) -> None:
 
 @commands.command(
     help="Explain the rules of rule and job files: where each is evaluated, what runs in parallel, "
-    "what is carried and how that is bounded."
+    "what is carried and how that is bounded, what it costs."
 )
 @click.argument("files", nargs=-1, required=True, type=FILES)
-def explain(files: tuple[Path, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
+def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print the plan of each rule."""
     from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
+    from spark_pace.rules import explain_as_json
 
+    if as_json:
+        for rule in rules_in(files):
+            click.echo(json.dumps(explain_as_json(rule), ensure_ascii=False))
+        return
     blocks = ["\n".join(explain_rule(rule)) for rule in rules_in(files)]
     click.echo("\n\n".join(blocks))
 
@@ -78,6 +86,28 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
 
     _see_current_directory()
     replay_command(rules, events, out, operators)
+
+
+@commands.command(
+    help="Say why an event of EVENTS is part of the matches of a rule in RULES (a rule file, or a job file), "
+    "or of none: which selections were open there, which candidates failed, and at which condition."
+)
+@click.argument("rules", type=FILES)
+@click.argument("events", type=FILES)
+@click.option("--rule", required=True, metavar="NAME", help="The rule.")
+@click.option(
+    "--at",
+    required=True,
+    metavar="POSITION",
+    help="The event: its seq in the rule's stream, or source:offset, as in the events of a match.",
+)
+@click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
+    """Print what is known of one event."""
+    from spark_pace.cli.why import why_command
+
+    why_command(rules, events, rule, (at, key), as_json)
 
 
 @commands.command()
@@ -126,6 +156,23 @@ def sql(out: str, query: str, form: str) -> None:
     from spark_pace.cli.sql import sql_command
 
     sql_command(out, query, form)
+
+
+@commands.command(
+    help="Say how many task slots the JOB needs so that no queue of selections becomes long, and whether it "
+    "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
+)
+@click.argument("job", type=FILES)
+@click.option("--queue", type=int, default=8, show_default=True, help="The most selections in a slot.")
+@click.option("--probability", type=float, default=0.99, show_default=True, help="How often that must hold.")
+@click.option("--rate", type=float, help="Selections a second; by default as measured.")
+@click.option("--seconds", type=float, help="Seconds of an operator for a selection; by default as measured.")
+@click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
+def plan(job: Path, **options: Any) -> None:
+    """Print what a model of queues says."""
+    from spark_pace.cli.plan import Options, plan_command
+
+    plan_command(job, Options(**options))
 
 
 def main() -> None:

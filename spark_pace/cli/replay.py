@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from spark_pace.cli.matches import WRITERS, show
+from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
+from spark_pace.io.replaying import Replayed, replay_files
 from spark_pace.job_file import is_job, read_job
-from spark_pace.replaying import Replayed, replay_files
 from spark_pace.rules import load_rules
 
 SHOWN_BAD = 3

@@ -14,8 +14,8 @@ import pyarrow as pa
 from rich.table import Column, Table
 from rich.text import Text
 
-from spark_pace.cli.terminal import console_of
-from spark_pace.cli.values import as_cells, as_json
+from spark_pace.cli.show.terminal import console_of
+from spark_pace.cli.show.values import as_cells, as_json
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import Tables
 

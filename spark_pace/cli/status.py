@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
-from spark_pace.cli.terminal import console_of
+from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import one_line
 from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table

@@ -113,7 +113,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     columns = {name: array(table, name) for name in names} | _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
-    if pattern is not None and not shape_of(pattern).simple:
+    if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
     return table.take(pa.array(order))
 
@@ -156,7 +156,9 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
     assert rule.pattern is not None
     differs = np.zeros(len(order), np.bool_)
     differs[:1] = True
-    for column in columns.values():
+    for column in list(columns.values())[::-1]:
+        if differs.all():  # as a rule their events tell them apart
+            break
         codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
     place = {component.name: index for index, component in enumerate(rule.pattern.components)}

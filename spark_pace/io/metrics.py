@@ -5,6 +5,7 @@ A new counter is a new field here, and the line that counts it. The mark of a fi
 - `TASKS`: in each task of the intake (`spark_pace.spark.stages.intake`); the batch has the sum;
 - `SLOTS`: in each slot (`spark_pace.core.split.slot_splitter`); the batch has the sum;
 - `ALIKE`: in each slot, with the same number in all;
+- `LANES`: for each lane that is worked off (`spark_pace.spark.stages.operators`); the batch has the sum;
 - none: in the merger (`spark_pace.spark.stages.merger`).
 """
 
@@ -21,6 +22,7 @@ from spark_pace.core.columns import UTC_TIME
 TASKS = "tasks"
 SLOTS = "slots"
 ALIKE = "alike"
+LANES = "lanes"
 
 
 @dataclass(kw_only=True)
@@ -61,6 +63,9 @@ class BatchReport(Counts):
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
+    # selections that operators worked on; one that stays open counts in each batch that looks at it
+    selections: Annotated[int, LANES]
+    operator_seconds: Annotated[float, LANES]  # what they took, summed over all that worked at once
 
 
 _TYPES = get_type_hints(BatchReport)

@@ -1,6 +1,6 @@
 """Rule files: YAML with positions, the expression language, the checker, frozen rules."""
 
-from spark_pace.rules.explain import explain
+from spark_pace.rules.explaining import explain, explain_as_json
 from spark_pace.rules.rule_file import load_rules
 
-__all__ = ["explain", "load_rules"]
+__all__ = ["explain", "explain_as_json", "load_rules"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
-from spark_pace.core.plan.rule import Component
+from spark_pace.core.plan.rule import Component, Order
 from spark_pace.rules.document.document import Scalar, describe
 from spark_pace.rules.document.report import meant_by, nearest
 from spark_pace.rules.document.section import Section
@@ -27,14 +27,22 @@ def read_context(fields: Section) -> ParameterContext:
 
 
 def why_within(
-    context: ParameterContext, components: Sequence[Component], close: str, *, over_several: bool
+    context: ParameterContext,
+    components: Sequence[Component],
+    close: str,
+    *,
+    order: Order,
+    over_several: bool,
 ) -> str | None:
     """Why a pattern outside a span needs ``within``; None where it needs none.
 
-    `over_several`: whether it has a condition over several components.
+    `order`: whether its events come in the order of the components. `over_several`: whether it has a
+    condition over several components.
     """
     if close == "window":
         return 'With "close: window" a selection stays open to the end of its window'
+    if order == "conjunction":
+        return "In a conjunction every event of a component opens a selection, which could stay open for ever"
     if components[-1].negated:
         return (
             "With a negated component in last place there must be an end until which none of its events comes"

@@ -13,8 +13,9 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope
+from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope, Scope, SpanScope
 from spark_pace.rules.schema import TYPE_NAMES, type_name
+from spark_pace.rules.span import aggregates, opens_span
 
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -23,11 +24,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 def read_emit(
     rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
 ) -> tuple[EmitField, ...]:
-    """The key ``emit``: expressions over a pattern's components, or the types that a Python operator yields.
+    """The key ``emit``: expressions over components or spans, or the types that a Python operator yields.
 
     `shared` are the attributes of the rule's key.
     """
-    mapping = rule.mapping("emit", "{started: a.time}" if pattern else "{total: DOUBLE}")
+    scope = _scope(rule, schema, pattern, shared)
+    mapping = rule.mapping("emit", "{total: DOUBLE}" if scope is None else "{started: a.time}")
     if mapping is None:
         return ()
     if len(mapping.entries) > MAX_FIELDS:
@@ -43,8 +45,8 @@ def read_emit(
         if _check_name(name, place, [field.name for field in found], shared, rule.report):
             field = (
                 _read_declared(name, node, rule.report)
-                if pattern is None
-                else _read_computed(name, node, rule.report, schema, pattern, shared)
+                if scope is None
+                else _read_computed(name, node, rule.report, scope)
             )
             found += [] if field is None else [field]
     return tuple(found)
@@ -89,18 +91,22 @@ def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
     return EmitField(name, kind, None)
 
 
-def _read_computed(
-    name: str, node: Node, report: Report, schema: EventSchema, pattern: Pattern, shared: tuple[str, ...]
-) -> EmitField | None:
+def _scope(
+    rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
+) -> Scope | None:
+    """What the expressions see of a match; None where a Python operator yields it."""
+    opened = opens_span(rule)
+    if pattern is None:
+        return SpanScope(schema, shared, opened) if aggregates(rule) else None
+    if context_of(pattern).gathers:
+        return GatheredScope(schema, pattern.components, shared, opened)
+    return MatchScope(schema, pattern.components, shared, emits=True, opened=opened)
+
+
+def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:
     scalar = as_expression(node, report)
     if scalar is None:
         return None
-    components = pattern.components
-    scope = (
-        GatheredScope(schema, components, shared)
-        if context_of(pattern).gathers
-        else MatchScope(schema, components, shared, emits=True)
-    )
     expr = compile_value(scalar, scope, report)
     return None if expr is None or expr.type == "NULL" else EmitField(name, expr.type, expr)
 

@@ -11,25 +11,26 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.plan.rule import EventSchema, Pattern, Rule, column_name
+from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
+from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import ONE_VALUE, EventScope, find_type
+from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.forgetting import read_forgetting
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.window import Selecting, read_selecting
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
-from spark_pace.rules.span import SPAN_KEYS, read_span
+from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span
 
 RULE_KEYS = (
     "name", "description", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "close", "merge", "span", "operator", "emit",
+    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -37,8 +38,7 @@ _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
-_LATER = ("strategy",)
-_PATTERN_KEYS = ("where", "within", "contiguity", "context", "close")
+_PATTERN_KEYS = ("where", "within", "contiguity", "context", "strategy", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -147,7 +147,7 @@ def _read_rule(
     if mapping is None:
         return None
     before = report.count
-    fields = Section(mapping, report, RULE_KEYS, _LATER)
+    fields = Section(mapping, report, RULE_KEYS)
     name = _read_name(fields, names)
     if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
         _read_merge(fields)
@@ -162,7 +162,9 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
-    if not fields.has("operator"):
+    if aggregates(fields):
+        check_aggregates_syntax(fields)
+    elif not fields.has("operator"):
         check_pattern_syntax(fields, selecting)
 
 
@@ -170,13 +172,16 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
     operator = _read_operator(fields)
-    pattern: Pattern | None = None
-    if not fields.has("pattern") and not fields.has("operator"):
-        do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-        fields.report.add(fields.place, 'must have a "pattern" or an "operator"', "neither", do)
-    if fields.has("pattern") or not fields.has("operator"):
-        pattern = read_pattern(fields, schema, in_span=fields.has("span"))
-    readable = pattern is not None or (fields.has("operator") and not fields.has("pattern"))
+    pattern, having = None, None
+    if aggregates(fields):
+        having = read_having(fields, schema, partition_by)
+    elif fields.has("pattern") or not fields.has("operator"):
+        if not fields.has("pattern"):
+            do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
+            fields.report.add(fields.place, 'must have a "pattern", an "operator" or a "span"', "none", do)
+        pattern = read_pattern(fields, schema)
+    operates = fields.has("operator") and not fields.has("pattern")
+    readable = pattern is not None or operates or aggregates(fields)
     return Rule(
         name=name,
         schema=schema,
@@ -189,6 +194,7 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
         forget_key_after_us=read_forgetting(fields, pattern, span),
+        having=having,
     )
 
 

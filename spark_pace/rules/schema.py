@@ -11,7 +11,7 @@ from spark_pace.rules.document.declarations import MAX_DEPTH, SCALARS, Declared,
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.expressions.scopes import ONE_VALUE
+from spark_pace.rules.expressions.attributes import ONE_VALUE
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 

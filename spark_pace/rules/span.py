@@ -1,20 +1,24 @@
-"""The explicit span of a rule: what opens and closes its selections."""
+"""The explicit span of a rule: what opens and closes its selections; and rules that aggregate its events."""
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Column, Expr, conjunction, walk
+from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
+from spark_pace.core.plan.conditions import mentions_open
 from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
-from spark_pace.rules.document.document import Node
+from spark_pace.rules.document.document import Mapping, Node
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
-from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import CloseScope, EventScope
+from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.scopes import CloseScope, EventScope, SpanScope
 
 MAX_OVERLAP = 10_000
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
+_KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
+_AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
 
 
@@ -33,6 +37,12 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
     return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
 
+def opens_span(rule: Section) -> bool:
+    """Whether an event opens the rule's span, so that ``open.x`` has a meaning."""
+    node = rule.node("span")
+    return isinstance(node, Mapping) and "open" in node.entries
+
+
 def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
     nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
     opens = _condition(nodes["open"], fields, schema)
@@ -40,9 +50,9 @@ def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | No
     length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
     if opens is None or not closes or length is None:
         return None
-    alone = [expr for expr in closes if not _mentions_open(expr)]
+    alone = [expr for expr in closes if not mentions_open(expr)]
     return PredicateSpan(
-        opens, conjunction(alone), tuple(expr for expr in closes if _mentions_open(expr)), length
+        opens, conjunction(alone), tuple(expr for expr in closes if mentions_open(expr)), length
     )
 
 
@@ -65,10 +75,6 @@ def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr 
 def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
     scalar = None if node is None else as_expression(node, fields.report)
     return [] if scalar is None else compile_conjuncts(scalar, CloseScope(schema), fields.report)
-
-
-def _mentions_open(expr: Expr) -> bool:
-    return any(isinstance(node, Column) and node.component == "open" for node in walk(expr))
 
 
 def _read_grid(fields: Section) -> GridSpan | CountSpan | None:
@@ -97,3 +103,42 @@ def _read_length(fields: Section, key: str) -> Within | None:
 
 def _amount(length: Within) -> int:
     return int(length.events if length.events is not None else length.time_us or 0)
+
+
+def aggregates(rule: Section) -> bool:
+    """Whether a rule aggregates: it has a span, and neither a pattern nor an operator."""
+    return rule.has("span") and not rule.has("pattern") and not rule.has("operator")
+
+
+def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:
+    """The key ``where`` of a rule that aggregates; None where it is missing or reported as wrong.
+
+    `shared` are the attributes of the rule's key. The other keys of such a rule are checked too.
+    """
+    _check_keys(rule)
+    node = rule.node("where")
+    scalar = None if node is None else as_expression(node, rule.report)
+    if scalar is None:
+        return None
+    expr = compile_condition(scalar, SpanScope(schema, shared, opens_span(rule)), rule.report)
+    if expr is not None and not any(isinstance(node, Aggregate) for node in walk(expr)):
+        do = "Write for example count(*) >= 10; conditions on single events belong into filter."
+        rule.report.add(scalar.place, "must be about aggregates", quote(scalar.text), do)
+        return None
+    return expr
+
+
+def check_aggregates_syntax(rule: Section) -> None:
+    """Report what is wrong with a rule that aggregates, as far as that needs no attributes."""
+    _check_keys(rule)
+    check_syntax(rule, ("where", "emit"))
+
+
+def _check_keys(rule: Section) -> None:
+    why = "It belongs to a pattern; a rule without one aggregates all events of each span."
+    rule.refuse(_KEYS_OF_PATTERNS, why)
+    rule.require("emit", _AGGREGATES)
+    node = rule.node("emit")
+    if isinstance(node, Mapping) and not node.entries:
+        do = f"Write for example {_AGGREGATES}."
+        rule.report.add(node.place, "must have at least one field", "none", do)

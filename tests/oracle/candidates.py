@@ -2,13 +2,14 @@
 
 A component that is not negated is positive. A candidate is found by its anchors: the event of each component
 that stands for one event, the first event of a group in first place, the last event of a group in last place.
-All else that belongs to a group follows from its neighbours.
+All else that belongs to a group follows from its neighbours. The components of a conjunction are all anchors,
+and stand in any order.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.expressions import Bindings, Row, holds
@@ -18,7 +19,13 @@ Matching = list[list[bool]]  # by component, then by place in the stream
 
 
 def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
-    return holds(pattern.components[index].predicate, Bindings(event=placed.row))
+    here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
+    return holds(pattern.components[index].predicate, here)
+
+
+def opened_by(placed: Placed) -> dict[str, Row]:
+    """What ``open`` stands for, inside a span that an event opened."""
+    return {} if placed.opening is None else {"open": placed.opening}
 
 
 def positives(pattern: Pattern) -> list[int]:
@@ -50,7 +57,7 @@ def most_of(pattern: Pattern, index: int) -> int | None:
 
 def bindings_of(pattern: Pattern, production: Sequence[Bound], forbidding: Bound | None = None) -> Bindings:
     """One event for each single component, a list of events for each group, and the event that may forbid."""
-    singles: dict[str, Row] = {}
+    singles = opened_by(production[0].placed)
     groups: dict[str, list[Row]] = {}
     for index in positives(pattern):
         rows = [bound.placed.row for bound in production if bound.component == index]
@@ -73,11 +80,12 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
     ]
     found = []
     for anchors in anchorings(pattern, matching, len(stream)):
-        production = tuple(
+        taken = [
             Bound(stream[place], index)
             for index in positives(pattern)
             for place in places_of(pattern, matching, anchors, index)
-        )
+        ]
+        production = tuple(sorted(taken, key=lambda bound: bound.placed.seq))
         if is_candidate(pattern, stream, production):
             found.append(production)
     return found
@@ -89,11 +97,14 @@ def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list
     anchored = [
         index for index in order if index in (order[0], order[-1]) or not stands_for_a_group(pattern, index)
     ]
-    if len(order) == 1 and stands_for_a_group(pattern, order[0]):
+    placings: Iterable[tuple[int, ...]]
+    if pattern.order == "conjunction":
+        placings = itertools.permutations(range(size), len(anchored))
+    elif len(order) == 1 and stands_for_a_group(pattern, order[0]):
         placings = [(first, last) for first in range(size) for last in range(first, size)]
         anchored = [order[0], order[0]]
     else:
-        placings = list(itertools.combinations(range(size), len(anchored)))
+        placings = itertools.combinations(range(size), len(anchored))
     for places in placings:
         if all(matching[index][place] for index, place in zip(anchored, places, strict=True)):
             yield list(zip(anchored, places, strict=True))

@@ -47,7 +47,9 @@ Selections = tuple[list[Opened], list[Picked]]
 
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
-    return [placed for placed in stream if satisfies(pattern, 0, placed)]
+    """The events that match the first component; any component of a conjunction."""
+    first = range(len(pattern.components)) if pattern.order == "conjunction" else [0]
+    return [placed for placed in stream if any(satisfies(pattern, index, placed) for index in first)]
 
 
 def first_of(production: Production) -> Placed:

@@ -6,10 +6,11 @@ uses only the nodes of that package. A timestamp is a whole number of microsecon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
 
 Row = Mapping[str, Any]
 
@@ -19,8 +20,9 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 class Bindings:
     """What the names in an expression stand for.
 
-    `event` is the event of columns without a component, `bound` the event of each component,
-    `groups` all the events of each component, in stream order, for aggregates.
+    `event` is the event of columns without a component, `before` all the events before it, in stream order,
+    `bound` the event of each component (of ``open`` the one that opened the span), `groups` all the events of
+    each component, in stream order, for aggregates, `span` the same of aggregates without a component.
     """
 
     def __init__(
@@ -28,10 +30,15 @@ class Bindings:
         event: Row | None = None,
         bound: Mapping[str, Row] | None = None,
         groups: Mapping[str, Sequence[Row]] | None = None,
+        *,
+        before: Sequence[Row] = (),
+        span: Sequence[Row] = (),
     ) -> None:
         self.event = event
+        self.before = before
         self.bound = bound or {}
         self.groups = groups or {}
+        self.span = span
 
     def row(self, component: str | None) -> Row:
         if component is None:
@@ -46,8 +53,12 @@ def value_of(expr: Expr, bindings: Bindings) -> Any:
         return expr.value
     if isinstance(expr, Column):
         return bindings.row(expr.component)[expr.attribute]
+    if isinstance(expr, Previous):
+        reached = len(bindings.before) >= expr.back
+        return bindings.before[-expr.back][expr.attribute] if reached else None
     if isinstance(expr, Aggregate):
-        return aggregate(expr, bindings.groups[expr.component])
+        of_all = expr.component is None
+        return aggregate(expr, bindings.span if of_all else bindings.groups[expr.component])
     if expr.function in ("and", "or"):
         return logical(expr, bindings)
     if expr.function == "case":
@@ -65,6 +76,28 @@ def value_of(expr: Expr, bindings: Bindings) -> Any:
 def holds(expr: Expr, bindings: Bindings) -> bool:
     """Whether a condition is true; null counts as false."""
     return value_of(expr, bindings) is True
+
+
+def nodes_of(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Call):
+        for argument in expr.arguments:
+            yield from nodes_of(argument)
+
+
+def has_previous(expr: Expr) -> bool:
+    return any(isinstance(node, Previous) for node in nodes_of(expr))
+
+
+def has_open(expr: Expr) -> bool:
+    return any(isinstance(node, Column) and node.component == "open" for node in nodes_of(expr))
+
+
+def conjuncts_of(expr: Expr) -> list[Expr]:
+    """What stands between the outermost `and`s."""
+    if isinstance(expr, Call) and expr.function == "and":
+        return [part for argument in expr.arguments for part in conjuncts_of(argument)]
+    return [expr]
 
 
 def logical(expr: Call, bindings: Bindings) -> bool | None:
@@ -138,10 +171,34 @@ def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
         return len(known)
     if not known:
         return None
-    if expr.function == "avg":
-        return sum(known) / len(known)
-    reductions: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "min": min, "max": max}
+    reductions: dict[str, Callable[[list[Any]], Any]] = {
+        "sum": total,
+        "avg": mean,
+        "min": min,
+        "max": max,
+        "stddev": deviation,
+    }
     return reductions[expr.function](known)
+
+
+def total(known: list[Any]) -> Any:
+    """Number after number is added (`sum` does otherwise from Python 3.12 on)."""
+    so_far = known[0]
+    for value in known[1:]:
+        so_far += value
+    return so_far
+
+
+def mean(known: list[Any]) -> float:
+    return float(total(known) / len(known))
+
+
+def deviation(known: list[Any]) -> float | None:
+    """The standard deviation of a sample; null for fewer than two values."""
+    if len(known) < 2:
+        return None
+    middle = mean(known)
+    return math.sqrt(total([(value - middle) * (value - middle) for value in known]) / (len(known) - 1))
 
 
 NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {

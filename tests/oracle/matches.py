@@ -34,6 +34,13 @@ Where the definitions leave something open, this is how they are read:
   at its last event. There are two exceptions where nobody can know then. In a count span it is decided where
   the span is full. With `next, selected` it is decided where the span's earlier initiators are known to have
   no match: at the end of their windows, or where the span ends.
+- The events of a production set stand in stream order, those of a conjunction too, and so are compared.
+- What an event's `prev` is does not depend on what was used up or closed: it is the event n places before in
+  the rule's stream of the key, inside a span in the span.
+- A condition that mentions `open` is looked at inside spans alone. Which events are in the rule's stream is
+  decided by what stands beside it under no `or` or `not`; if nothing does, every event is.
+- The match of a span that aggregates is that of a Python operator which gives one row or none. A column
+  without a component in its `emit` or `where` is the same in all of the span's events: one of them is read.
 """
 
 from __future__ import annotations
@@ -41,16 +48,17 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import forwards, trailing_negatives
+from tests.oracle.candidates import forwards, opened_by, trailing_negatives
 from tests.oracle.contexts import CONTEXTS
 from tests.oracle.expressions import Bindings, holds, value_of
+from tests.oracle.rules_stream import end_of, in_stream_order, json_text, keyed_streams
 from tests.oracle.spans import Delivered, spans_of
-from tests.oracle.stream import END, Event, Placed, Position, Production, Stream, inside, window_end
+from tests.oracle.stream import Event, Placed, Position, Production, Stream, inside, window_end
 
 
 @dataclass(frozen=True)
@@ -108,68 +116,6 @@ def after_each_other(matches: list[Match]) -> list[Match]:
     return [replace(match, releasable=releasable) for match, releasable in zip(matches, latest, strict=True)]
 
 
-# ---------------------------------------------------------------- streams
-
-
-def in_stream_order(rule: Rule, events: Iterable[Event]) -> list[Event]:
-    def order(event: Event) -> tuple[Any, ...]:
-        ties = [(event.row[name] is not None, event.row[name]) for name in rule.schema.tie_break]
-        return (
-            event.time,
-            [(known, value if known else 0) for known, value in ties],
-            event.source,
-            event.offset,
-        )
-
-    return sorted(events, key=order)
-
-
-def json_text(key: dict[str, Any] | None) -> str:
-    return json.dumps(key, separators=(",", ":"), ensure_ascii=False)
-
-
-def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None, list[Placed]]]:
-    """The rule's stream of every key; several of one key where there are gaps that end them."""
-    ended: list[tuple[str | None, list[Placed]]] = []
-    streams: dict[str | None, list[Placed]] = {}
-    for place, event in enumerate(events):
-        if in_rules_stream(rule, event):
-            key = (
-                json_text({name: event.row[name] for name in rule.partition_by})
-                if rule.partition_by
-                else None
-            )
-            stream = streams.setdefault(key, [])
-            if stream and (event.time, 0, place) > end_of(rule, stream):
-                ended.append((key, stream))
-                stream = streams[key] = []
-            stream.append(Placed(event, place, len(stream)))
-    return [*ended, *streams.items()]
-
-
-def end_of(rule: Rule, stream: Stream) -> Position:
-    """Where the stream of a key ends, if no more events come."""
-    if rule.forget_key_after_us is None:
-        return END
-    return (stream[-1].time + rule.forget_key_after_us, 1, 0)
-
-
-def in_rules_stream(rule: Rule, event: Event) -> bool:
-    here = Bindings(event=event.row)
-    if rule.filter is not None and not holds(rule.filter, here):
-        return False
-    counts = rule.pattern is not None and (
-        rule.pattern.contiguity == "strict"
-        or (rule.pattern.within is not None and rule.pattern.within.events is not None)
-    )
-    if counts or isinstance(rule.span, CountSpan) or rule.operator is not None:
-        return True
-    predicates = [component.predicate for component in rule.pattern.components] if rule.pattern else []
-    if isinstance(rule.span, PredicateSpan):
-        predicates += [rule.span.open, rule.span.close]
-    return any(holds(predicate, here) for predicate in predicates)
-
-
 # ---------------------------------------------------------------- matches of patterns
 
 
@@ -178,6 +124,7 @@ def nothing_waits(pattern: Pattern) -> bool:
     return (
         pattern.within is None
         and not pattern.where
+        and pattern.order == "sequence"
         and pattern.contiguity == "relaxed"
         and not any(component.negated or component.times for component in pattern.components)
     )
@@ -238,7 +185,8 @@ def match_of(
     rank = forwards(production)
     order = (opening[0], last.seq, rank) if rule.merge == "selection" else (ending.decided, opening[0], rank)
     here = Bindings(
-        bound={names[bound.component]: bound.placed.row for bound in production},
+        bound=opened_by(production[0].placed)
+        | {names[bound.component]: bound.placed.row for bound in production},
         groups={
             name: [bound.placed.row for bound in production if names[bound.component] == name]
             for name in names
@@ -274,12 +222,20 @@ def spans_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> lis
         earlier = (
             [before.resolved for before in spans[: span.selection_id]] if rule.merge == "selection" else []
         )
-        matches += (
-            operator_matches(rule, key, span, earlier)
-            if rule.operator
-            else inner_matches(rule, key, span, earlier)
-        )
+        if rule.pattern is not None:
+            matches += inner_matches(rule, key, span, earlier)
+        else:
+            matches += matches_of_rows(rule, key, span, earlier)
     return matches
+
+
+def seen_inside(rule: Rule, span: Delivered) -> list[Placed]:
+    """The span's events as if they were the whole stream."""
+    rows = [placed.row for placed in span.events]
+    opening = rows[0] if isinstance(rule.span, PredicateSpan) else None
+    return [
+        replace(placed, before=rows[:number], opening=opening) for number, placed in enumerate(span.events)
+    ]
 
 
 def inner_matches(
@@ -287,7 +243,8 @@ def inner_matches(
 ) -> list[Match]:
     pattern = rule.pattern
     assert pattern is not None
-    opened, picked = CONTEXTS[str(pattern.context)](pattern, span.events)
+    stream = seen_inside(rule, span)
+    opened, picked = CONTEXTS[str(pattern.context)](pattern, stream)
     matches = []
     for one in picked:
         decided = min(one.decided, span.resolved)
@@ -297,31 +254,28 @@ def inner_matches(
             decided = max(
                 [decided, *(min(before.resolved, span.resolved) for before in opened[: one.selection])]
             )
-        at = matched_at(pattern, span.events, one.production, span)
+        at = matched_at(pattern, stream, one.production, span)
         ending = Ending(at, decided, max([decided, *earlier]))
         opening = (span.selection_id, span.opened_at)
         matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
 
 
-def operator_matches(
+def matches_of_rows(
     rule: Rule, key: dict[str, Any] | None, span: Delivered, earlier: list[Position]
 ) -> list[Match]:
-    assert rule.operator is not None
-    module, name = rule.operator.split(":")
-    rows = [dict(placed.row) for placed in span.events]
-    closing = dict(span.closing.row) if span.closing else None
-    seen = Span(rule.name, span.selection_id, key, rows, rows[0], closing)
+    """The matches that do not tell their events: of a Python operator, or of aggregates."""
     seq = span.events[-1].seq
     releasable = max([span.resolved, *earlier])
     matches = []
-    for number, row in enumerate(getattr(importlib.import_module(module), name)(seen)):
+    for number, fields in enumerate(
+        operator_rows(rule, key, span) if rule.operator else aggregated_rows(rule, span)
+    ):
         order = (
             (span.selection_id, seq, number)
             if rule.merge == "selection"
             else (span.resolved, span.selection_id, number)
         )
-        fields = {emit.name: row.get(emit.name) for emit in rule.emit}
         matches.append(
             Match(
                 key,
@@ -337,3 +291,22 @@ def operator_matches(
             )
         )
     return matches
+
+
+def operator_rows(rule: Rule, key: dict[str, Any] | None, span: Delivered) -> Iterator[dict[str, Any]]:
+    assert rule.operator is not None
+    module, name = rule.operator.split(":")
+    rows = [dict(placed.row) for placed in span.events]
+    closing = dict(span.closing.row) if span.closing else None
+    seen = Span(rule.name, span.selection_id, key, rows, rows[0], closing)
+    for row in getattr(importlib.import_module(module), name)(seen):
+        yield {emit.name: row.get(emit.name) for emit in rule.emit}
+
+
+def aggregated_rows(rule: Rule, span: Delivered) -> Iterator[dict[str, Any]]:
+    """One row where the condition holds; it is over aggregates, and so are the fields."""
+    placed = seen_inside(rule, span)[-1]
+    rows = [placed.row for placed in span.events]
+    here = Bindings(event=placed.row, bound=opened_by(placed), span=rows)
+    if rule.having is None or holds(rule.having, here):
+        yield {emit.name: value_of(emit.expr, here) for emit in rule.emit if emit.expr is not None}

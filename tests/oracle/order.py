@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
-from tests.oracle.matches import in_stream_order
+from tests.oracle.rules_stream import in_stream_order
 
 
 @dataclass

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_pace.core.plan.rule import Within
+from tests.oracle.expressions import Row
 
 Position = tuple[float, int, int]
 END: Position = (math.inf, 0, 0)
@@ -25,11 +26,17 @@ class Event:
 
 @dataclass(frozen=True)
 class Placed:
-    """An event of the rule's stream (of one key)."""
+    """An event of the rule's stream (of one key).
+
+    `before` has the events before it, which `prev` looks at: of the stream, or inside a span of the span
+    alone. `opening` is the event that opened that span.
+    """
 
     event: Event
     place: int
     seq: int
+    before: Sequence[Row] = field(default=(), compare=False, repr=False)
+    opening: Row | None = field(default=None, compare=False, repr=False)
 
     @property
     def time(self) -> int:

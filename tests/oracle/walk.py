@@ -44,7 +44,9 @@ def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | No
             return None
         if goes_behind_the_group(pattern, taken, placed, order[step:]):
             taken.append(Bound(placed, order[step + 1]))
-            step += 2
+            behind = order[step + 1]
+            still = stands_for_a_group(pattern, behind) and not ends_in_last_place(pattern, taken, behind)
+            step += 1 if still else 2
         elif joins_the_group(pattern, taken, placed, order[step]):
             taken.append(Bound(placed, order[step]))
             if order[step] == order[-1] and ends_in_last_place(pattern, taken, order[step]):
@@ -64,11 +66,11 @@ def goes_behind_the_group(
     if not stands_for_a_group(pattern, ahead[0]) or len(ahead) == 1:
         return False
     group, behind = ahead[:2]
-    assert not stands_for_a_group(pattern, behind)
+    completed = (group,) if stands_for_a_group(pattern, behind) else (group, behind)
     return (
         size_of(taken, group) >= least_of(pattern, group)
         and satisfies(pattern, behind, placed)
-        and decided_hold(pattern, [*taken, Bound(placed, behind)], (group, behind))
+        and decided_hold(pattern, [*taken, Bound(placed, behind)], completed)
     )
 
 

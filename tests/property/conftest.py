@@ -11,10 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_pace.core.match import chain
-from spark_pace.core.match.search import search
-from spark_pace.core.order import pending
-from spark_pace.core.split.carry import carry
+from tests.support.many_events import as_with_many_events
 
 COMMON = settings(
     deadline=None,
@@ -30,12 +27,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(autouse=True, scope="module")
 def _as_with_many_events() -> Iterator[None]:
     """Let the carry of a short stream have several chunks, and let compiled code search it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(carry, "SMALL", 0)
-        patch.setattr(carry, "LARGEST", 12)
-        patch.setattr(carry, "AT_ONCE", 5)
-        patch.setattr(pending, "SMALL", 0)
-        patch.setattr(pending, "LARGEST", 9)
-        patch.setattr(search, "FEW", 0)
-        patch.setattr(chain, "FIRST_BLOCK", 1)
+    with as_with_many_events():
         yield

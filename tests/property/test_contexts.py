@@ -12,6 +12,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
 from tests.support.checks import NARROW, assert_equal, expected_rows
+from tests.support.forms import LANDED, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import table_of
 from tests.support.strategies import CONTEXTS, rules
@@ -46,3 +47,10 @@ def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
     rule: Rule, events: list[Event]
 ) -> None:
     check(rule, events)
+
+
+@pytest.mark.parametrize("name", LANDED)
+@NARROW
+@given(data=st.data())
+def test_a_form_of_rules_gives_the_oracles_matches(name: str, data: st.DataObject) -> None:
+    check(data.draw(form(name)), data.draw(st.one_of(dense_streams(), streams())))

@@ -17,7 +17,8 @@ from spark_pace.core.plan.rule import Context, Rule, Span, Within
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.snapshot import load
 from tests.oracle.contexts import Event
-from tests.oracle.matches import end_of, evaluate, in_stream_order, keyed_streams
+from tests.oracle.matches import evaluate
+from tests.oracle.rules_stream import end_of, in_stream_order, keyed_streams
 from tests.support.any_rule import any_forgetful_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive

@@ -16,6 +16,8 @@ from tests.oracle.expressions import Bindings, holds
 from tests.oracle.matches import Match, evaluate
 from tests.oracle.stream import Placed
 from tests.support.checks import WIDE, told
+from tests.support.form_strategies import IN_CONJUNCTION, conjunctive_patterns
+from tests.support.forms import FORMS, form
 from tests.support.grouped_strategies import SHAPES, grouped_patterns, grouped_rules
 from tests.support.strategies import CONTEXTS, spans, typed
 from tests.support.streams import SECOND, dense_streams, streams
@@ -29,6 +31,8 @@ def every_rule() -> st.SearchStrategy[Rule]:
         CHOSEN.flatmap(lambda context: grouped_rules(context)),
         CHOSEN.flatmap(lambda context: grouped_rules(context, spans=spans())),
         grouped_rules(CONTEXTS[0], close_window=True),
+        st.sampled_from(list(FORMS)).flatmap(form),
+        st.sampled_from(list(FORMS)).flatmap(form),
     )
 
 
@@ -68,7 +72,9 @@ def fits(pattern: Pattern, index: int, placed: Placed) -> bool:
 
 def is_match(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
     taken = [(place, role) for place, role in enumerate(roles) if role is not None]
-    if not taken or [role for _, role in taken] != sorted(role for _, role in taken):
+    if not taken:
+        return False
+    if pattern.order == "sequence" and [role for _, role in taken] != sorted(role for _, role in taken):
         return False
     first, last = taken[0][0], taken[-1][0]
     if pattern.contiguity == "strict" and last - first + 1 != len(taken):
@@ -136,7 +142,13 @@ def bound_by(pattern: Pattern, stream: list[Placed], roles: Roles) -> Bindings:
     return Bindings(bound={name: of[0] for name, of in rows.items() if of}, groups=rows)
 
 
-@given(CHOSEN.flatmap(lambda context: grouped_patterns(context)), st.lists(dense_streams(7), min_size=5))
+@given(
+    st.one_of(
+        CHOSEN.flatmap(lambda context: grouped_patterns(context)),
+        st.sampled_from(IN_CONJUNCTION).flatmap(lambda context: conjunctive_patterns(context)),
+    ),
+    st.lists(dense_streams(7), min_size=5),
+)
 def test_the_candidates_are_all_assignments_of_roles_that_fulfil_the_definition(
     pattern: Pattern, several: list[list[Event]]
 ) -> None:

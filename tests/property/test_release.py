@@ -18,6 +18,7 @@ from tests.oracle.matches import evaluate
 from tests.support.any_rule import any_rule
 from tests.support.checks import NARROW, assert_equal, expected_rows
 from tests.support.drive import drive
+from tests.support.forms import LANDED, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import brief, from_core, table_of
 from tests.support.strategies import (
@@ -28,7 +29,7 @@ from tests.support.strategies import (
     rules,
     span_rules,
 )
-from tests.support.streams import SECOND, Arrival, arrivals, streams
+from tests.support.streams import SECOND, Arrival, arrivals, dense_streams, streams
 
 PAUSE = "pause"
 PAUSES = Call("=", (Column(None, "type", "STRING"), Literal(PAUSE, "STRING")), "BOOLEAN")
@@ -88,6 +89,15 @@ def test_a_span_has_given_what_is_releasable_below_the_frontier(
     check(
         data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2))
     )
+
+
+@pytest.mark.parametrize("name", LANDED)
+@NARROW
+@given(data=st.data())
+def test_a_form_of_rules_has_given_what_is_releasable_below_the_frontier(
+    name: str, data: st.DataObject
+) -> None:
+    check(data.draw(form(name)), data.draw(arrivals(of=dense_streams())), data.draw(st.integers(1, 2)))
 
 
 @given(any_rule(), streams(), st.data())

@@ -38,6 +38,7 @@ ONLY_PAIRS = RULES[: RULES.index("  - name: sums")]
 COMPUTED = ONLY_PAIRS.replace("kind = 'a'", "concat(kind, kind) = 'aa' and x + 1 > 0").replace(
     "kind = 'b'", "kind = 'b' and (x % 2 = 0 or not x * 3 < 10)"
 )
+EARLIER = ONLY_PAIRS.replace("kind = 'b'", "kind = 'b' and x >= prev(x)")
 
 
 @pytest.mark.usefixtures("spark")
@@ -126,7 +127,13 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(
     ("rules", "slots", "delay_us"),
-    [(ONLY_PAIRS, None, 2_000_000), (ONLY_PAIRS, 1, 0), (COMPUTED, 1, 0), (RULES, 1, 2_000_000)],
+    [
+        (ONLY_PAIRS, None, 2_000_000),
+        (ONLY_PAIRS, 1, 0),
+        (COMPUTED, 1, 0),
+        (EARLIER, 1, 0),
+        (RULES, 1, 2_000_000),
+    ],
 )
 def test_detect_finds_what_the_core_finds_and_counts_what_is_late(
     spark: SparkSession, tmp_path: Path, rules: str, slots: int | None, delay_us: int

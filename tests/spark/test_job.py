@@ -57,7 +57,12 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
     )
     assert summary.finished
     assert [progress.finished for progress in seen] == [False] * 3 + [True]
-    assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [50, 50, 50, 50]
+    metrics = table(spec, "metrics").sort_by("batch_id")
+    assert metrics["events"].to_pylist() == [50, 50, 50, 50]
+    assert sum(metrics["selections"].to_pylist()) >= len(
+        {(r["rule"], r["key"], r["selection_id"]) for r in expected}
+    )
+    assert min(metrics["operator_seconds"].to_pylist()) > 0
 
 
 def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ ATTRIBUTES: dict[str, Any] = {
     "x": "BIGINT",
     "y": "BIGINT",
     "k": "STRING",
+    "z": "DOUBLE",
 }
 FIELDS = tuple(Field(name, kind) for name, kind in ATTRIBUTES.items())
 CONTEXTS = (
@@ -311,5 +312,5 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
         length = pattern.within.time_us
         within = pattern.within if length is None else Within(time_us=min(length, most_us))
         pattern = replace(pattern, within=within)
-    keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y",)]))
+    keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
     return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from tests.oracle.contexts import Event
 from tests.support.results import table_of
 
 SECOND = 1_000_000
+REALS = (0.1, 0.7, 1e16, -1e16, 0.3, -2.0, 1e16)  # their sum depends on the order
 
 
 @st.composite
@@ -37,10 +39,16 @@ def streams(draw: st.DrawFn) -> list[Event]:
                 time,
                 source,
                 place,
-                {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": k},
+                row_of(time, place, kind, x, y) | {"k": k},
             )
         )
     return events
+
+
+def row_of(time: int, place: int, kind: str, x: int | None, y: int | None) -> dict[str, Any]:
+    """An event's attributes but for its key."""
+    z = None if x is None else REALS[(place + x) % len(REALS)]
+    return {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "z": z}
 
 
 def dense_streams(size: int = 13) -> st.SearchStrategy[list[Event]]:
@@ -57,7 +65,7 @@ def dense(random: Random, size: int) -> list[Event]:
         time += random.choice([1, 1, 1, 0, 2]) * SECOND
         kind = random.choice("aaabbbccd")
         x, y = (random.choice([0, 1, 0, 1, 2, None]) for _ in "xy")
-        row = {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "k": random.choice("uuv")}
+        row = row_of(time, place, kind, x, y) | {"k": random.choice("uuv")}
         events.append(Event(time, "s", place, row))
     return events
 
@@ -91,12 +99,14 @@ class Arrival:
 
 
 @st.composite
-def arrivals(draw: st.DrawFn, *, late: bool = False) -> Arrival:
+def arrivals(
+    draw: st.DrawFn, *, late: bool = False, of: st.SearchStrategy[list[Event]] | None = None
+) -> Arrival:
     """A stream in any order that the delay allows, cut into batches anywhere; some may be empty.
 
-    `late`: in any order at all.
+    `late`: in any order at all. `of`: the streams to take it from.
     """
-    events = draw(streams())
+    events = draw(streams() if of is None else of)
     delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
     if late:
         events = draw(st.permutations(events))

@@ -31,6 +31,7 @@ from spark_pace.core.plan.rule import (
 NOT_COMPARED = {
     "Rule.name": "checkpoints keep the parts under the name: with another name it is another rule",
     "Rule.description": "it is for people",
+    "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
 }
 NESTED = {
@@ -74,6 +75,7 @@ SAMPLES = (
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
+    replace(RULE, pattern=replace(PATTERN, strategy="queues")),
     replace(RULE, span=CountSpan(5, 10), pattern=None, operator="operators:total"),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000), pattern=None, having=HOLDS),
 )

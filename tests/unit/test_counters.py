@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,12 +11,15 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events
 from spark_pace.io.metrics import (
     ALIKE,
+    LANES,
     METRICS_SCHEMA,
     SLOTS,
     TASKS,
@@ -28,6 +32,8 @@ from spark_pace.job import Summary
 from spark_pace.rules import load_rules
 from spark_pace.spark.detect import COUNTS
 from spark_pace.spark.stages.intake import TaskIntake
+from spark_pace.spark.stages.operators import worked_off
+from spark_pace.spark.stages.rows import RESULT, WORK
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
@@ -51,7 +57,7 @@ def report(number: int) -> BatchReport:
     return BatchReport(
         **counts, batch_id=1, seconds=2.0, matches={"r": 3, "s": 4}, pending=5, carry=6, open=7,
         state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s",
-        waiting_for=("s",), finished=True,
+        waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
     )  # fmt: skip
 
 
@@ -70,13 +76,15 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("idle_sources", "int64"),
         ("slowest_source", "string"),
         ("finished", "bool"),
+        ("selections", "int64"),
+        ("operator_seconds", "double"),
     ]
 
 
 def test_a_row_of_the_table_says_all_that_the_report_says() -> None:
     (row,) = metrics_row(report(100), WRITTEN).to_pylist()
-    shown = ("records", "quarantined", "pending", "state_bytes", "idle_sources")
-    assert [row[name] for name in shown] == [100, 106, 5, 8, 11]
+    shown = ("records", "quarantined", "pending", "state_bytes", "idle_sources", "selections")
+    assert [row[name] for name in shown] == [100, 106, 5, 8, 11, 12]
     assert (row["matches"], row["matches_by_rule"], row["written_at"]) == (7, [("r", 3), ("s", 4)], WRITTEN)
     assert not [name for name, value in row.items() if value is None]
 
@@ -99,3 +107,21 @@ def test_every_counter_is_counted_where_its_mark_says(plan: Plan) -> None:
     stats = SlotSplitter(plan, 0).step([], Progress()).stats
     assert {*counters_of(SLOTS), *counters_of(ALIKE)} - stats.keys() == IN_SLOTS
     assert stats.keys() >= set(COUNTS)
+
+
+def test_each_lane_that_is_worked_off_tells_its_selections_and_seconds(plan: Plan) -> None:
+    """Three events of the first component open a selection each, whatever becomes of it."""
+    table = table_events(
+        pa.table({"time": [datetime(2024, 1, 1, 0, 0, second) for second in range(4)], "x": [1, 1, 0, 1]}),
+        plan.schema, "s",
+    ).events  # fmt: skip
+    splitter = SlotSplitter(plan, 0)
+    frames = [frame for _, frame in pack(plan, sift(plan, table, splitter.frontier_us).events)]
+    lanes = splitter.step(frames, Progress(4, finish=True)).lanes
+    rows = worked_off(plan, lanes, sum(map(len, lanes)))
+    assert rows is not None
+    assert [kind for _, kind, _ in rows] == [RESULT, WORK] * len(lanes)
+    work = [json.loads(body) for _, kind, body in rows if kind == WORK]
+    assert [set(lane) for lane in work] == [set(counters_of(LANES))] * len(lanes)
+    assert sum(lane["selections"] for lane in work) == 3
+    assert all(0 < lane["operator_seconds"] < 60 for lane in work)

@@ -70,6 +70,18 @@ def test_the_snippets_of_the_readme_run(tmp_path: Path):
     assert commands == 2
 
 
+def test_the_sessions_of_the_rules_run(tmp_path: Path):
+    """With the files of the README."""
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    shown = [fence for fence in fences(ROOT / "docs" / "rules.md") if fence.language == "console"]
+    assert len(shown) == 2
+    for fence in shown:
+        command, _, output = fence.text.partition("\n")
+        assert run(command.removeprefix("$ "), tmp_path) == output
+
+
 def test_the_job_of_the_readme_is_right(tmp_path: Path):
     for fence in fences(ROOT / "README.md"):
         if fence.file:

@@ -1,6 +1,8 @@
-"""The three ways of *earliest, selected* give the same matches wherever they apply."""
+"""The ways of *earliest, selected* give the same matches wherever they apply."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,10 +10,19 @@ import pytest
 
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import Literal
-from spark_pace.core.match.contexts.earliest_selected import by_filtering, greedily, queues
+from spark_pace.core.match.contexts import earliest_selected
+from spark_pace.core.match.contexts.earliest_selected import (
+    MANY,
+    by_filtering,
+    in_order,
+    production_sets,
+    queues,
+)
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Context, Pattern, Within
+from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+
+WAYS = {"queues": "queues", "production_sets": "production_sets", "merger_filter": "by_filtering"}
 
 
 def random_stream(seed: int, steps: int, *, overlapping: bool) -> Stream:
@@ -61,6 +72,51 @@ def test_greedy_equals_filtering_for_every_plain_sequence(steps: int, within: Wi
         pattern = pattern_of(steps, within)
         search = Search(stream, pattern)
         expected = by_filtering(stream, pattern, search).tolist()
-        assert greedily(stream, pattern, search).tolist() == expected
+        assert in_order(stream, pattern, search).tolist() == expected
         matches += len(expected)
     assert matches > 300
+
+
+@pytest.mark.parametrize(
+    ("steps", "within"), [(1, None), (2, None), (3, None), (4, None), (2, Within(events=5))]
+)
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_production_sets_equal_filtering(steps: int, within: Within | None, overlapping: bool) -> None:
+    for seed in range(100):
+        stream = random_stream(seed, steps, overlapping=overlapping)
+        pattern = pattern_of(steps, within)
+        search = Search(stream, pattern)
+        expected = by_filtering(stream, pattern, search).tolist()
+        assert production_sets(stream, within, search)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("strategy", ["queues", "production_sets", "merger_filter"])
+def test_a_rule_gets_the_strategy_that_it_asks_for(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = random_stream(7, 2, overlapping=False)
+    pattern = replace(pattern_of(2, None), strategy=strategy)
+    taken: list[str] = []
+    for name, way in WAYS.items():
+        kernel = getattr(earliest_selected, way)
+        monkeypatch.setattr(
+            earliest_selected,
+            way,
+            lambda *arguments, name=name, kernel=kernel: (taken.append(name), kernel(*arguments))[1],
+        )
+    found = earliest_selected.earliest_selected(stream, pattern, Search(stream, pattern))
+    assert taken == [strategy]
+    assert found.matches > 3
+
+
+def test_compiled_code_finds_the_same_among_many_events() -> None:
+    mask = np.uint16(1) << np.random.default_rng(1).integers(0, 4, 4 * MANY).astype(np.uint16)
+    events = pa.table({TIME: np.arange(4 * MANY), SEQ: np.arange(4 * MANY), MASK: mask & np.uint16(7)})
+    stream, pattern = Stream(events, np.array([0, MANY])), pattern_of(3, None)
+    search = Search(stream, pattern)
+    found, waiting = production_sets(stream, None, search)
+    assert len(found) > MANY / 2
+    assert sorted(in_order(stream, pattern, search).tolist()) == sorted(found.tolist())
+    queued, sets = queues(stream, None, search)
+    assert sorted(queued.tolist()) == sorted(found.tolist())
+    assert sorted(waiting.tolist()) == sorted(np.concatenate([rows.ravel() for rows in sets]).tolist())

@@ -185,6 +185,21 @@ def test_it_says_what_a_group_takes(tmp_path: Path, sequence: str, context: str,
     assert [told[15:] for told in lines if told.startswith("  group ")] == [line]
 
 
+def test_it_says_that_the_events_of_a_conjunction_come_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
+        "rules: [{name: r, pattern: {conjunction: [a: x = 1, b: x = 2]}, within: 5 s}]\n",
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    assert explain(rule)[1:4] == (
+        "  conjunction  a: x = 1  [intake, on whole columns]",
+        "               b: x = 2  [intake, on whole columns]",
+        "  roles        in any order; an event that matches several may stand for any one of them",
+    )
+
+
 @pytest.mark.parametrize(
     ("sequence", "gap"),
     [
@@ -274,3 +289,27 @@ def test_a_job_file_is_explained_by_its_rules() -> None:
     assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
         rule.name for rule in load_rules("conf/rules/flights.yaml")
     ]
+
+
+def test_it_says_where_the_opening_event_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        RULES.format(
+            rest="span: {open: type = 'o', close: x = open.x, within: 1 h}\n    where: b.x > open.x"
+        ),
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    assert "               b: type = 'b'  [intake]; x > open.x  [operators, in each span]" in explain(rule)
+
+
+def test_it_says_where_events_before_are_compared_and_what_is_kept_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    when = "\"type = 'b' and x > prev(x, 2)\""
+    text = RULES.replace("type = 'b'}}", f"{when}}}}}").replace("when: type = 'c'", "when: x < prev(x)")
+    path.write_text(text.format(rest="within: 1 h\n    partition_by: [x]"), encoding="utf-8")
+    (rule,) = load_rules(path)
+    plan = explain(rule)
+    assert "               b: type = 'b'  [intake]; x > prev(x, 2)  [splitter, in stream order]" in plan
+    assert "               c: x < prev(x, 1)  [splitter, in stream order]" in plan
+    assert any(line.endswith("; for prev: x of the last 2 events for each key") for line in plan)

@@ -32,6 +32,7 @@ def progress(**changes: object) -> BatchReport:
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
         "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "waiting_for": (), "finished": False,
+        "selections": 5, "operator_seconds": 0.5,
     }  # fmt: skip
     return BatchReport(**(values | changes))  # type: ignore[arg-type]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_pace.core.columns import Ints, expand, pieces
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 
 
@@ -40,6 +41,9 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     Yields:
         int64[p, n] candidates, in the order of the searches; those of one search are in ascending order.
     """
+    if isinstance(search, AnyOrder):
+        yield from _in_any_order(search, ranges)
+        return
     if search.steps == 1:
         keep = search.passes(0, ranges.anchors[:, None])
         if ranges.last is not None:
@@ -49,6 +53,14 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     yield from _extend(
         search, ranges, _bounds(search, ranges), ranges.anchors[:, None], np.arange(len(ranges.anchors))
     )
+
+
+def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
+    """The candidates of a conjunction, by components, in no order."""
+    if ranges.last is not None:
+        yield from search.between_ends(ranges.anchors, ranges.last)
+    else:
+        yield from search.starting_with(ranges.anchors, ranges.end)
 
 
 def _bounds(search: Search, ranges: Ranges) -> list[Ints]:
@@ -85,6 +97,6 @@ def _extend(
 
 def _close(search: Search, partial: Ints, last: Ints) -> Ints:
     """The candidates of the partial ones that lack nothing but their fixed last row."""
-    keep = partial[:, -1] < last + search.between.shape.alone
+    keep = partial[:, -1] < last + search.between.shape.one_group(search.steps - 1)
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]

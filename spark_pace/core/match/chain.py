@@ -66,7 +66,7 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
         apart: whether what closes a selection begins with the initiator that opens it. It is asked of ever
             larger blocks of initiators then, for many open no selection.
     """
-    stream, initiators, within = search.stream, search.members[0], search.pattern.within
+    stream, initiators, within = search.stream, search.initiators, search.pattern.within
     over = horizon.over(stream, initiators, within)
     start, size = 0, FIRST_BLOCK
     if not apart:
@@ -128,7 +128,7 @@ def _joined(links: list[Chain]) -> Chain:
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
     """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
     closes = np.full(len(initiators), stream.rows)
-    fitting = np.searchsorted(initiators, search.may_fit(initiators, search.members[-1]))
+    fitting = np.searchsorted(initiators, search.may_fit(initiators, search.terminators))
     completed = completions(search, initiators[fitting], end[fitting])
     closes[fitting] = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
@@ -147,7 +147,7 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
     Returns:
         indices in the block, and the index of the initiator that opens the next selection behind it.
     """
-    initiators, count = search.members[0], len(closes)
+    initiators, count = search.initiators, len(closes)
     ends = search.stream.segment_end[initiators[start : start + count]]
     after = np.searchsorted(initiators, closes, "right")
     next_segment = np.searchsorted(initiators, ends, "left")

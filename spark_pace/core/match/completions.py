@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.first import depth_first, nearest
+from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
 
 _FIRST_HORIZON_ROWS = 64
@@ -23,6 +25,8 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     Returns:
         int64[m]; -1 where no row does.
     """
+    if isinstance(search, AnyOrder):
+        return _in_any_order(search, starts, end)
     if search.plain:
         rows = starts
         for level in range(1, search.steps):
@@ -41,6 +45,24 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     return closes
 
 
+def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
+    """The completions of a conjunction: of a few orders of components the first of all."""
+    rows = search.stream.rows
+    if search.plain:
+        closes = search.lasts(nearest_sets(search, starts, starts, backwards=False))
+        return np.where(closes < end, closes, -1)
+    closes = np.full(len(starts), -1, np.int64)
+    if search.orders is None:
+        _within_horizons(search, Ranges(starts, starts, end), closes)
+        return closes
+    for order in search.orders:
+        mine = np.flatnonzero(has_bit(search.stream.mask[starts], order[0]))
+        found = completions(search.in_sequence(order), starts[mine], end[mine])
+        least = np.minimum(*(np.where(one < 0, rows, one) for one in (found, closes[mine])))
+        closes[mine] = np.where(least < rows, least, -1)
+    return closes
+
+
 def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
     """Write the completions into `closes`: of all candidates within ever more rows, until there is one."""
     starts, end = ranges.anchors, ranges.end
@@ -56,9 +78,9 @@ def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
 def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
     """Write into `closes` the least last row of the candidates from the waiting starts, before `reach`."""
     for found in candidates(search, Ranges(starts[waiting], starts[waiting], reach)):
-        index = np.searchsorted(starts, found[:, 0])
+        index = np.searchsorted(starts, search.firsts(found))
         least = np.full(len(starts), search.stream.rows, np.int64)
-        np.minimum.at(least, index, found[:, -1])
+        np.minimum.at(least, index, search.lasts(found))
         touched = np.unique(index)
         before = np.where(closes[touched] < 0, search.stream.rows, closes[touched])
         closes[touched] = np.minimum(before, least[touched])

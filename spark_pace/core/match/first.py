@@ -7,13 +7,16 @@ there are few, they are made in pieces, of which the first one of each search is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, expand, pieces
+from spark_pace.core.columns import Ints, expand, has_bit, pieces
 from spark_pace.core.match.candidates import Ranges, candidates
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
+from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         int64[k, n], in the order of the terminators; and int64[k], the row whose window decides each one, if
         not its last event does.
     """
+    if isinstance(search, AnyOrder):
+        best_of = best_in_any_order(search, terminators, start, backwards=True)
+        return best_of[best_of[:, 0] >= 0], None
     if not search.simple:
         best_of, latest = chosen(search, terminators, start, backwards=True)
         found = best_of[:, 0] >= 0
@@ -55,6 +61,9 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
 
     See `greatest`. No candidate that starts later is less, so its own window is what may decide it.
     """
+    if isinstance(search, AnyOrder):
+        best_of = best_in_any_order(search, terminators, start, backwards=False)
+        return best_of[best_of[:, 0] >= 0]
     if not search.simple:
         best_of, _ = chosen(search, terminators, start, backwards=False)
         return best_of[best_of[:, 0] >= 0]
@@ -81,6 +90,9 @@ def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -
         int64[m, n], -1 where there is none; int64[m], the first row of the candidate that starts last, where
         trailing negations aside there is one: at the end of its window they are known.
     """
+    if isinstance(search, AnyOrder):
+        best_of = best_in_any_order(search, terminators, start, backwards=backwards)
+        return best_of, search.firsts(best_of)
     best_of = np.full((len(terminators), search.steps), -1)
     latest = np.full(len(terminators), -1, np.int64)
     anchors = search.members[0]
@@ -97,12 +109,51 @@ def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -
         if search.trailing:
             lasting = search.lasting(piece)
             piece, place = piece[lasting], place[lasting]
-        before = np.unique(place)
-        before = before[best_of[before, 0] >= 0]
-        rows, owner = np.concatenate([best_of[before], piece]), np.append(before, place)
-        index = best(search.between.production_sets(rows, capped=False), owner, backwards=backwards)
-        best_of[owner[index]] = rows[index]
+        _improve(search, best_of, piece, place, backwards=backwards)
     return best_of, latest
+
+
+def _improve(search: Search, best_of: Ints, piece: Ints, place: Ints, *, backwards: bool) -> None:
+    """Write candidates into `best_of` (int64[m, n]) that are better than what is at their place."""
+    before = np.unique(place)
+    before = before[best_of[before, 0] >= 0]
+    rows, owner = np.concatenate([best_of[before], piece]), np.append(before, place)
+    index = best(search.production_sets(rows), owner, backwards=backwards)
+    best_of[owner[index]] = rows[index]
+
+
+def best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Ints:
+    """The greatest or least candidate of a conjunction for each terminator; see `greatest` and `least`.
+
+    Returns:
+        int64[m, n], by components; -1 where there is none.
+    """
+    best_of = np.full((len(terminators), search.steps), -1)
+    if search.plain:
+        beyond = terminators if backwards else start - 1
+        matrix = nearest_sets(search, terminators, beyond, backwards=backwards)
+        here = (search.firsts(matrix) >= start) & (search.lasts(matrix) == terminators)
+        best_of[here] = matrix[here]
+        return best_of
+    for piece in _by_orders(search, terminators, start, backwards=backwards):
+        place = np.searchsorted(terminators, search.lasts(piece))
+        _improve(search, best_of, piece, place, backwards=backwards)
+    return best_of
+
+
+def _by_orders(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Iterator[Ints]:
+    """Candidates of the terminators, the best ones among them: of a few orders of components that of each."""
+    if search.orders is None:
+        yield from search.ending_with(terminators, start)
+        return
+    for order in search.orders:
+        mine = np.flatnonzero(has_bit(search.stream.mask[terminators], order[-1]))
+        sequence, lasts, first_rows = search.arranged(order), terminators[mine], start[mine]
+        if backwards:
+            matrix, _ = greatest(sequence, lasts, first_rows)
+        else:
+            matrix = least(sequence, lasts, first_rows)
+        yield matrix[:, np.argsort(order)]
 
 
 def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
@@ -172,13 +223,13 @@ def depth_first(
     used = np.zeros(search.stream.rows, np.bool_)
     searches = compiled.Searches(anchors, after, end, used, second_thoughts, shorten, use_up)
     if search.levels_compiled is None:
-        search.levels_compiled = _compiled_levels(search)
+        search.levels_compiled = compiled_levels(search)
     matrix = compiled.depth_first(search.levels_compiled, searches)
     found = np.flatnonzero(matrix[:, 0] >= 0)
     return found, matrix[found]
 
 
-def _compiled_levels(search: Search) -> Levels:
+def compiled_levels(search: Search) -> Levels:
     """The levels of a search as the compiled code takes them."""
     from spark_pace.core.match.search import compiled
 

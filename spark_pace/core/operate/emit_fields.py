@@ -11,6 +11,7 @@ from spark_pace.core.expr import evaluate
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Rule
 
 
@@ -34,9 +35,14 @@ class MatchColumns:
         return self.found.matches
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each match's event of a component; without component, of its first event."""
+        """An attribute of each match's event of a component; without component, of its first event.
+
+        ``open`` stands for the event that opened the match's span.
+        """
         if component is None:
             rows = self.found.first
+        elif component == OPENING_EVENT and component not in self.names:
+            rows = self.found.openings[self.found.selection]
         else:  # which stands for one event of each match
             rows = self.found.members[self.found.roles == self.names.index(component)]
         return self.stream.attribute(attribute).take(pa.array(rows))

@@ -70,7 +70,7 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     return pa.table(columns)
 
 
-def operator_matches(
+def span_matches(
     plan: Plan,
     planned: RulePlan,
     stream: Stream,
@@ -78,7 +78,7 @@ def operator_matches(
     last: Ints,
     rows: pa.Table,
 ) -> pa.Table:
-    """The table of the rows that a Python operator has yielded.
+    """The table of the rows that whole spans give: a Python operator's, or aggregates.
 
     Args:
         plan: the plan.

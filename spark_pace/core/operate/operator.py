@@ -13,13 +13,9 @@ from spark_pace.core.columns import (
     NOTHING_US,
     OFFSET,
     OPENING,
-    PIECE_ROWS,
     SOURCE,
     UNKNOWN_TIME,
-    Ints,
     array,
-    even_ranges,
-    expand,
     json_rows,
     numbers,
 )
@@ -30,23 +26,23 @@ from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import (
     Resolution,
     decisions,
-    in_turn,
     match_times,
     must_wait,
     releases,
     resolved,
 )
-from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon, window_ends
-from spark_pace.core.operate.match_table import Labels, operator_matches, pattern_matches
+from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
+from spark_pace.core.operate.aggregates import aggregate_spans
+from spark_pace.core.operate.in_spans import in_spans, of_whole_spans
+from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
@@ -69,16 +65,18 @@ class Result:
         matches: see `match_table`.
         failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` shows events as lines of JSON, see `_shown`.
+        selections: how many selections the operator worked on, decided now or not.
     """
 
     header: LaneHeader
     resolved_us: int
     matches: pa.Table
     failed: pa.Table
+    selections: int
 
     def encode(self) -> bytes:
         """The result as bytes."""
-        header = {**vars(self.header), "resolved_us": self.resolved_us}
+        header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
         return encode_parcel(header, [self.matches, self.failed])
 
 
@@ -86,8 +84,8 @@ def decode_result(parcel: bytes | memoryview) -> Result:
     """The result of these bytes."""
     header, tables = decode_parcel(parcel)
     header.pop("frame_bytes")
-    resolved_us = header.pop("resolved_us")
-    return Result(LaneHeader(**header), resolved_us, tables[0], tables[1])
+    resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
+    return Result(LaneHeader(**header), resolved_us, tables[0], tables[1], selections)
 
 
 def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
@@ -109,6 +107,13 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.operator is not None:
         return _by_python(plan, planned, lane, stream, call).encode()
+    if rule.pattern is None:
+        start, end = lane.column("start"), lane.column("end")
+        spans, fields = aggregate_spans(rule, stream, start, end)
+        labels = of_whole_spans(rule, lane, spans)
+        matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
+        failed = FAILED_SCHEMA.empty_table()
+        return Result(lane.header, NOTHING_US, matches, failed, len(start)).encode()
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -117,10 +122,11 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     elif lane.header.work == "matched":
         found, labels = _matched(lane, stream)
     else:
-        found, labels = _in_spans(rule, lane, stream)
+        found, labels = in_spans(rule, lane, stream)
     found, labels = _releasable(rule, lane.header, found, labels)
     matches = pattern_matches(plan, planned, stream, found, labels)
-    return Result(lane.header, resolved_us, matches, FAILED_SCHEMA.empty_table()).encode()
+    failed = FAILED_SCHEMA.empty_table()
+    return Result(lane.header, resolved_us, matches, failed, len(found.openings)).encode()
 
 
 def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
@@ -158,7 +164,7 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert pattern is not None
     way = context_of(pattern).way
     assert isinstance(way, Forwards | Backwards)
-    found = way.match(stream, pattern, Search(stream, pattern), lane.header.owned)
+    found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
     decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
     at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
@@ -191,57 +197,6 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     return found, Labels(ids, stream.time[first], matched_us, lane.positions("release"))
 
 
-def _in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    """The matches of the pattern in each span by itself, as if it were a whole bounded stream."""
-    start, end = lane.column("start"), lane.column("end")
-    ranges = even_ranges(end - start, len(start), PIECE_ROWS)
-    pieces = [_span_piece(rule, lane, stream, np.arange(i, j)) for i, j in ranges]
-    selection = np.concatenate([piece.selection for piece, _, _ in pieces])
-    sizes = np.concatenate([np.diff(piece.offsets) for piece, _, _ in pieces])
-    members = np.concatenate([piece.members for piece, _, _ in pieces])
-    roles = np.concatenate([piece.roles for piece, _, _ in pieces])
-    found = Found(start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)), members, roles)
-    code = np.concatenate([at.code for _, at, _ in pieces])
-    release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
-    matched_us = np.concatenate([matched for _, _, matched in pieces])
-    if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
-        release = release.later(lane.positions("resolved").take(selection))
-    if rule.merge == "selection":
-        release = release.later(lane.positions("base").take(selection))
-        if rule.pattern is not None and shape_of(rule.pattern).trailing:
-            release = in_turn(found, selection, release)
-    ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
-    return found, Labels(ids, opened_us, matched_us, release)
-
-
-def _span_piece(rule: Rule, lane: Lane, stream: Stream, index: Ints) -> tuple[Found, Positions, Ints]:
-    """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
-    assert rule.pattern is not None
-    start, end = lane.column("start")[index], lane.column("end")[index]
-    _, rows = expand(start, end)
-    inside = stream.take(rows, np.cumsum(end - start) - (end - start))
-    spans_end = lane.positions("resolved").take(index)
-    horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
-    context = context_of(rule.pattern)
-    found = context.way.match_bounded(inside, rule.pattern, horizon)
-    of_span = inside.segment[found.openings]
-    last = inside.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
-    spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
-    ends = resolved(inside, found, rule.pattern.within, horizon).earlier(spans_end)
-    decided = decisions(inside, found, rule.pattern.within, horizon).earlier(spans_end.take(found.selection))
-    at = releases(inside, found, decided, ends, waits=context.waits_for_earlier)
-    code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
-    span = index[of_span[found.selection]]
-    matched_us = match_times(inside, found, rule.pattern.within)
-    if found.deciding is not None:  # no window lasts longer than its span
-        own = window_ends(inside, found.first, rule.pattern.within, horizon)
-        ends_with_span = own.behind(spans_end.take(found.selection))
-        span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
-        matched_us = np.where(ends_with_span, span_us, matched_us)
-    found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
-    return found, Positions(code, at.time), matched_us
-
-
 def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
     """The rows that the rule's Python operator yields for the spans; it gets each span once."""
     rule = planned.rule
@@ -258,15 +213,11 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
         counts += answers.counts
         tables.append(answers.rows)
     owner = np.repeat(np.arange(len(start)), counts)
-    release = lane.positions("resolved").take(owner)
-    grid = isinstance(rule.span, GridSpan)
-    matched_us = release.time + 1 if grid else release.time  # a grid window's end is the first time behind it
-    if rule.merge == "selection":
-        release = release.later(lane.positions("base").take(owner))
-    labels = Labels(ids[owner], lane.column("opened_us")[owner], matched_us, release)
+    labels = of_whole_spans(rule, lane, owner)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = operator_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
-    return Result(lane.header, NOTHING_US, matches, pa.Table.from_pylist(failed, schema=FAILED_SCHEMA))
+    matches = span_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
+    failures = pa.Table.from_pylist(failed, schema=FAILED_SCHEMA)
+    return Result(lane.header, NOTHING_US, matches, failures, len(start))
 
 
 def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.plan.conditions import of_other_events
 from spark_pace.core.plan.rule import (
     Component,
     EmitField,
@@ -74,6 +75,8 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
+        for component in rule.pattern.components if rule.span is not None else ():
+            exprs += of_other_events(component.predicate)
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where
     return exprs if rule.having is None else [*exprs, rule.having]

@@ -13,6 +13,8 @@ from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, OFFSET, OPEN_BIT, SOU
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.conditions import of_its_event
+from spark_pace.core.plan.looking_back import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -30,7 +32,10 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate).
+        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate as
+            far as it is about that event alone).
+        looking_back: what the components say of the events before; None where they say nothing, or say it of
+            the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
@@ -42,11 +47,17 @@ class RulePlan:
     rule: Rule
     filter_bit: int | None
     bits: tuple[tuple[int, int], ...]
+    looking_back: LookingBack | None
     takes_all: bool
     columns: tuple[str, ...]
     key_column: str | None
     fingerprint: str
     since: int
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The attributes that are needed when the events are in order, and perhaps not any longer."""
+        return () if self.looking_back is None else self.looking_back.columns
 
 
 @dataclass(frozen=True)
@@ -225,15 +236,18 @@ def _rule_plan(
 
     bits = []
     if rule.pattern is not None:
-        bits += [(bit, number(c.predicate)) for bit, c in enumerate(rule.pattern.components)]
+        bits += [(bit, number(of_its_event(c.predicate))) for bit, c in enumerate(rule.pattern.components)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
     filter_bit = None if rule.filter is None else number(rule.filter)
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
+    others_count = _others_count(rule)
+    back = looking_back(rule, others_count=others_count or rule.forget_key_after_us is not None)
+    takes_all = others_count or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), _takes_all(rule), columns, key_column, meaning, since
+        index, rule, filter_bit, tuple(bits), back, takes_all, columns, key_column, meaning, since
     )
 
 
@@ -242,13 +256,13 @@ def key_column_of(names: Sequence[str]) -> str:
     return KEYS + ",".join(name.replace("%", "%25").replace(",", "%2C") for name in names)
 
 
-def _takes_all(rule: Rule) -> bool:
-    """Whether every event counts: in windows, as neighbour, for a Python operator (semantics, section 1)."""
+def _others_count(rule: Rule) -> bool:
+    """Whether events that match no component count: in windows, as neighbours, in what looks at spans."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within
     counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan) or rule.operator is not None
+    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None
 
 
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
 Contiguity = Literal["relaxed", "strict"]
 Order = Literal["sequence", "conjunction"]
+Strategy = Literal["queues", "production_sets", "merger_filter"]
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ class Pattern:
     close: Close = "completion"
     contiguity: Contiguity = "relaxed"
     order: Order = "sequence"
+    strategy: Strategy | None = None  # how *earliest, selected* finds its matches; None: as suits best
 
 
 @dataclass(frozen=True)

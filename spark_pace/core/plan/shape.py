@@ -2,7 +2,8 @@
 
 A search takes *anchors*: the event of each component that stands for one event, the first event of a group in
 first place and the last event of a group in last place. They settle a candidate: of a group it takes every
-event that matches between its neighbours.
+event that matches between its neighbours. In the walk of *next* a group may stand directly behind another
+one; then its first event is an anchor too, which says where the other one ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,18 @@ from functools import lru_cache
 from spark_pace.core.plan.rule import Conjunct, Pattern, Times
 
 _ANY = Times(0, None)
+
+
+def initiator_bits(pattern: Pattern) -> int:
+    """The bits of ``@mask`` of which an event that can open a selection has one."""
+    return (1 << len(pattern.components)) - 1 if pattern.order == "conjunction" else 1
+
+
+def terminator_bits(pattern: Pattern) -> int:
+    """The bits of ``@mask`` of which an event that can end a candidate has one."""
+    if pattern.order == "conjunction":
+        return initiator_bits(pattern)
+    return 1 << shape_of(pattern).anchors[-1]
 
 
 @dataclass(frozen=True)
@@ -60,10 +73,10 @@ class Shape:
         """Whether nothing is said of what stands between the anchors."""
         return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
 
-    @property
-    def alone(self) -> bool:
-        """Whether the pattern is one group, of which the first event may be the last one."""
-        return any(gap.from_left and gap.to_right for gap in self.gaps)
+    def one_group(self, level: int) -> bool:
+        """Whether the anchors of `level` and before it are one group's, so that they may be one event."""
+        gap = self.gaps[level - 1]
+        return gap.from_left and gap.to_right
 
     def level(self, conjunct: Conjunct) -> int:
         """The level at which a conjunct is decided."""
@@ -94,7 +107,7 @@ class _Building:
     def anchor(self, component: int, times: Times | None, *, to_right: bool = False) -> None:
         """Add an anchor, and the gap before it, of whose group `times` is said."""
         if self.anchors:
-            from_left = self.group is not None and self.anchors == [self.group]
+            from_left = self.group is not None and self.anchors[-1] == self.group
             before, behind = tuple(self.before), tuple(self.behind)
             gap = Gap(self.group, times or _ANY, from_left, to_right, before, behind)
             self.gaps.append(gap)
@@ -122,6 +135,8 @@ def shape_of(pattern: Pattern) -> Shape:
         if component.times is None:
             building.anchor(index, times())
             continue
+        if building.group is not None:
+            building.anchor(index, times())
         building.gather(index)
         if index == positive[0]:
             building.anchor(index, None)

@@ -14,6 +14,7 @@ from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import at_rows, decisions, match_times, must_wait, releases, resolved
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions
 from spark_pace.core.match.window import window_ends
@@ -26,11 +27,11 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     """Decide where selections open and close; lanes hold those that closed in this batch."""
     pattern = task.planned.rule.pattern
     assert pattern is not None
-    stream, search = task.stream, Search(task.stream, pattern)
+    stream, search = task.stream, search_of(task.stream, pattern)
     if way.inside is not None and not search.trailing:
         # a candidate of carried events alone would have closed the open selection
-        lasts = search.members[-1]
-        search = search.among(search.steps - 1, lasts[stream.time[lasts] >= task.passed_us])
+        lasts = search.terminators
+        search = search.ending(lasts[stream.time[lasts] >= task.passed_us])
     links = chain(search, way.closing, task.horizon, apart=way.inside is None)
     segment = stream.segment[links.openings]
     first = np.searchsorted(segment, np.arange(len(stream.starts)))

@@ -35,7 +35,7 @@ def _due(task: SplitTask, spans: SpanRows) -> Bools:
     waits = rule.merge == "selection"
     latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
     due = latest >= task.passed_us
-    if rule.operator is not None:
+    if rule.pattern is None:  # what a whole span gives is known at its end
         return due & (latest < task.horizon.frontier_us)
     if waits:
         due &= spans.base.time < task.horizon.frontier_us

@@ -34,7 +34,7 @@ from spark_pace.core.match.release import Resolution, must_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import initiator_bits, terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.joined import (
@@ -46,7 +46,7 @@ from spark_pace.core.split.carry.joined import (
 )
 from spark_pace.core.split.carry.numbering import number, opens, way_of
 from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, segments_of_keys
-from spark_pace.core.split.carry.wake import Wake, always_looks, wakes
+from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
 from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
 from spark_pace.core.split.free.parallel import split_parallel
 from spark_pace.core.split.lanes import Lane
@@ -142,6 +142,8 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     after_us = planned.rule.forget_key_after_us
     if after_us is not None:
         carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
+    if planned.looking_back is not None:
+        carry.last_values = planned.looking_back.carried
     turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
@@ -151,6 +153,22 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     if batch.ends:
         carry.tidy(len(carry.chunks))
     return lanes
+
+
+def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
+    """A rule's whole stream as one task, where a batch holds all of a bounded input: to be looked at.
+
+    None where no event belongs to it. The plan has one bucket.
+    """
+    mine, carry = _mine(plan, planned, 0, batch.released), Carry()
+    if planned.rule.forget_key_after_us is not None:
+        carry.forgetting = Forgetting(planned.rule.forget_key_after_us, batch.passed_us, batch.frontier_us)
+    turn = Turn(plan, planned, 0, carry, batch, None)
+    fresh = _fresh(turn, mine)
+    touched = carry.find(fresh.texts)
+    numbered, look = _numbered(turn, touched, fresh), np.ones(len(fresh.texts), np.bool_)
+    segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
+    return None if segments is None else turn.task(touched, segments, None)
 
 
 def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
@@ -211,7 +229,9 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
     if resolution is None or carry.whole is None:
         return []
     carry.whole.resolution = resolution
-    texts = carry.due(Wake(0, resolution.before + 1, resolution.first + 1, OPENING))
+    assert turn.planned.rule.pattern is not None
+    bit = opening_bit(turn.planned.rule.pattern)
+    texts = carry.due(Wake(bit, resolution.before + 1, resolution.first + 1, OPENING))
     texts = texts.filter(pc.invert(pc.is_in(texts, value_set=looked)))
     if not len(texts):
         return []
@@ -259,11 +279,12 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
         name, bit = bits_column(of_plan)
         word = words.setdefault(name, numbers(released, name))
         mask |= has_bit(word, bit).astype(np.uint16) << np.uint16(place)
-    events = with_column(released.select([TIME, SOURCE, OFFSET, *planned.columns]), MASK, mask)
+    columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
+    events = with_column(released.select(list(columns)), MASK, mask)
     events = chosen(events, mine)
     if turn.join is not None:
         values = array(events, turn.join.attribute)
-        mask = without_candidates(numbers(events, MASK), values)
+        mask = without_candidates(numbers(events, MASK), values, initiator_bits(turn.join.pattern))
         return Fresh(with_column(events, MASK, mask), *join_values(values))
     if planned.key_column is None:
         return Fresh(events, pa.array([""], pa.string()), np.zeros(events.num_rows, np.int64))
@@ -285,7 +306,8 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
     whole = turn.carry.whole
     if whole is None or fresh.events is None:
         return number(turn.planned, touched, fresh)
-    return replace(fresh, events=whole.number(fresh.events))
+    assert turn.join is not None
+    return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.join.pattern)))
 
 
 def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
@@ -299,6 +321,6 @@ def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
     look = touched.rows == 0
     if fresh.events is not None:
         assert planned.rule.pattern is not None
-        last = shape_of(planned.rule.pattern).anchors[-1]
-        look[fresh.owner[has_bit(numbers(fresh.events, MASK), last)]] = True
+        ends = numbers(fresh.events, MASK) & np.uint16(terminator_bits(planned.rule.pattern)) != 0
+        look[fresh.owner[ends]] = True
     return look  # type: ignore[no-any-return]

@@ -20,16 +20,17 @@ from spark_pace.core.columns import (
     USED_OPEN,
     Bools,
     Ints,
-    has_bit,
     numbers,
     with_column,
 )
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import decisions, must_wait, releases, resolved
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import window_start
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
@@ -41,7 +42,7 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream)
-    search = Search(unused, rule.pattern)
+    search = search_of(unused, rule.pattern)
     found = way.match(unused, rule.pattern, search)
     release = _releases(task, unused, found)
     out = np.flatnonzero(release.time < task.horizon.frontier_us)
@@ -49,7 +50,7 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     sent = found.keep(out)
     ids = numbers(unused.events, OPENING)[sent.first]
     lanes = matched_lanes(task, sent, ids, release.take(out))
-    spent = _mark(task.stream, sent)
+    spent = _mark(task.stream, sent, initiator_bits(rule.pattern))
     keep, open_ = _keep(task, way, search, found, spent)
     return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent))
 
@@ -71,10 +72,11 @@ def _unused(stream: Stream) -> Stream:
     return Stream(with_column(stream.events, MASK, mask), stream.starts)
 
 
-def _mark(stream: Stream, sent: Found) -> Marks:
-    """int8[n], ``@spent`` with the events of matches that go out marked."""
+def _mark(stream: Stream, sent: Found, bits: int) -> Marks:
+    """int8[n], ``@spent`` with the events of matches that go out marked; one of `bits` opens a selection."""
     spent = numbers(stream.events, SPENT).copy()
-    spent[sent.members] = np.where(has_bit(stream.mask[sent.members], 0), USED_OPEN, USED)
+    opens = stream.mask[sent.members] & np.uint16(bits) != 0
+    spent[sent.members] = np.where(opens, USED_OPEN, USED)
     spent[sent.first] = USED  # its own selection is closed
     return spent  # type: ignore[no-any-return]
 

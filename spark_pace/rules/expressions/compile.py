@@ -26,12 +26,9 @@ from spark_pace.rules.expressions.functions import (
 from spark_pace.rules.expressions.names import name_of, whole
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
-from spark_pace.rules.expressions.scopes import Scope
-from spark_pace.rules.expressions.types import Wrong, convert, unify
-
-MAX_NODES = 10_000
-MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
-MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
+from spark_pace.rules.expressions.previous import PREV, previous
+from spark_pace.rules.expressions.scopes import Scope, SpanScope
+from spark_pace.rules.expressions.types import Wrong, convert, excess_of, unify
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -96,29 +93,11 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
 
 def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
     value = _Compiler(scalar, scope, report).node(tree)
-    excess = "" if value is None else _excess(value)
+    excess = "" if value is None else excess_of(value)
     if excess:
         report.add(scalar.place, f"must be {excess}", quote(scalar.text), "Write a simpler expression.")
         return None
     return value
-
-
-def _excess(expr: Expr) -> str:
-    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
-    nodes, joined, waiting = 0, 0, [expr]
-    while waiting:
-        node = waiting.pop()
-        nodes += 1
-        if isinstance(node, Call):
-            waiting += node.arguments
-            joined += len(node.arguments) if node.function == "concat" else 0
-            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
-                return f"at most {MAX_BRANCHES} branches of one case"
-        if nodes > MAX_NODES:
-            return f"at most {MAX_NODES} operations"
-        if joined > MAX_JOINED:
-            return f"at most {MAX_JOINED} texts put together"
-    return ""
 
 
 class _Compiler:
@@ -288,18 +267,24 @@ class _Compiler:
         name = str(tree.this).lower()
         if name in AGGREGATES:
             return self._aggregate(name, tree.expressions)
+        if name == PREV:
+            return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            return Wrong("must be a known function", quote(name), nearest(name, [*FUNCTIONS, *AGGREGATES]))
+            known = [*FUNCTIONS, *AGGREGATES, PREV]
+            return Wrong("must be a known function", quote(name), nearest(name, known))
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
             return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
         return self._apply(function.build, tree.expressions)
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and name == "count":
+            return self._scope.aggregate(name, None, "*")
         column = name_of(arguments[0], self._scope) if len(arguments) == 1 else None
         if column is None:
-            written = f"{name}(component)" if name == "count" else f"{name}(component.attribute)"
-            return Wrong(f"must be {written}", "something else", "Aggregates take one name.")
+            read = "component" if name == "count" else "component.attribute"
+            read = "attribute" if isinstance(self._scope, SpanScope) else read
+            return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
         return self._scope.aggregate(name, *column)
 
 

@@ -218,4 +218,4 @@ FUNCTIONS: dict[str, Function] = {
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
 }
 
-AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last")
+AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev", "first", "last")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
 
-from spark_pace.core.expr import Aggregate, Column, ExprType, decimal_digits, is_single
+from spark_pace.core.expr import Aggregate, Column
+from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
+from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
+from spark_pace.rules.expressions.types import Wrong
 
-MORE_DIGITS = 10  # of a sum
-
-ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 _ONE_EVENT = "Write the attribute alone: one event is looked at here."
 
 
@@ -24,6 +23,10 @@ class Scope(Protocol):
     def schema(self) -> EventSchema:
         """The attributes of the events."""
 
+    @property
+    def looks_back(self) -> bool:
+        """Whether ``prev(attribute)`` has a meaning here."""
+
     def is_prefix(self, name: str) -> bool:
         """Whether a name before a dot says which event is meant, whatever the attributes are."""
 
@@ -32,14 +35,6 @@ class Scope(Protocol):
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """What ``function(prefix.attribute)`` stands for; for ``count(x)``, x is given as the attribute."""
-
-
-def find_type(schema: EventSchema, attribute: str) -> ExprType | Wrong:
-    """The declared type of an attribute."""
-    types = {field.name: field.type for field in schema.fields}
-    if attribute in types:
-        return types[attribute]
-    return Wrong("must name an attribute of the events", quote(attribute), nearest(attribute, types))
 
 
 def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column | Wrong:
@@ -57,16 +52,26 @@ def _no_aggregate(function: str) -> Wrong:
 
 @dataclass(frozen=True)
 class EventScope:
-    """One event, its attributes without a prefix: filter, component predicates, a span's open."""
+    """One event, its attributes without a prefix: filter, component predicates, a span's open.
+
+    Where it is `opened`, ``open.attribute`` is that of the event that opened its span. Where it `looks_back`,
+    ``prev`` is an attribute of an event before it.
+    """
 
     schema: EventSchema
+    opened: bool = False
+    looks_back: bool = False
 
     def is_prefix(self, name: str) -> bool:
-        """There is one event."""
-        return False
+        """The opening event."""
+        return self.opened and name == OPENING_EVENT
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of this one event."""
+        """An attribute of this one event, or of the opening one."""
+        if prefix == OPENING_EVENT:
+            return _of_opening(self.schema, attribute, opened=self.opened)
+        if prefix is not None and self.opened:
+            return _only_open(prefix, attribute, "the event's own")
         if prefix is not None:
             return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
         return _bind(self.schema, None, attribute)
@@ -76,15 +81,27 @@ class EventScope:
         return _no_aggregate(function)
 
 
+def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column | Wrong:
+    """An attribute of the event that opened the span, if there is one."""
+    if opened:
+        return _bind(schema, OPENING_EVENT, attribute)
+    return Wrong(
+        'must stand in a component, in where or in emit of a rule whose span has the key "open"',
+        quote(f"{OPENING_EVENT}.{attribute}"),
+        "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or remove the prefix.",
+    )
+
+
 @dataclass(frozen=True)
 class CloseScope:
     """A span's close: attributes of the closing event, ``open.attribute`` of the opening one."""
 
     schema: EventSchema
+    looks_back: ClassVar[bool] = False
 
     def is_prefix(self, name: str) -> bool:
         """The opening event."""
-        return name == "open"
+        return name == OPENING_EVENT
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of the closing or the opening event."""
@@ -93,9 +110,7 @@ class CloseScope:
                 "must not be both a STRUCT and the opening event", quote(prefix), "Rename the STRUCT."
             )
         if prefix not in (None, "open"):
-            return Wrong(
-                'must be an attribute, or "open." and an attribute', quote(f"{prefix}.{attribute}"), _OPENING
-            )
+            return _only_open(prefix, attribute, "the closing event's")
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
@@ -103,7 +118,13 @@ class CloseScope:
         return _no_aggregate(function)
 
 
-_OPENING = "Write open.x for the opening event's x, and x for the closing event's."
+def _only_open(prefix: str | None, attribute: str, this: str) -> Wrong:
+    """Refused: a prefix where only that of the opening event has a meaning."""
+    return Wrong(
+        'must be an attribute, or "open." and an attribute',
+        quote(f"{prefix}.{attribute}"),
+        f"Write open.x for the opening event's x, and x for {this}.",
+    )
 
 
 @dataclass(frozen=True)
@@ -112,35 +133,42 @@ class MatchScope:
 
     A component that stands for one event is read by ``component.attribute``, a repeated or optional one
     through aggregates. In `emit` an attribute that all events share, one of `partition_by`, may also stand
-    without the prefix, and negated components do not exist.
+    without the prefix, and negated components do not exist. Where it is `opened`, ``open.attribute`` is that
+    of the event that opened the span.
     """
 
     schema: EventSchema
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
     emits: bool = False
+    opened: bool = False
+    looks_back: ClassVar[bool] = False
 
     def is_prefix(self, name: str) -> bool:
-        """A component."""
-        return any(component.name == name for component in self.components)
+        """A component, or the opening event."""
+        return _names_event(name, self.components, opened=self.opened)
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
         if prefix is None and attribute in self.shared:
             first = _first(self.components)
             if first.times is not None:
-                return _over_group(self.schema, "first", first.name, attribute)
+                return over_group(self.schema, "first", first.name, attribute)
             return _bind(self.schema, first.name, attribute)
+        if _is_opening(prefix, self.components):
+            return _of_opening(self.schema, attribute, opened=self.opened)
         component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
         if component.times is not None:
             got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
-            return Wrong("must be inside an aggregate", got, f"{do}: {_USE_AGGREGATES}")
+            return Wrong("must be inside an aggregate", got, f"{do}: {USE_AGGREGATES}")
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of a repeated or optional component."""
+        if self.opened and _is_opening(prefix, self.components):
+            return _one_opening(function, attribute)
         if function == "count":
             component = _counted(prefix, attribute, self.components, negated=not self.emits)
         else:
@@ -152,7 +180,7 @@ class MatchScope:
             why = "is negated: one event forbids" if component.negated else "stands for one event"
             do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
             return Wrong("must be about a repeated or optional component", quote(got), do)
-        return _over_group(self.schema, function, component.name, None if function == "count" else attribute)
+        return over_group(self.schema, function, component.name, None if function == "count" else attribute)
 
 
 @dataclass(frozen=True)
@@ -162,71 +190,102 @@ class GatheredScope:
     schema: EventSchema
     components: tuple[Component, ...]
     shared: tuple[str, ...] = ()
+    opened: bool = False
+    looks_back: ClassVar[bool] = False
 
     def is_prefix(self, name: str) -> bool:
-        """A component."""
-        return any(component.name == name for component in self.components)
+        """A component, or the opening event."""
+        return _names_event(name, self.components, opened=self.opened)
 
-    def column(self, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """Only an attribute that all events share has one value."""
+    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
+        """Only an attribute that all events share, or of the opening event, has one value."""
         if prefix is None and attribute in self.shared:
-            return _over_group(self.schema, "first", _first(self.components).name, attribute)
+            return over_group(self.schema, "first", _first(self.components).name, attribute)
+        if _is_opening(prefix, self.components):
+            return _of_opening(self.schema, attribute, opened=self.opened)
         return Wrong(
             "must be inside an aggregate",
             quote(attribute if prefix is None else f"{prefix}.{attribute}"),
-            f'Context "all, selected" gathers many events: {_USE_AGGREGATES}',
+            f'Context "all, selected" gathers many events: {USE_AGGREGATES}',
         )
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of one component."""
+        if self.opened and _is_opening(prefix, self.components):
+            return _one_opening(function, attribute)
         if function == "count":
             counted = _counted(prefix, attribute, self.components, negated=False)
-            return counted if isinstance(counted, Wrong) else _over_group(self.schema, "count", counted.name)
+            return counted if isinstance(counted, Wrong) else over_group(self.schema, "count", counted.name)
         component = _component(prefix, attribute, self.components, negated=False)
         if isinstance(component, Wrong):
             return component
-        return _over_group(self.schema, function, component.name, attribute)
+        return over_group(self.schema, function, component.name, attribute)
 
 
-_USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
+@dataclass(frozen=True)
+class SpanScope:
+    """All events of a span, in a rule that aggregates them: their attributes are read through aggregates.
+
+    An attribute that they share, one of `partition_by`, may also stand alone. Where it is `opened`,
+    ``open.attribute`` is that of the event that opened the span.
+    """
+
+    schema: EventSchema
+    shared: tuple[str, ...] = ()
+    opened: bool = False
+    looks_back: ClassVar[bool] = False
+
+    def is_prefix(self, name: str) -> bool:
+        """The opening event."""
+        return self.opened and name == OPENING_EVENT
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute that all events share, or of the opening event."""
+        if prefix == OPENING_EVENT:
+            return _of_opening(self.schema, attribute, opened=self.opened)
+        if prefix is None and attribute in self.shared:
+            return _bind(self.schema, None, attribute)
+        if prefix is not None:
+            return _no_components(f"{prefix}.{attribute}", f"avg({attribute})")
+        use = "use count, sum, avg, min, max, stddev, first or last."
+        return Wrong("must be inside an aggregate", quote(attribute), f"A span holds many events: {use}")
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        """A value over the events of the span."""
+        if prefix is not None:
+            return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
+        if function == "count" and attribute == "*":
+            return Aggregate("count", None, None, "BIGINT")
+        counted = over_group(self.schema, function, None, attribute)
+        if function == "count" and isinstance(counted, Aggregate):
+            return replace(counted, type="BIGINT")
+        return counted
 
 
-def _over_group(
-    schema: EventSchema, function: str, component: str | None, attribute: str | None = None
-) -> Aggregate | Wrong:
-    """The aggregate of an attribute, or the count of the events."""
-    if attribute is None:
-        return Aggregate("count", component, None, "BIGINT")
-    kind = find_type(schema, attribute)
-    if isinstance(kind, Wrong):
-        return kind
-    if not is_single(kind):
-        return Wrong(f"must be of single values inside {function}", f"{quote(attribute)}, {kind}", ONE_VALUE)
-    digits = decimal_digits(kind)
-    if function in ("sum", "avg") and digits:
-        return _decimal_over_group(function, component, attribute, digits)
-    if function in ("sum", "avg") and kind not in ("BIGINT", "DOUBLE"):
-        return Wrong(
-            f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
-        )
-    if function in ("min", "max") and kind == "BOOLEAN":
-        return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
-    return Aggregate(function, component, attribute, "DOUBLE" if function == "avg" else kind)  # type: ignore[arg-type]
+def _no_components(got: str, instead: str) -> Wrong:
+    return Wrong(
+        "must be about an attribute without a prefix",
+        quote(got),
+        f"A rule without a pattern has no components: write for example {instead}.",
+    )
 
 
-def _decimal_over_group(
-    function: str, component: str | None, attribute: str, digits: tuple[int, int]
-) -> Aggregate | Wrong:
-    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow."""
-    precision, scale = digits
-    got = f"DECIMAL({precision},{scale})"
-    if function == "avg":
-        do = f"Write cast(sum({component}.{attribute}) as DOUBLE) / count({component})."
-        return Wrong("must be a BIGINT or DOUBLE inside avg", got, do)
-    if precision + MORE_DIGITS > MAX_DIGITS:
-        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside sum"
-        return Wrong(must, got, "Declare fewer digits in the schema.")
-    return Aggregate("sum", component, attribute, f"DECIMAL({precision + MORE_DIGITS},{scale})")
+def _names_event(name: str, components: Sequence[Component], *, opened: bool) -> bool:
+    """Whether a prefix says which event is meant."""
+    return (opened and name == OPENING_EVENT) or any(component.name == name for component in components)
+
+
+def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
+    """Whether a prefix means the event that opened the span: no component has that name."""
+    return prefix == OPENING_EVENT and all(component.name != prefix for component in components)
+
+
+def _one_opening(function: str, attribute: str) -> Wrong:
+    return Wrong(
+        "must be about a repeated or optional component",
+        quote(f"{function}({OPENING_EVENT}.{attribute})"),
+        f"One event opens a span; read it by {OPENING_EVENT}.attribute.",
+    )
 
 
 def _first(components: Sequence[Component]) -> Component:

@@ -1,4 +1,4 @@
-"""Types of expressions: which go together, and the conversions put in where they differ."""
+"""Types of expressions, which go together, and the conversions put in where they differ; and limits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from decimal import Decimal
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 
+MAX_NODES = 10_000
+MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
+MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
 MAX_DIGITS = 38  # of a DECIMAL
 EXACT_DIGITS = 15  # every number with so few is found again in the DOUBLE that is next to it
 BIGINT_DIGITS = (20, 0)  # of a BIGINT as a DECIMAL, in Spark
@@ -104,3 +107,21 @@ def show_types(exprs: Sequence[Expr]) -> str:
     """The types in order, once each: ``STRING and BIGINT``."""
     names = list(dict.fromkeys(expr.type for expr in exprs))
     return " and ".join(names)
+
+
+def excess_of(expr: Expr) -> str:
+    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
+    nodes, joined, waiting = 0, 0, [expr]
+    while waiting:
+        node = waiting.pop()
+        nodes += 1
+        if isinstance(node, Call):
+            waiting += node.arguments
+            joined += len(node.arguments) if node.function == "concat" else 0
+            if node.function == "case" and len(node.arguments) > 2 * MAX_BRANCHES + 1:
+                return f"at most {MAX_BRANCHES} branches of one case"
+        if nodes > MAX_NODES:
+            return f"at most {MAX_NODES} operations"
+        if joined > MAX_JOINED:
+            return f"at most {MAX_JOINED} texts put together"
+    return ""

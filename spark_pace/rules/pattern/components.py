@@ -10,14 +10,15 @@ from sqlglot.errors import SqlglotError
 
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr, conjunction
-from spark_pace.core.plan.rule import Component, EventSchema
+from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.rule import Component, EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.pattern.places import Placed, check_places
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -25,15 +26,22 @@ _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 
 
-def read_components(rule: Section, schema: EventSchema | None) -> list[Component] | None:
-    """The components, as far as their names can be told: then the conditions over them can be read."""
+def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
+    """The components, as far as their names can be told: then the conditions over them can be read.
+
+    `opened`: whether an event opens the rule's span, which the conditions may name. `walks`: whether the
+    context takes component after component, so that groups may stand next to each other.
+    """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, ("sequence",), later=("conjunction",))
-    if not fields.has("conjunction"):
+    fields = Section(mapping, rule.report, ("sequence", "conjunction"))
+    order: Order = "conjunction" if fields.has("conjunction") else "sequence"
+    if order == "sequence":
         fields.require("sequence", _EXAMPLE)
-    node = fields.node("sequence")
+    elif fields.has("sequence"):
+        fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
+    node = fields.node(order)
     if node is None:
         return None
     if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
@@ -42,41 +50,57 @@ def read_components(rule: Section, schema: EventSchema | None) -> list[Component
             node.place,
             f"must be a list of 1 to {MOST_COMPONENTS} components",
             got,
-            f"Write for example {_EXAMPLE}.",
+            f"Write for example {_EXAMPLE.replace('sequence', order)}.",
         )
         return None
-    return _read_list(node, schema, rule.report)
+    scope = None if schema is None else EventScope(schema, opened, looks_back=True)
+    found = _read_list(node, scope, rule.report)
+    if found is None:
+        return None
+    if opened:
+        _check_none_is_open(found, rule.report)
+    if order == "conjunction":
+        check_plain(found, rule.report)
+    else:
+        check_places(found, node.place, rule.report, walks=walks)
+    return Listed(order, [placed.component for placed in found])
 
 
-def _read_list(listing: Listing, schema: EventSchema | None, report: Report) -> list[Component] | None:
+def _check_none_is_open(found: list[Placed], report: Report) -> None:
+    """Report a component that has the name of the opening event."""
+    for placed in found:
+        if placed.component.name == OPENING_EVENT:
+            must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
+            do = "Rename the component: open.x is the opening event's x here."
+            report.add(placed.place, must, quote(placed.component.name), do)
+
+
+def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> list[Placed] | None:
     found: list[Placed] = []
     for item in listing.items:
-        placed = _read_component(item, schema, report)
+        placed = _read_component(item, scope, report)
         if placed is None:
             continue
         if any(other.component.name == placed.component.name for other in found):
             got = quote(placed.component.name)
             report.add(item.place, "must name a component once", got, "Rename one.")
         found.append(placed)
-    if len(found) < len(listing.items):
-        return None
-    check_places(found, listing.place, report)
-    return [placed.component for placed in found]
+    return found if len(found) == len(listing.items) else None
 
 
-def _read_component(item: Node, schema: EventSchema | None, report: Report) -> Placed | None:
+def _read_component(item: Node, scope: EventScope | None, report: Report) -> Placed | None:
     """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
         return None
     if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
         ((name, (place, node)),) = mapping.entries.items()
-        _check_name(Scalar(place, name, name, place.column), schema, report)
-        return Placed(Component(name, _read_predicate(node, schema, report)), place, place)
-    return _read_long(mapping, schema, report)
+        _check_name(Scalar(place, name, name, place.column), scope, report)
+        return Placed(Component(name, _read_predicate(node, scope, report)), place, place)
+    return _read_long(mapping, scope, report)
 
 
-def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> Placed | None:
+def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
     fields = Section(mapping, report, _LONG_KEYS)
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
@@ -87,15 +111,15 @@ def _read_long(mapping: Mapping, schema: EventSchema | None, report: Report) -> 
     node = None if negated else fields.node("times")
     times = None if node is None else read_times(node, report)
     fields.require("when", "when: and a condition")
-    predicate = _read_predicate(fields.node("when"), schema, report)
+    predicate = _read_predicate(fields.node("when"), scope, report)
     if name is None:
         return None
-    _check_name(name, schema, report)
+    _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
     return Placed(Component(name.text, predicate, times, negated), mapping.place, place)
 
 
-def _read_predicate(node: Node | None, schema: EventSchema | None, report: Report) -> Expr:
+def _read_predicate(node: Node | None, scope: EventScope | None, report: Report) -> Expr:
     """The component's condition.
 
     It is ``true`` if it is missing, reported as wrong, or if the attributes are not known.
@@ -103,14 +127,14 @@ def _read_predicate(node: Node | None, schema: EventSchema | None, report: Repor
     scalar = None if node is None else as_expression(node, report)
     if scalar is None:
         return conjunction([])
-    if schema is None:
+    if scope is None:
         parse_expression(scalar, report)
         return conjunction([])
-    return compile_condition(scalar, EventScope(schema), report) or conjunction([])
+    return compile_condition(scalar, scope, report) or conjunction([])
 
 
-def _check_name(name: Scalar, schema: EventSchema | None, report: Report) -> None:
-    if schema is not None and name.text in schema.structs:
+def _check_name(name: Scalar, scope: EventScope | None, report: Report) -> None:
+    if scope is not None and name.text in scope.schema.structs:
         do = f"Rename the component: {name.text}.x could mean either."
         report.add(name.place, "must not be the name of a STRUCT as well", quote(name.text), do)
         return

@@ -6,54 +6,70 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Report
+from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
+from spark_pace.rules.pattern.places import Listed
+from spark_pace.rules.pattern.strategy import check_strategy
 from spark_pace.rules.pattern.where import assigned, read_where
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.span import opens_span
 
 
-def read_pattern(rule: Section, schema: EventSchema, *, in_span: bool) -> Pattern | None:
+def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """The keys pattern, where, within, contiguity, context and close of a rule.
 
     None where too much is wrong to go on.
     """
     selecting = read_selecting(rule)
-    components = read_components(rule, schema)
-    if components is None:
+    opened = opens_span(rule)
+    listed = read_components(rule, schema, opened=opened, walks=walks(selecting.context.way))
+    if listed is None:
         check_syntax(rule, ("where", "emit"))
         return None
-    _check_together(rule, components, selecting)
-    conjuncts = read_where(rule, schema, components)
+    order, components = listed.order, listed.components
+    _check_together(rule, listed, selecting)
+    conjuncts = read_where(rule, schema, components, opened=opened)
     over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
         rule, components
     )
     within = _implied(components, selecting) or selecting.within
-    if not rule.has("within") and within is None and not (in_span and selecting.close != "window"):
-        why = why_within(selecting.context, components, selecting.close, over_several=over_several)
-        if selecting.contiguity == "strict":
+    if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
+        context, close = selecting.context, selecting.close
+        why = why_within(context, components, close, order=order, over_several=over_several)
+        if selecting.contiguity == "strict" and order == "sequence":
             why = "With times that have no upper bound, such as 2+, neighbours could be taken for ever"
         if why is not None:
             do = f"{why}; add for example within: 10 min."
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
     complete, several = assigned(components, conjuncts)
-    return Pattern(complete, several, within, selecting.context.value, selecting.close, selecting.contiguity)
+    value, contiguity = selecting.context.value, selecting.contiguity
+    pattern = Pattern(
+        complete, several, within, value, selecting.close, contiguity, order, selecting.strategy
+    )
+    check_strategy(rule, pattern)
+    return pattern
 
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
-    components = read_components(rule, None)
-    if components is not None:
-        _check_together(rule, components, selecting)
+    listed = read_components(rule, None, opened=opens_span(rule), walks=walks(selecting.context.way))
+    if listed is not None:
+        _check_together(rule, listed, selecting)
     check_syntax(rule, ("where", "emit"))
 
 
-def _check_together(rule: Section, components: Sequence[Component], selecting: Selecting) -> None:
-    """What the keys close and contiguity must not stand together with."""
+def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:
+    """What the keys context, close and contiguity must not stand together with."""
+    components = listed.components
+    if listed.order == "conjunction":
+        _check_conjunction(rule, selecting)
+        return
     grouped = any(component.times is not None for component in components)
     if selecting.close == "window" and selecting.context.window_may_close and grouped:
         rule.report.add(
@@ -69,6 +85,25 @@ def _check_together(rule: Section, components: Sequence[Component], selecting: S
             '"strict"',
             "Between neighbours no event stands that could be forbidden: "
             'leave "contiguity" or the negated components out.',
+        )
+
+
+def _check_conjunction(rule: Section, selecting: Selecting) -> None:
+    """What the keys context and contiguity of a conjunction must not say."""
+    if walks(selecting.context.way):
+        rule.report.add(
+            rule.key_place("context"),
+            'must not be one with "next" in a conjunction',
+            quote(str(selecting.context.value)),
+            "It takes component after component, in the order in which they are listed: "
+            'use for example "each, zero", or write a sequence.',
+        )
+    if selecting.contiguity == "strict":
+        rule.report.add(
+            rule.key_place("contiguity"),
+            'must be "relaxed" in a conjunction',
+            '"strict"',
+            'Leave "contiguity" out, or write a sequence.',
         )
 
 

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spark_pace.core.plan.rule import Component
+from spark_pace.core.plan.rule import Component, Order
 from spark_pace.rules.document.report import Place, Report, quote
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The components of a pattern, and whether their events come in the order of the list."""
+
+    order: Order
+    components: Sequence[Component]
 
 
 @dataclass(frozen=True)
@@ -19,13 +27,14 @@ class Placed:
     times: Place
 
 
-def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> None:
+def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, walks: bool) -> None:
     """Report each component that must not stand where it does.
 
     Args:
         found: the components, in the order of the sequence.
         sequence: the place of the whole sequence.
         report: where problems go.
+        walks: whether the context takes component after component.
     """
     positive = [placed for placed in found if not placed.component.negated]
     if not positive:
@@ -44,7 +53,22 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> No
             "Put it behind the component after whose events it forbids others.",
         )
     _check_ends(positive, report)
-    _check_neighbours(positive, report)
+    _check_neighbours(positive, report, walks=walks)
+
+
+def check_plain(found: Sequence[Placed], report: Report) -> None:
+    """Report each component of a conjunction that is repeated, optional or negated."""
+    for placed in found:
+        component = placed.component
+        if component.negated or component.times is not None:
+            what = "negated" if component.negated else f"times: {component.times}"
+            report.add(
+                placed.times,
+                "must stand for one event in a conjunction",
+                f"{quote(component.name)}, {what}",
+                "Where events may come in any order nothing says where a group or what is forbidden ends: "
+                "write a sequence, or two rules.",
+            )
 
 
 def _check_ends(positive: Sequence[Placed], report: Report) -> None:
@@ -64,12 +88,24 @@ def _from_one(most: int | None) -> str:
     return "1+" if most is None else "1" if most == 1 else f"1..{most}"
 
 
-def _check_neighbours(positive: Sequence[Placed], report: Report) -> None:
+def _check_neighbours(positive: Sequence[Placed], report: Report, *, walks: bool) -> None:
     for before, after in pairwise(positive):
-        if before.component.times is not None and after.component.times is not None:
+        if before.component.times is None or after.component.times is None:
+            continue
+        got = f"{quote(after.component.name)} after {quote(before.component.name)}"
+        if not walks:
             report.add(
                 after.times,
                 "must not be repeated or optional next to another such component (negated ones aside)",
-                f"{quote(after.component.name)} after {quote(before.component.name)}",
-                "Put a component that stands for one event between them: it says where the group ends.",
+                got,
+                "Put a component that stands for one event between them: it says where the group ends. "
+                'Or use a context with "next".',
+            )
+        elif after.component.times.least == 0:
+            report.add(
+                after.times,
+                "must begin at 1 or more behind a repeated or optional component (negated ones aside)",
+                got,
+                "Its first event says where the group before ends: "
+                f"write {_from_one(after.component.times.most)}, or put a component between them.",
             )

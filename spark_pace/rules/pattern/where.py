@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, conjunction, walk
+from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
@@ -14,17 +15,25 @@ from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import MatchScope
 
 
-def read_where(rule: Section, schema: EventSchema, components: Sequence[Component]) -> list[Conjunct]:
-    """The conditions, in order, each with all components that it names; what is wrong is left out."""
+def read_where(
+    rule: Section, schema: EventSchema, components: Sequence[Component], *, opened: bool
+) -> list[Conjunct]:
+    """The conditions, in order, each with all components that it names; what is wrong is left out.
+
+    Where it is `opened`, an event opens the rule's span; a condition on that event alone is taken for one on
+    the first component.
+    """
     node = rule.node("where")
     scalar = None if node is None else as_expression(node, rule.report)
     if scalar is None:
         return []
-    scope = MatchScope(schema, tuple(components))
+    scope = MatchScope(schema, tuple(components), opened=opened)
     found = []
     for place, expr in compile_parts(scalar, scope, rule.report):
         named = {part.component for part in walk(expr) if isinstance(part, (Column, Aggregate))}
         indices = tuple(index for index, component in enumerate(components) if component.name in named)
+        if not indices and OPENING_EVENT in named:
+            indices = (0,)
         if indices:
             _check_negated([components[index] for index in indices], place, rule.report)
             found.append(Conjunct(expr, indices))
@@ -54,14 +63,15 @@ def assigned(
 ) -> tuple[tuple[Component, ...], tuple[Conjunct, ...]]:
     """The components with the conditions that are part of their predicates, and the conditions that are left.
 
-    A condition over one component that stands for one event, or is negated, is part of its predicate.
+    A condition over one component that stands for one event, or is negated, is part of its predicate. So is
+    one on the opening event alone.
     """
     own: dict[int, list[Expr]] = {}
     left = []
     for conjunct in conjuncts:
         index = conjunct.components[0]
-        if len(conjunct.components) == 1 and components[index].times is None:
-            own.setdefault(index, []).append(_without_component(conjunct.expr))
+        if _is_predicate(conjunct, components[index]):
+            own.setdefault(index, []).append(_without_component(conjunct.expr, components[index].name))
         else:
             left.append(conjunct)
     complete = tuple(
@@ -71,9 +81,16 @@ def assigned(
     return complete, tuple(left)
 
 
-def _without_component(expr: Expr) -> Expr:
-    if isinstance(expr, Column):
+def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
+    """Whether a condition that names this component first is part of its predicate."""
+    if len(conjunct.components) > 1:
+        return False
+    return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))
+
+
+def _without_component(expr: Expr, name: str) -> Expr:
+    if isinstance(expr, Column) and expr.component == name:
         return replace(expr, component=None)
     if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(_without_component(argument) for argument in expr.arguments))
+        return replace(expr, arguments=tuple(_without_component(one, name) for one in expr.arguments))
     return expr

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_pace.core.match.contexts.context import ParameterContext
-from spark_pace.core.plan.rule import Close, Contiguity, Within
+from spark_pace.core.plan.rule import Close, Contiguity, Strategy, Within
 from spark_pace.rules.contexts import read_context
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_length
+from spark_pace.rules.pattern.strategy import read_strategy
 
 
 @dataclass(frozen=True)
 class Selecting:
-    """The keys context, close, within and contiguity.
+    """The keys context, strategy, close, within and contiguity.
 
     Attributes:
         context: the parameter context.
+        strategy: how its matches are found; None: as suits best.
         close: what closes a selection.
         within: the length of the window; None where it is missing or reported as wrong.
         says_within: whether the key is there.
@@ -24,6 +26,7 @@ class Selecting:
     """
 
     context: ParameterContext
+    strategy: Strategy | None
     close: Close
     within: Within | None
     says_within: bool
@@ -33,12 +36,18 @@ class Selecting:
 def read_selecting(rule: Section) -> Selecting:
     """The keys; the defaults where they are missing or reported as wrong."""
     context = read_context(rule)
+    strategy = read_strategy(rule, context)
     close = _read_close(rule, context)
     node = rule.node("within")
     within = None if node is None else read_length(node, rule.report)
     contiguity = rule.choice("contiguity", ("relaxed", "strict"), "relaxed")
     return Selecting(
-        context, close, within, rule.has("within"), "strict" if contiguity == "strict" else "relaxed"
+        context,
+        strategy,
+        close,
+        within,
+        rule.has("within"),
+        "strict" if contiguity == "strict" else "relaxed",
     )
 
 

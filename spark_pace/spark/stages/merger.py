@@ -29,6 +29,7 @@ from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import BAD_SCHEMA
 from spark_pace.io.metrics import (
     ALIKE,
+    LANES,
     METRICS_SCHEMA,
     SLOTS,
     TASKS,
@@ -42,7 +43,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
 from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.operators import BatchRows
-from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS
+from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
@@ -91,6 +92,7 @@ class MergerHost:
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
+        work = [json.loads(body) for body in _bodies(rows, WORK)]
         merged = merge(self.plan, _bodies(rows, RESULT), begin.out_seq)
         numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
@@ -111,7 +113,9 @@ class MergerHost:
         tell_frontiers(session, {batch_id + 1: frontier_us})
         files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
         stood = frontier_us == begin.frontier_us
-        report = self._report(batch_id, stats, merged.matches, quarantine.num_rows, stood)
+        counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
+        counted["quarantined"] = quarantine.num_rows
+        report = self._report(batch_id, stats, merged.matches, counted, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         for name, table in tables.items():
@@ -172,7 +176,12 @@ class MergerHost:
         return begin
 
     def _report(
-        self, batch_id: int, stats: list[dict[str, Any]], matches: pa.Table, quarantined: int, stood: bool
+        self,
+        batch_id: int,
+        stats: list[dict[str, Any]],
+        matches: pa.Table,
+        counted: dict[str, Any],
+        stood: bool,
     ) -> BatchReport:
         first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
         counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
@@ -184,9 +193,9 @@ class MergerHost:
         by_rule = pc.value_counts(matches.column("rule")).to_pylist()
         return BatchReport(
             **counts,
+            **counted,
             batch_id=batch_id,
             seconds=time.monotonic() - self._since,
-            quarantined=quarantined,
             matches={str(count["values"]): int(count["counts"]) for count in by_rule},
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),

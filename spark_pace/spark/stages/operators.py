@@ -8,6 +8,7 @@ the same result wherever it is worked off.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,10 +18,10 @@ import pyarrow.compute as pc
 
 from spark_pace.core.frames import decode_header
 from spark_pace.core.operate.operator import operate
-from spark_pace.core.operate.python_operator import Answers, Spans
+from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, Row, to_batches
+from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, to_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,12 +46,7 @@ class OperatorHost:
             _process.start()
         for batch in batches:
             for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                yield self._row(*row)
-
-    def _row(self, part: int, kind: str, body: bytes) -> Row:
-        if kind != LANE:
-            return part, kind, body
-        return decode_header(body)["rule_index"], RESULT, operate(self.plan, body, self._call)
+                yield from _worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
@@ -63,10 +59,20 @@ def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row
     """
     if sum(map(len, lanes)) > small_bytes:
         return None
-    rules = [decode_header(lane)["rule_index"] for lane in lanes]
+    rules = {decode_header(lane)["rule_index"] for lane in lanes}
     if any(plan.rules[index].rule.operator is not None for index in rules):
         return None
-    return [(index, RESULT, operate(plan, lane)) for index, lane in zip(rules, lanes, strict=True)]
+    return [row for lane in lanes for row in _worked_off(plan, lane, call_here)]
+
+
+def _worked_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
+    """The result of a lane, and what it took."""
+    began = time.perf_counter()
+    result = operate(plan, lane, call)
+    seconds = time.perf_counter() - began
+    header = decode_header(result)
+    work = json.dumps({"selections": header["selections"], "operator_seconds": seconds}).encode()
+    return [(header["rule_index"], RESULT, result), (0, WORK, work)]
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:

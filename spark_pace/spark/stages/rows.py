@@ -1,8 +1,9 @@
 """The rows that cross between the stages of the query: a number, a kind, and a body of a few MB at most.
 
 - intake to splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;
-- splitter to operators: `LANE` (or `RESULT`, of lanes that the splitter worked off), `LATE`, `BAD`, `STATS`;
-- operators to merger: `RESULT` in place of `LANE`, and the others.
+- splitter to operators: `LANE` (or `RESULT` and `WORK`, of lanes that the splitter worked off), `LATE`,
+  `BAD`, `STATS`;
+- operators to merger: `RESULT` and `WORK` in place of `LANE`, and the others.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ PROGRESS = "progress"  # JSON: what one intake task read; to every slot
 BAD = "bad"  # records that are no events
 LANE = "lane"  # selections for one operator instance
 RESULT = "result"  # what an operator made of a lane
+WORK = "work"  # JSON: how much an operator worked off, in which time
 LATE = "late"  # events below the frontier
 STATS = "stats"  # JSON: counts of one slot
 

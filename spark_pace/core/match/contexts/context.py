@@ -15,6 +15,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Closing, chain
 from spark_pace.core.match.found import Found, whole
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
@@ -50,7 +51,7 @@ class Forwards:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, Search(stream, pattern), whole(stream))
+        return self.match(stream, pattern, search_of(stream, pattern), whole(stream))
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Backwards:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, Search(stream, pattern), whole(stream))
+        return self.match(stream, pattern, search_of(stream, pattern), whole(stream))
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class OneOpen:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        search = Search(stream, pattern)
+        search = search_of(stream, pattern)
         links = chain(search, self.closing, horizon, apart=self.inside is None)
         if links.matches is not None:
             return links.found(search)
@@ -128,10 +129,15 @@ class UsingUp:
 
     def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
         """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, Search(stream, pattern))
+        return self.match(stream, pattern, search_of(stream, pattern))
 
 
 Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
+
+
+def walks(way: Way) -> bool:
+    """Whether a match is what a walk takes, component after component."""
+    return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
 @dataclass(frozen=True, kw_only=True)

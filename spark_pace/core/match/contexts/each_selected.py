@@ -9,7 +9,7 @@ from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found, stacked
-from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -19,14 +19,14 @@ def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints
 
     Sources: Siddam 2015, section 5.2; Snoop's continuous context (two steps).
     """
-    search = Search(stream, pattern)
-    initiators = search.members[0]
+    search = search_of(stream, pattern)
+    initiators = search.initiators
     lo = np.searchsorted(initiators, openings)
     owner, index = expand(lo, np.searchsorted(initiators, closes, "right"))
     ends = closes[owner]
     ranges = Ranges(initiators[index], initiators[index], ends + 1, ends)
     matrix = stacked(candidates(search, ranges), search.steps)
-    selection = np.searchsorted(openings, matrix[:, 0], "right") - 1
+    selection = np.searchsorted(openings, search.firsts(matrix), "right") - 1
     return search.found(openings, closes, selection, matrix)
 
 

@@ -20,7 +20,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     With ``close: window`` nothing closes it before its window's end.
     Sources: Siddam 2015, section 5 (the default of PACE); Mendes 2013, all-to-all pairs.
     """
-    openings = within_rows(search.members[0], owned)
+    openings = within_rows(search.initiators, owned)
     end = window_end(stream, openings, pattern.within)
     closes = np.full(len(openings), -1, np.int64)
     if pattern.close == "window":
@@ -30,7 +30,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
         done = closes >= 0
         ranges = Ranges(openings[done], openings[done], closes[done] + 1, closes[done])
         matrix = stacked(candidates(search, ranges), search.steps)
-    return search.found(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix)
+    return search.found(openings, closes, np.searchsorted(openings, search.firsts(matrix)), matrix)
 
 
 EACH_ZERO = ParameterContext(

@@ -1,10 +1,17 @@
 """*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
-Four ways lead to the same result, and the first that applies is taken:
+Five ways lead to the same result:
+- in order: for plain sequences, a loop over terminators, compiled where there are many events;
 - queues: a tandem of first-in-first-out queues, on whole columns;
-- greedily: for plain sequences, a loop that takes one step for each terminator;
-- by filtering: candidates in order; one that needs a used event is dropped;
+- production sets: each event joins the earliest set that waits for it;
+- merger filter: candidates in order; one that needs a used event is dropped;
 - in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil.
+
+`_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
+
+In a conjunction any event may be a terminator. Compiled code decides one after the other: from queues, one
+for each component, where no event matches two and no condition is over several; else, of three components at
+most, by a search for each of their orders. What is left is decided in turn.
 
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4
 (queues).
@@ -13,19 +20,28 @@ Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets);
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
+from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
-from spark_pace.core.match.first import depth_first
+from spark_pace.core.match.first import compiled_levels, depth_first
 from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.search import unused
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
+from spark_pace.core.plan.shape import initiator_bits
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.search.compiled import Searches
+
+MANY = 20_000  # events; with fewer, compiled code takes longer to load than it saves
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
@@ -37,25 +53,36 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings = _openings(stream, search)
+    if isinstance(search, AnyOrder):
+        return _in_any_order(search, openings)
     if not search.simple:
         return in_turn(search, openings)
-    if not search.plain:
-        matrix = by_filtering(stream, pattern, search)
-    elif excludes(stream) and (pattern.within is None or search.steps == 2):
-        matrix, _ = queues(stream, pattern.within, search)
-    else:
-        matrix = greedily(stream, pattern, search)
+    matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, matrix[:, 0])
     closes[selection] = matrix[:, -1]
     return found_of(openings, closes, selection, matrix)
 
 
+def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+    """int64[m, n], the matches of a simple pattern by the strategy that is asked for, or suits best."""
+    if not search.plain or pattern.strategy == "merger_filter":
+        return by_filtering(stream, pattern, search)
+    if pattern.within is None or search.steps <= 2:
+        many = pattern.strategy is None and stream.rows >= MANY
+        if many or pattern.strategy == "production_sets":
+            return production_sets(stream, pattern.within, search)[0]
+        if excludes(stream):
+            return queues(stream, pattern.within, search)[0]
+    return in_order(stream, pattern, search)
+
+
 def _openings(stream: Stream, search: Search) -> Ints:
     """The initiators but for those whose selection a match that is out has closed."""
     if SPENT not in stream.events.column_names:
-        return search.members[0]
-    return np.flatnonzero(has_bit(stream.mask, 0) | (numbers(stream.events, SPENT) == USED_OPEN))
+        return search.initiators
+    opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
+    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -87,13 +114,31 @@ def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints,
     return sets, waiting
 
 
-def waiting(stream: Stream, search: Search) -> Ints | None:
-    """For a plain sequence without window, the rows of the sets that wait in the queues.
+def production_sets(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, Ints]:
+    """Lists of production sets, of which each event joins the earliest that waits for it.
 
-    None where an event matches two components: the queues are not exact then.
+    It is exact for plain sequences without window or with two steps, whatever components an event matches.
+
+    Source: Siddam 2015, section 6.2.
+
+    Returns:
+        int64[m, n], the matches; int64[w], the rows of the sets that wait.
+    """
+    from spark_pace.core.match.search import compiled
+
+    rows = np.flatnonzero(stream.mask)
+    first = window_start(stream, rows, within)
+    masks = stream.mask[rows].astype(np.int64)
+    return compiled.production_sets(rows, masks, first, search.steps, len(search.members[0]))
+
+
+def waiting(stream: Stream, search: Search) -> Ints | None:
+    """For a plain sequence without window, the rows of the sets that wait.
+
+    None where an event matches two components and there are few: what is kept then is all that may be used.
     """
     if not excludes(stream):
-        return None
+        return None if stream.rows < MANY else production_sets(stream, None, search)[1]
     return np.concatenate(
         [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
     )
@@ -130,42 +175,16 @@ def _serve(first: Ints, arrived: Ints) -> tuple[Ints, Ints]:
     return served, customer[served]
 
 
-def greedily(stream: Stream, pattern: Pattern, search: Search) -> Ints:
+def in_order(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """The matches of a plain sequence: each terminator takes, step by step, the first event not used up."""
-    terminators = search.members[-1]
-    starts = (window_start(stream, terminators, pattern.within) - 1).tolist()
-    pools = [_Unused(members) for members in search.members[:-1]]
-    used: set[int] = set()
-    matches = []
-    for terminator, row in zip(terminators.tolist(), starts, strict=True):
-        if terminator in used:
-            continue
-        match = []
-        for pool in pools:
-            row = pool.after(row, used)
-            match.append(row)
-        if row < terminator:
-            matches.append([*match, terminator])
-            used.update(matches[-1])
-    return np.array(matches, np.int64).reshape(-1, search.steps)
+    pools, terminators = np.concatenate(search.members), search.members[-1]
+    bounds = np.cumsum([0, *map(len, search.members)])
+    starts = window_start(stream, terminators, pattern.within)
+    if stream.rows < MANY:
+        return unused.earliest_unused(pools, bounds, starts, stream.rows)
+    from spark_pace.core.match.search import compiled
 
-
-class _Unused:
-    """The rows of one component; used ones are skipped, with path compression."""
-
-    def __init__(self, members: Ints) -> None:
-        self._rows = members
-        self._values = [*members.tolist(), NO_ROW]
-        self._following = list(range(1, len(self._values) + 1))
-
-    def after(self, row: int, used: set[int]) -> int:
-        """The first unused row behind `row`; `NO_ROW` where there is none."""
-        start = index = int(np.searchsorted(self._rows, row, "right"))
-        while self._values[index] in used:
-            index = self._following[index]
-        while start < index:
-            self._following[start], start = index, self._following[start]
-        return int(self._values[index])
+    return compiled.earliest_unused(pools, bounds, starts, stream.rows)
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
@@ -191,6 +210,67 @@ def _filtered(search: Search, pieces: Iterable[Ints]) -> Ints:
                 used[unused[0]] = True
                 taken.append(unused[0])
     return np.array(taken, np.int64).reshape(-1, search.steps)
+
+
+def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
+    """The matches of a conjunction, terminator by terminator; each closes the selection of its first event.
+
+    Args:
+        search: the pattern over a stream; the mask of events that are used up already is 0.
+        openings: the opening row of each selection.
+    """
+    many = search.is_many(len(search.terminators) ** 2)
+    if not all(map(len, search.members)):
+        matrix = np.zeros((0, search.steps), np.int64)
+    elif many and search.plain and search.exclusive:
+        matrix = _of_types(search)
+    elif many and search.comparable and search.orders is not None:
+        matrix = _of_orders(search)
+    else:
+        return in_turn(search, openings)
+    matrix = matrix[matrix[:, 0] >= 0]
+    closes = np.full(len(openings), -1, np.int64)
+    selection = np.searchsorted(openings, search.firsts(matrix))
+    closes[selection] = search.lasts(matrix)
+    return search.found(openings, closes, selection, matrix)
+
+
+def _of_types(search: AnyOrder) -> Ints:
+    """The matches by components, where an event can stand for one only and any event of it will do."""
+    from spark_pace.core.match.search import compiled
+
+    begins = np.cumsum([0, *map(len, search.members)])
+    roles = np.zeros(search.stream.rows, np.int64)
+    for role, members in enumerate(search.members):
+        roles[members] = role
+    searches = _searches(search)
+    return compiled.least_of_types(np.concatenate(search.members), begins, roles[searches.anchors], searches)
+
+
+def _of_orders(search: AnyOrder) -> Ints:
+    """The matches by components, of all orders of these."""
+    from spark_pace.core.match.search import compiled
+
+    orders = search.orders
+    assert orders is not None
+    levels = tuple(compiled_levels(search.arranged(order).rotated()) for order in orders)
+    searches = _searches(search)
+    mask = search.stream.mask[searches.anchors]
+    of_order = np.column_stack([has_bit(mask, order[-1]) for order in orders])
+    matrix, taken_from = compiled.least_of_orders(levels, of_order, searches)
+    found = np.roll(matrix, -1, axis=1)
+    places = np.array([np.argsort(order) for order in orders])
+    return np.take_along_axis(found, places[taken_from], 1)
+
+
+def _searches(search: AnyOrder) -> Searches:
+    """A search from each terminator, over its window."""
+    from spark_pace.core.match.search import compiled
+
+    terminators = np.array(search.terminators)
+    after = window_start(search.stream, terminators, search.pattern.within) - 1
+    used = np.zeros(search.stream.rows, np.bool_)
+    return compiled.Searches(terminators, after, terminators, used, True, False, False)
 
 
 EARLIEST_SELECTED = ParameterContext(

@@ -8,6 +8,7 @@ import pyarrow as pa
 from spark_pace.core.columns import MASK, Bools, Ints, expand, segments_of, with_column
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found import Found
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
@@ -23,7 +24,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
         search: the pattern over a stream; the mask of events that are used up already is 0.
         openings: the opening row of each selection.
     """
-    stream, terminators = search.stream, search.members[-1]
+    stream, terminators = search.stream, search.terminators
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
     order = np.argsort(turn, kind="stable")
@@ -69,9 +70,9 @@ class _Step:
         starts = np.cumsum(until - first) - (until - first)
         mask = np.where(used[rows], np.uint16(0), stream.mask[rows])
         events = with_column(stream.events.take(pa.array(rows)), MASK, mask)
-        inside = Search(Stream(events, starts), pattern)
+        inside = search_of(Stream(events, starts), pattern)
         best, latest = chosen(inside, starts + terminators - first, starts, backwards=False)
         self.found = np.flatnonzero(best[:, 0] >= 0)
         self.latest = np.where(latest >= 0, rows[latest], -1)
-        sets = inside.between.production_sets(best[self.found], capped=False)
+        sets = inside.production_sets(best[self.found])
         self.offsets, self.members, self.roles = sets[0], rows[sets[1]], sets[2]

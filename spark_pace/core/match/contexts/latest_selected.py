@@ -9,7 +9,7 @@ from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import greatest
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -19,9 +19,9 @@ def latest_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: In
 
     Sources: Siddam 2015, section 5.3.
     """
-    search = Search(stream, pattern)
+    search = search_of(stream, pattern)
     best, _ = greatest(search, closes, openings)
-    return search.found(openings, closes, np.searchsorted(openings, best[:, 0], "right") - 1, best)
+    return search.found(openings, closes, np.searchsorted(openings, search.firsts(best), "right") - 1, best)
 
 
 LATEST_SELECTED = ParameterContext(

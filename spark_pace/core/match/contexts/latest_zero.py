@@ -19,7 +19,7 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
 
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
-    last = within_rows(search.members[-1], owned)
+    last = within_rows(search.terminators, owned)
     matrix, deciding = greatest(search, last, window_start(stream, last, pattern.within))
     return search.found_backwards(matrix, deciding)
 

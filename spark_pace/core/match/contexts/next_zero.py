@@ -21,7 +21,7 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
 
     Sources: skip-till-next-match; Flink's ``followedBy`` without skipping.
     """
-    openings = within_rows(search.members[0], owned)
+    openings = within_rows(search.initiators, owned)
     end = window_end(stream, openings, pattern.within)
     selection, matrix = walk(search, Ranges(openings, openings, end))
     closes = np.full(len(openings), -1, np.int64)

@@ -138,6 +138,23 @@ class Between:
             forbidden[owner[forbids]] = True
         return forbidden
 
+    def forbidders(self, level: int | None, candidate: Ints, *, capped: bool) -> list[tuple[int, int]]:
+        """(component, row) of every event that forbids a candidate, an int64[1, k]; see `allowed`."""
+        found: list[tuple[int, int]] = []
+        for one in self._forbidding:
+            if level not in (None, one.level):
+                continue
+            after, until = self._region(one, candidate, capped=capped)
+            rows = self._rows[one.component]
+            rows = rows[(rows > after[0]) & (rows < until[0])]
+            matrix, name = np.repeat(candidate, len(rows), 0), self.pattern.components[one.component].name
+            columns = CandidateColumns(self, matrix, capped, {name: rows})
+            forbids = np.ones(len(rows), np.bool_)
+            for condition in one.conditions:
+                forbids &= evaluate_mask(condition, columns)
+            found += [(one.component, row) for row in rows[forbids].tolist()]
+        return found
+
     def _region(self, one: Forbidding, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """The rows between which a component forbids, both excluded, as two int64[m]."""
         if one.gap is None:
@@ -195,8 +212,8 @@ class CandidateColumns:
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """One attribute of one component of each candidate."""
         rows = self.forbidding.get(component)
-        if rows is None:
-            rows = self.matrix[:, self.between.roles[component]]
+        if rows is None:  # what is no component's stands beside every event
+            rows = self.matrix[:, self.between.roles.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:

@@ -7,7 +7,7 @@ events is a comparison of two integers, whatever the type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -69,6 +69,12 @@ class Comparison:
         """The same seen from the later component, as if it came first."""
         ranks = (self.later_ranks, self.earlier_ranks)
         return Comparison(self.later, self.earlier, *ranks, _turned(self.accepts))
+
+    def placed(self, places: Sequence[int]) -> Comparison:
+        """The same of components that have other indices, `places`."""
+        earlier, later = places[self.earlier], places[self.later]
+        moved = replace(self, earlier=earlier, later=later)
+        return moved if earlier < later else moved.turned()
 
     def may_hold(self, earlier: Ints, later: Ints) -> Bools:
         """bool[m], for which of m rows of the earlier component it holds with some row of the later one."""
@@ -157,7 +163,9 @@ def _turned(accepts: int) -> int:
 
 
 def _components(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
-    return {components[node.component] for node in walk(expr) if isinstance(node, Column)}
+    """The components that an expression names; columns of other names are the same for all events."""
+    named = (node.component for node in walk(expr) if isinstance(node, Column))
+    return {components[name] for name in named if name in components}
 
 
 def _anonymous(expr: Expr) -> Expr:

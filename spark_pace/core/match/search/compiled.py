@@ -1,4 +1,4 @@
-"""The depth-first search for candidates, compiled by numba.
+"""The depth-first search for candidates, and the lists of production sets, compiled by numba.
 
 This module is imported only where such a search is run, for numba takes half a second to load. The compiled
 code is kept beside this file or in the user's cache directory; where neither can be written, each process
@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
+from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -149,8 +150,17 @@ def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int,
 
 
 @_compiled
-def _search(levels: Levels, searches: Searches, index: int, found: Ints) -> None:
-    """Write the candidate of one search into its row of `found`."""
+def _is_less(one: Ints, other: Ints) -> bool:
+    """Whether the rows of one candidate, but for that of level 0, are less than those of another."""
+    for place in range(1, len(one)):
+        if one[place] != other[place]:
+            return bool(one[place] < other[place])
+    return False
+
+
+@_compiled
+def _search(levels: Levels, searches: Searches, index: int, found: Ints, place: int) -> None:
+    """Write the candidate of one search into the row `place` of `found`."""
     last = found.shape[1] - 1
     taken, fitted = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.bool_)
     at, stop = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.int64)
@@ -161,18 +171,18 @@ def _search(levels: Levels, searches: Searches, index: int, found: Ints) -> None
             after = searches.after[index] if level == 1 else taken[level - 1]
             at[level], stop[level] = _span(levels, level, taken, after, end)
             fitted[level], enters = False, False
-        place = _next(levels, searches.used, level, taken, (at[level], stop[level]))
-        if place == stop[level] or levels.pools[place] >= end:
+        at_place = _next(levels, searches.used, level, taken, (at[level], stop[level]))
+        if at_place == stop[level] or levels.pools[at_place] >= end:
             if not searches.second_thoughts:
                 return
             level = level - 1 if fitted[level] else levels.back[level]
             continue
-        taken[level], fitted[level], at[level] = levels.pools[place], True, place + 1
+        taken[level], fitted[level], at[level] = levels.pools[at_place], True, at_place + 1
         if level < last:
             level, enters = level + 1, True
         else:
-            for place in range(last + 1):
-                found[index, place] = taken[place]
+            for column in range(last + 1):
+                found[place, column] = taken[column]
             end = taken[last]
             level = level - 1 if searches.shorten else 0
 
@@ -208,8 +218,127 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
     for index in range(len(found)):
         if searches.used[searches.anchors[index]]:
             continue
-        _search(levels, searches, index, found)
+        _search(levels, searches, index, found, index)
         if searches.use_up and found[index, 0] >= 0:
             for place in range(found.shape[1]):
                 searches.used[found[index, place]] = True
     return found
+
+
+@_kept
+def least_of_orders(orders: tuple[Levels, ...], of_order: Bools, searches: Searches) -> tuple[Ints, Ints]:
+    """The least candidate of each search over several orders of components, without the used rows.
+
+    Level 0 has the last row of a candidate, the others ascend. Of candidates of the same rows that of the
+    first order is the least. The rows of a candidate that was found become used.
+
+    Args:
+        orders: the levels of each order.
+        of_order: bool[m, orders], whether the row of level 0 of a search may be that of an order.
+        searches: what is searched.
+
+    Returns:
+        int64[m, n], the rows by levels, -1 where there is no candidate; int64[m], the order of each.
+    """
+    found = np.full((len(searches.anchors), len(orders[0].back)), -1, np.int64)
+    other = found[:1].copy()
+    taken_from = np.full(len(found), -1, np.int64)
+    for index in range(len(found)):
+        if searches.used[searches.anchors[index]]:
+            continue
+        for order in range(len(orders)):
+            if not of_order[index, order]:
+                continue
+            other[0] = -1
+            _search(orders[order], searches, index, other, 0)
+            if other[0, 0] >= 0 and (taken_from[index] < 0 or _is_less(other[0], found[index])):
+                found[index], taken_from[index] = other[0], order
+        if taken_from[index] >= 0:
+            for place in range(found.shape[1]):
+                searches.used[found[index, place]] = True
+    return found, taken_from
+
+
+@_kept
+def least_of_types(pools: Ints, begins: Ints, roles: Ints, searches: Searches) -> Ints:
+    """The least candidate of each search where any row of each component will do, without the used rows.
+
+    Args:
+        pools: int64[], the rows of each component one behind the other; no row is of two components.
+        begins: int64[n + 1], where those of each component begin, and where the last ones end.
+        roles: int64[m], the component of the row of level 0 of each search, which has the last row.
+        searches: what is searched; `after` does not descend.
+
+    Returns:
+        int64[m, n], the rows by components; -1 where there is no candidate. The rows of a candidate that was
+        found become used.
+    """
+    found = np.full((len(searches.anchors), len(begins) - 1), -1, np.int64)
+    at = begins[:-1].copy()
+    used = searches.used
+    for index in range(len(found)):
+        last, after, whole = searches.anchors[index], searches.after[index], True
+        for role in range(len(at)):
+            if role == roles[index]:
+                continue
+            while at[role] < begins[role + 1] and (pools[at[role]] <= after or used[pools[at[role]]]):
+                at[role] += 1
+            whole = whole and at[role] < begins[role + 1] and pools[at[role]] < last
+        if whole and not used[last]:
+            for role in range(len(at)):
+                found[index, role] = last if role == roles[index] else pools[at[role]]
+                used[found[index, role]] = True
+    return found
+
+
+@_compiled
+def _served(mask: int, heads: Ints, tails: Ints, sets: Ints, queues: Ints, first: int) -> int:
+    """How many events the earliest set has that can take an event with this mask; 0 where there is none."""
+    taker, opened = 0, -1
+    for size in range(1, len(heads)):
+        while heads[size] < tails[size] and sets[queues[size, heads[size]], 0] < first:
+            heads[size] += 1  # its window is over
+        if (mask >> size) & 1 and heads[size] < tails[size]:
+            opening = sets[queues[size, heads[size]], 0]
+            if opened < 0 or opening < opened:
+                taker, opened = size, opening
+    return taker
+
+
+@_kept
+def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int) -> tuple[Ints, Ints]:
+    """Every event joins the earliest set that waits for it, or begins one: Siddam 2015, section 6.2.
+
+    Args:
+        rows: int64[n], ascending.
+        masks: int64[n], bit k tells whether the row matches component k.
+        first: int64[n], never descending, the first row that a set may begin with to take this one.
+        steps: the number of components.
+        most: the number of rows that match the first component.
+
+    Returns:
+        int64[m, steps], the rows of the complete sets, in the order of their last ones; int64[w], the rows of
+        the other sets, whose windows may be over.
+    """
+    sets, sizes = np.full((most, steps), -1), np.zeros(most, np.int64)
+    queues = np.zeros((steps + 1, most), np.int64)  # sets of each size, in the order in which they began
+    heads, tails = np.zeros(steps, np.int64), np.zeros(steps + 1, np.int64)
+    begun = 0
+    for index in range(len(rows)):
+        size = _served(masks[index], heads, tails, sets, queues, first[index])
+        if size > 0:
+            taker = queues[size, heads[size]]
+            heads[size] += 1
+        elif masks[index] & 1:
+            taker, begun = begun, begun + 1
+        else:
+            continue
+        sets[taker, size], sizes[taker] = rows[index], size + 1
+        queues[size + 1, tails[size + 1]] = taker
+        tails[size + 1] += 1
+    complete = queues[steps, : tails[steps]]
+    waiting = sets[:begun][sizes[:begun] < steps].ravel()
+    return sets[complete], waiting[waiting >= 0]
+
+
+earliest_unused = _kept(unused.earliest_unused)

@@ -20,6 +20,7 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.found import Found, found_of
 from spark_pace.core.match.search.between import Between, CandidateColumns
+from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
     EQUAL,
     Comparison,
@@ -86,6 +87,7 @@ class Search:
         members: int64[], for each anchor the rows that match its component, ascending.
         walking: whether groups are those of the walk of *next*, which negated components do not steer.
         structural: whether no trailing negation is tested.
+        compared: comparisons of two components that are made, by the conditions.
         levels_compiled: the levels as compiled code takes them, once they are made.
     """
 
@@ -100,8 +102,26 @@ class Search:
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
         self.walking = self.structural = False
-        self._compared: dict[Expr, Comparison] = {}
+        self.compared: dict[Expr, Comparison] = {}
         self.levels_compiled: Levels | None = None
+
+    @property
+    def initiators(self) -> Ints:
+        """int64[], the rows that can be the first one of a candidate, ascending."""
+        return self.members[0]
+
+    @property
+    def terminators(self) -> Ints:
+        """int64[], the rows that can be the last one of a candidate, ascending."""
+        return self.members[-1]
+
+    def starting(self, rows: Ints) -> Search:
+        """The same search of candidates that begin with one of these rows, ascending."""
+        return self.among(0, rows)
+
+    def ending(self, rows: Ints) -> Search:
+        """The same search of candidates that end with one of these rows, ascending."""
+        return self.among(self.steps - 1, rows)
 
     @property
     def trailing(self) -> bool:
@@ -124,15 +144,23 @@ class Search:
         return other
 
     @property
-    def _roles(self) -> dict[str | None, int]:
+    def roles(self) -> dict[str | None, int]:
+        """The level of each component that stands for one event, by its name."""
         return self.between.roles
 
     @property
+    def comparable(self) -> bool:
+        """Whether the pattern is simple, and all its conditions compare two components."""
+        return self.simple and all(is_comparison(one.expr, self.roles) for one in self.pattern.where)
+
+    @property
     def compiled(self) -> bool:
-        """Whether compiled code searches: all conditions compare two components, and rows are many."""
-        if not self.simple or not all(is_comparison(one.expr, self._roles) for one in self.pattern.where):
-            return False
-        return math.prod(len(rows) for rows in self.members) > FEW
+        """Whether compiled code searches: it can, and rows are many."""
+        return self.comparable and self.is_many(math.prod(len(rows) for rows in self.members))
+
+    def is_many(self, combinations: int) -> bool:
+        """Whether so many combinations of rows are worth loading the compiled code for."""
+        return combinations > FEW
 
     @property
     def looked_up(self) -> bool:
@@ -151,8 +179,8 @@ class Search:
             for conjunct in self.pattern.where
             if shape.level(conjunct) == level and not any(components[k].negated for k in conjunct.components)
         ]
-        compared = self._comparisons(exprs)
-        others = [expr for expr in exprs if not is_comparison(expr, self._roles)]
+        compared = self.comparisons(exprs)
+        others = [expr for expr in exprs if not is_comparison(expr, self.roles)]
         equality = next((test for test in compared if test.accepts == EQUAL), None)
         pool = keys = self.members[level]
         if equality is not None:
@@ -163,13 +191,13 @@ class Search:
         compared = [test for test in compared if test is not equality]
         return Level(pool, keys, equality, compared, others, not self.simple)
 
-    def _comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
+    def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """Those of some conditions that compare two components."""
-        found = [expr for expr in exprs if is_comparison(expr, self._roles)]
+        found = [expr for expr in exprs if is_comparison(expr, self.roles)]
         for expr in found:
-            if expr not in self._compared:
-                self._compared[expr] = comparison_of(expr, self._roles, self.stream)
-        return [self._compared[expr] for expr in found]
+            if expr not in self.compared:
+                self.compared[expr] = comparison_of(expr, self.roles, self.stream)
+        return [self.compared[expr] for expr in found]
 
     def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
         """Those of some rows of the first component that may fit some row of the last one.
@@ -189,7 +217,7 @@ class Search:
     def _of_ends(self) -> list[Comparison]:
         """The comparisons of the first and the last component."""
         ends = (self.between.shape.anchors[0], self.between.shape.anchors[-1])
-        return self._comparisons(c.expr for c in self.pattern.where if c.components == ends)
+        return self.comparisons(c.expr for c in self.pattern.where if c.components == ends)
 
     def mirrored(self) -> Search:
         """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.
@@ -200,16 +228,16 @@ class Search:
         events = self.stream.events.select(sorted(attributes_of(c.expr for c in self.pattern.where)))
         stream = Stream(events.take(pa.array(np.arange(last, -1, -1))), np.zeros(min(1, last + 1), np.int64))
         members = [last - rows[::-1] for rows in reversed(self.members)]
-        return Search(stream, _rearranged(self.pattern, range(self.steps)[::-1]), members)
+        return Search(stream, rearranged(self.pattern, range(self.steps)[::-1]), members)
 
     def rotated(self) -> Search:
         """The same search with the last component in front of the first: for a given last row.
 
         What a chain of equalities says of the given row is looked up from the second level on.
         """
-        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self._roles)))
+        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self.roles)))
         order = [self.steps - 1, *range(self.steps - 1)]
-        return Search(self.stream, _rearranged(pattern, order), [self.members[k] for k in order])
+        return Search(self.stream, rearranged(pattern, order), [self.members[k] for k in order])
 
     def reach(self, level: int, partial: Ints, after: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
         """Which rows may follow each partial candidate at `level`, behind row `after` and before row `end`.
@@ -226,7 +254,7 @@ class Search:
         """
         pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
-        after = after - self.between.shape.alone  # the first event of such a group may be its last one
+        after = after - self.between.shape.one_group(level)
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
         hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
         return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
@@ -278,9 +306,22 @@ class Search:
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
         """The matches of a matrix, in selections that nothing closes before their window's end."""
-        openings = self.members[0]
+        openings = self.initiators
         closes = np.full(len(openings), -1, np.int64)
-        return self.found(openings, closes, np.searchsorted(openings, matrix[:, 0]), matrix, deciding)
+        selection = np.searchsorted(openings, self.firsts(matrix))
+        return self.found(openings, closes, selection, matrix, deciding)
+
+    def firsts(self, matrix: Ints) -> Ints:
+        """int64[m], the first row of each candidate."""
+        return matrix[:, 0]
+
+    def lasts(self, matrix: Ints) -> Ints:
+        """int64[m], the last row of each candidate."""
+        return matrix[:, -1]
+
+    def production_sets(self, matrix: Ints) -> Sets:
+        """The events of whole candidates."""
+        return self.between.production_sets(matrix, capped=False)
 
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
@@ -293,8 +334,9 @@ class Search:
         return members[np.searchsorted(self.members[level], rows, "left")]
 
 
-def _rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
-    """The pattern with its components in another order, for searches; as a rule it means something else."""
+def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
+    """The sequence of a pattern's components in another order, for searches; it means something else."""
     places = {component: place for place, component in enumerate(order)}
     where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
-    return replace(pattern, components=tuple(pattern.components[k] for k in order), where=tuple(where))
+    components = tuple(pattern.components[k] for k in order)
+    return replace(pattern, components=components, where=tuple(where), order="sequence")

@@ -65,6 +65,8 @@ class Touched:
         rows: int64[k], how many events of each key are carried.
         last: int64[k], the event time of each key's last event, where keys are forgotten.
         last_before: int64[k], `last` as the carry has it.
+        last_values: by the columns of `Carry.last_values`, the values of each key's last events; null where
+            there are none.
         new: how many of the keys the carry has never met.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
@@ -79,6 +81,7 @@ class Touched:
     rows: Ints
     last: Ints
     last_before: Ints
+    last_values: dict[str, pa.Array]
     new: int
     rows_before: int
     open_before: int
@@ -97,6 +100,7 @@ class Carry:
         unseen: whether the first batch must look at every key, because how many are open is not known.
         whole: what is known of the rule's whole stream, where the keys are join values; else None.
         forgetting: when keys are forgotten, set for each batch; None: they are not.
+        last_values: which values of the last events of each key are kept, set for each batch.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -106,6 +110,7 @@ class Carry:
     unseen: bool = False
     whole: Whole | None = None
     forgetting: Forgetting | None = None
+    last_values: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
     def become(self, other: Carry) -> None:
         """Keep what another one keeps, instead."""
@@ -133,10 +138,23 @@ class Carry:
             for place in places:
                 place[new] = -1
         rows, open_ = int(counters["rows"].sum()), int(counters["open"].sum())
+        values = self._last_values(places, len(texts))
         return Touched(
-            texts, hashes, places, **counters, last_before=counters[LAST].copy(), new=int(new.sum()),
-            rows_before=rows, open_before=open_,
+            texts, hashes, places, **counters, last_before=counters[LAST].copy(), last_values=values,
+            new=int(new.sum()), rows_before=rows, open_before=open_,
         )  # fmt: skip
+
+    def _last_values(self, places: list[Ints], count: int) -> dict[str, pa.Array]:
+        """The values of the last events of `count` keys, as the newest chunk that has a key knows them."""
+        found: dict[str, pa.Array] = {}
+        for column in self.last_values:
+            parts, rows = [pa.nulls(1, column.type)], np.zeros(count, np.int64)
+            for chunk, place in zip(self.chunks, places, strict=True):
+                here = np.flatnonzero(place >= 0)
+                rows[here] = sum(map(len, parts)) + np.arange(len(here))
+                parts.append(array(chunk.keys, column.name).take(pa.array(place[here])))
+            found[column.name] = pa.concat_arrays(parts).take(pa.array(rows))
+        return found
 
     def events_of(self, touched: Touched, chosen: Bools) -> tuple[pa.Table | None, Ints]:
         """The carried events of the chosen keys.
@@ -225,7 +243,8 @@ class Carry:
         self.open += int(touched.open.sum()) - touched.open_before
         names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
         counters = {name: pa.array(getattr(touched, name)) for name in names}
-        keys = pa.table({"hash": touched.hashes, "key": touched.texts, **counters, "since": since})
+        columns = {"hash": touched.hashes, "key": touched.texts, **counters, **touched.last_values}
+        keys = pa.table(columns | {"since": since})
         if self.forgetting is not None:
             left = ~self.forgetting.by_now(touched.last)
             keys, owner = keys.filter(pa.array(left)), (np.cumsum(left) - 1)[owner]

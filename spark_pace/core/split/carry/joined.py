@@ -19,8 +19,9 @@ from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution
+from spark_pace.core.plan.looking_back import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import initiator_bits, shape_of
 from spark_pace.core.split.carry.carry import Carry, is_small
 from spark_pace.core.split.carry.whole import Whole
 
@@ -50,6 +51,8 @@ def join_of(rule: Rule) -> Join | None:
         return None
     if not shape_of(pattern).simple:  # other values' events belong to groups, and forbid
         return None
+    if looks_back(rule):
+        return None  # the event before may have another value
     equalities: dict[str, list[Conjunct]] = {}
     for conjunct in pattern.where:
         if (name := _equal_attribute(conjunct)) is not None:
@@ -101,15 +104,16 @@ def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
     return texts, encoded.indices.to_numpy().astype(np.int64)
 
 
-def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array) -> npt.NDArray[np.uint16]:
-    """The masks of events; where the value is null, no bit is left but that of initiators.
+def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array, bits: int) -> npt.NDArray[np.uint16]:
+    """The masks of events; where the value is null, bit 0 is left to those that have one of `bits`, no other.
 
-    Null equals nothing, so such an event is in no candidate, but it opens a selection all the same.
+    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has the bits of
+    initiators.
     """
     if not values.null_count:
         return mask
     null = pc.is_null(values).to_numpy(zero_copy_only=False)
-    return np.where(null, mask & np.uint16(1), mask)
+    return np.where(null, (mask & np.uint16(bits) != 0).astype(np.uint16), mask)
 
 
 def arrange(join: Join, carry: Carry, new_rows: int) -> None:
@@ -140,7 +144,8 @@ def _by_join_value(join: Join, carry: Carry) -> Carry:
     kept = Carry(unseen=True, whole=whole)
     touched = kept.find(texts)
     touched.rows[:] = np.bincount(owner)
-    events = with_column(events, MASK, without_candidates(numbers(events, MASK), values))
+    mask = without_candidates(numbers(events, MASK), values, initiator_bits(join.pattern))
+    events = with_column(events, MASK, mask)
     kept.put(touched, np.full(len(texts), NO_ROW), events, owner)
     return kept
 

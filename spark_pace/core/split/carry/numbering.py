@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ from spark_pace.core.columns import (
     TIME,
     Bools,
     Ints,
-    has_bit,
+    chosen,
     numbers,
     segments_of,
     with_column,
@@ -23,7 +25,9 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import UsingUp, Way
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.split.carry.earlier import InTurn, tested
 from spark_pace.core.split.carry.streams import Fresh
 
 
@@ -45,6 +49,9 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     last = np.append(first[1:], len(keys)) - 1
     anew = _begins_anew(planned, touched, keys, first, time)
     starts = np.union1d(first, np.flatnonzero(anew))
+    if (looking_back := planned.looking_back) is not None:
+        turns = InTurn(order, keys, starts, anew[starts])
+        fresh = replace(fresh, events=tested(looking_back, touched, fresh.events, turns))
 
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; those of each key go on from `following`."""
@@ -65,7 +72,19 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     if isinstance(way_of(planned), UsingUp):
         events = with_column(events, SPENT, np.zeros(len(keys), np.int8))
     touched.last[keys[last]] = time[last]
-    return Fresh(events, fresh.texts, fresh.owner)
+    return _needed(planned, replace(fresh, events=events))
+
+
+def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
+    """The events that are still needed when they are tested, with the attributes that are."""
+    back, events = planned.looking_back, fresh.events
+    if back is None or events is None:
+        return fresh
+    events = events.drop_columns([name for name in back.columns if name not in planned.columns])
+    if back.others_count:
+        return replace(fresh, events=events)
+    matching = numbers(events, MASK) > 0
+    return replace(fresh, events=chosen(events, matching), owner=fresh.owner[matching])
 
 
 def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, time: Ints) -> Bools:
@@ -101,4 +120,10 @@ def opens(planned: RulePlan, fresh: Fresh) -> Bools:
 
 def initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
     """bool[n], which events can open a selection."""
-    return has_bit(mask, OPEN_BIT if isinstance(planned.rule.span, PredicateSpan) else 0)
+    rule, bits = planned.rule, 1
+    if isinstance(rule.span, PredicateSpan):
+        bits = 1 << OPEN_BIT
+    elif rule.pattern is not None:
+        bits = initiator_bits(rule.pattern)
+    opening: Bools = mask & np.uint16(bits) != 0
+    return opening

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
-from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
+from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,12 @@ def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
     length = None if pattern is None or pattern.within is None else pattern.within.time_us
     # inside a span, the end of a pattern's window lets a match out only where matches wait for it
     if pattern is not None and length is not None and (span is None or context_of(pattern).waits_for_earlier):
-        yield Wake(0, passed_us - length, frontier_us - length)
+        yield Wake(opening_bit(pattern), passed_us - length, frontier_us - length)
+
+
+def opening_bit(pattern: Pattern) -> int | None:
+    """The bit of ``@mask`` of events that open selections; None: all do, as any event of a conjunction."""
+    return None if pattern.order == "conjunction" else 0
 
 
 def always_looks(rule: Rule) -> bool:

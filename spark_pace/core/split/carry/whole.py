@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, OPENING, SEQ, has_bit, numbers, with_column
+from spark_pace.core.columns import MASK, OPENING, SEQ, numbers, with_column
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.split.carry.chunk import Chunk
 
@@ -29,9 +29,12 @@ class Whole:
     next_selection: int = 0
     resolution: Resolution = field(default_factory=Resolution)
 
-    def number(self, events: pa.Table) -> pa.Table:
-        """Give new events, in stream order, their ``@seq`` and ``@opening``; the numbers move on."""
-        opens = has_bit(numbers(events, MASK), 0).astype(np.int64)
+    def number(self, events: pa.Table, bits: int) -> pa.Table:
+        """Give new events, in stream order, their ``@seq`` and ``@opening``; the numbers move on.
+
+        An event whose mask has one of `bits` opens a selection.
+        """
+        opens = (numbers(events, MASK) & np.uint16(bits) != 0).astype(np.int64)
         before = np.cumsum(opens) - opens
         events = with_column(events, SEQ, self.next_seq + np.arange(len(opens)))
         events = with_column(events, OPENING, self.next_selection + before)

@@ -16,6 +16,7 @@ from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, num
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found import Found, whole
 from spark_pace.core.match.release import Resolution, at_rows, must_wait
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
@@ -49,7 +50,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
 def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Find the matches that go out now, and decide what open selections still need."""
     assert task.pattern is not None
-    search = Search(task.stream, task.pattern)
+    search = search_of(task.stream, task.pattern)
     if must_wait(task.planned.rule):
         return _waiting(task, search, way)
     if isinstance(way, Backwards) or task.pattern.close == "window":
@@ -70,11 +71,11 @@ def _over(task: SplitTask, initiators: Ints, frontier_us: int) -> int:
 
 def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
     """The matches that end with a new event; the selections of others are open until their windows end."""
-    initiators, lasts = search.members[0], search.members[-1]
+    initiators, lasts = search.initiators, search.terminators
     lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
     if isinstance(way, Forwards):
-        search = search.among(0, search.may_fit(initiators, lasts))
-    found = way.match(task.stream, search.pattern, search.among(search.steps - 1, lasts), whole(task.stream))
+        search = search.starting(search.may_fit(initiators, lasts))
+    found = way.match(task.stream, search.pattern, search.ending(lasts), whole(task.stream))
     open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
     return Split(_lanes(task, found), from_first(task.stream, open_), np.array([len(open_)]))
 
@@ -88,16 +89,18 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     stream, initiators, lasts = task.stream, search.members[0], search.members[-1]
     carried = _carried(task)
     old, new = np.split(initiators, [np.searchsorted(initiators, carried)])
-    fits = search.among(search.steps - 1, lasts[np.searchsorted(lasts, carried) :])
-    old = fits.may_fit(old, fits.members[-1])
+    fits = search.ending(lasts[np.searchsorted(lasts, carried) :])
+    old = fits.may_fit(old, fits.terminators)
     old = old[way.closings(fits, old, window_end(stream, old, search.pattern.within)) >= 0]
-    found = way.match(stream, search.pattern, search.among(0, np.append(old, new)), whole(stream))
+    found = way.match(stream, search.pattern, search.starting(np.append(old, new)), whole(stream))
     closed = found.openings[found.closes >= 0]
     found = found.keep(np.flatnonzero(found.last >= carried))
     open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
     open_ = open_[~np.isin(open_, closed, assume_unique=True)]
     keep = from_first(stream, open_)
-    return Split(_lanes(task, found), _without(stream.mask, keep, closed, carried), np.array([len(open_)]))
+    if search.pattern.order == "sequence":
+        keep = _without(stream.mask, keep, closed, carried)
+    return Split(_lanes(task, found), keep, np.array([len(open_)]))
 
 
 def _without(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
@@ -119,13 +122,13 @@ def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Spli
     Only selections that were not resolved before, up to the first one that is not resolved now, can let a
     match out.
     """
-    stream, initiators = task.stream, search.members[0]
+    stream, initiators = task.stream, search.initiators
     before, first = _resolved(task, search, way)
     chosen = initiators[before : first + 1]
     found = way.match(stream, search.pattern, _ending(task, search, chosen, before == first), whole(stream))
     if isinstance(way, Backwards):  # those are the events that end a candidate of theirs: is it the match?
         lasts = np.unique(found.last)
-        found = way.match(stream, search.pattern, search.among(search.steps - 1, lasts), whole(stream))
+        found = way.match(stream, search.pattern, search.ending(lasts), whole(stream))
     opening = numbers(stream.events, OPENING)
     following = np.append(opening[initiators], task.next_selection)
     resolution = Resolution(int(following[first]), before=int(following[before]))
@@ -147,12 +150,12 @@ def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Se
         chosen: the initiators, ascending.
         only_new: whether matches that end with an event that is not new are out already.
     """
-    lasts = search.members[-1]
+    lasts = search.terminators
     end = window_end(task.stream, chosen[-1:], search.pattern.within).sum()
     lasts = lasts[: np.searchsorted(lasts, end)]
     if only_new:
         lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
-    return search.among(0, chosen).among(search.steps - 1, lasts)
+    return search.starting(chosen).ending(lasts)
 
 
 def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tuple[int, int]:
@@ -160,7 +163,7 @@ def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tup
 
     Initiators are looked at in ever larger blocks, until there is one that is not resolved.
     """
-    initiators, pattern = search.members[0], search.pattern
+    initiators, pattern = search.initiators, search.pattern
     over_before = _over(task, initiators, task.passed_us)
     over = _over(task, initiators, task.horizon.frontier_us)
     if isinstance(way, Backwards) or pattern.close == "window":

@@ -14,6 +14,7 @@ import pyarrow as pa
 from spark_pace.core.columns import OPENING, Bools, Ints, numbers
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.release import Resolution, must_wait, resolution_before
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end, window_start
@@ -27,8 +28,8 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Cut lanes and decide what open selections still need."""
     pattern = task.pattern
     assert pattern is not None
-    search = Search(task.stream, pattern)
-    initiators = search.members[0]
+    search = search_of(task.stream, pattern)
+    initiators = search.initiators
     closes, ends = _closings(task, pattern, search, way)
     closed = closes >= 0
     if task.resolution is not None:
@@ -54,7 +55,7 @@ def _closings(
     task: SplitTask, pattern: Pattern, search: Search, way: Forwards | Backwards
 ) -> tuple[Ints, Ints]:
     """The row that closes each initiator's selection, if that is known, and the row behind its last one."""
-    stream, initiators = task.stream, search.members[0]
+    stream, initiators = task.stream, search.initiators
     ends = window_end(stream, initiators, pattern.within)
     rule = task.planned.rule.pattern
     known = task.resolution is not None or (rule is not None and not rule.where and not search.trailing)
@@ -153,7 +154,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     whole = search.trailing and task.planned.key_column is None
     stretches = [(0, stream.rows)] if whole else _stretches(task)
     for lo, hi in stretches:
-        if not np.diff(np.searchsorted(search.members[-1], (lo, hi)))[0]:
+        if not np.diff(np.searchsorted(search.terminators, (lo, hi)))[0]:
             continue
         if task.planned.key_column is not None:
             before, events = lo, stream.events.slice(lo, hi - lo)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.cli.values import TEXT, as_cells, as_json, json_objects
+from spark_pace.cli.show.values import TEXT, as_cells, as_json, json_objects
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import one_line
@@ -80,7 +80,7 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from spark_pace.cli.terminal import console_of
+    from spark_pace.cli.show.terminal import console_of
 
     console = console_of(WIDTH)
     table = Table("rule", "out_seq", "key", "selection", "matched at", "fields", "events")

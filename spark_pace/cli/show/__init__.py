@@ -1,0 +1,1 @@
+"""How what the commands show is laid out."""

@@ -1,0 +1,127 @@
+"""`spark-pace why`: the answer for one event, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from spark_pace.errors import one_line
+from spark_pace.io.replaying.why import Why, why
+from spark_pace.io.replaying.why.answer import Candidate, ConditionTest, Selection
+from spark_pace.io.replaying.why.wording import shown
+from spark_pace.job_file import is_job, read_job
+from spark_pace.rules import load_rules
+
+SHOWN_MATCHES = 5
+SHOWN_SELECTIONS = 5
+
+
+def why_command(
+    rules_file: Path, events: Path, rule: str, position: tuple[str, str | None], as_json: bool
+) -> None:
+    """Do what `spark_pace.cli.main.why` says; `position` is a place and a key."""
+    at, key = position
+    if is_job(rules_file):
+        job = read_job(rules_file)
+        order, heartbeat = job.events.order, job.events.heartbeat
+        answer = why(job.rules, events, rule=rule, at=at, key=key, order=order, heartbeat=heartbeat)
+    else:
+        answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
+    if as_json:
+        click.echo(json.dumps(asdict(answer), ensure_ascii=False))
+        return
+    for line in lines_of(answer):
+        click.echo(one_line(line))
+
+
+def lines_of(answer: Why) -> Iterator[str]:
+    """The answer as lines; what belongs to the line before is set further in."""
+    seq = "" if answer.seq is None else f", #{answer.seq} of its stream"
+    key = "" if answer.key is None else f" of {answer.key}"
+    at = "" if answer.event_time is None else f" at {answer.event_time}"
+    yield f"rule {answer.rule}, {answer.source}:{answer.offset}{at}{seq}{key}"
+    if answer.attributes:
+        attributes = ", ".join(f"{name} = {shown(value)}" for name, value in answer.attributes.items())
+        yield f"  {'event':<12} {attributes}"
+    yield from _labelled("filter", [_test(test) for test in answer.filter])
+    yield from _labelled("can be", list(_components(answer)))
+    if answer.not_in_stream is not None:
+        yield f"  not in the rule's stream: {answer.not_in_stream}"
+        return
+    yield from _labelled("selections", list(_selections(answer)))
+    yield from _labelled("matches", list(_matches(answer)))
+    yield from _labelled("stopped", list(_candidates(answer, "failed")))
+    yield from _labelled("waiting", list(_candidates(answer, "waiting")))
+    if answer.more_candidates:
+        yield f"               and {answer.more_candidates:,} more"
+    yield from _labelled("not told", list(answer.untold))
+
+
+def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
+    for place, text in enumerate(texts):
+        yield f"  {'' if place else label:<12} {text}"
+
+
+def _test(test: ConditionTest) -> str:
+    values = ", ".join(f"{name} = {shown(value)}" for name, value in test.values.items())
+    holds = "is not told here" if test.holds is None else "holds" if test.holds else "does not hold"
+    return f"{test.condition} {holds}{': ' if values else ''}{values}"
+
+
+def _components(answer: Why) -> Iterator[str]:
+    for component in answer.components:
+        name = f"not {component.component}" if component.negated else component.component
+        false = [_test(test) for test in component.conditions if test.holds is False]
+        unknown = [_test(test) for test in component.conditions if test.holds is None]
+        verdict = "yes" if component.holds else f"no, {false[0]}" if false else "; ".join(unknown)
+        yield f"{name}: {verdict}"
+
+
+def _selections(answer: Why) -> Iterator[str]:
+    there = [selection for selection in answer.selections if selection.there]
+    if not there:
+        yield "none was open there"
+    for selection in answer.selections[:SHOWN_SELECTIONS]:
+        yield _selection(selection)
+    more = answer.more_selections + len(answer.selections[SHOWN_SELECTIONS:])
+    if more:
+        yield f"and {more:,} more"
+
+
+def _selection(selection: Selection) -> str:
+    by = "" if selection.opened_by is None else f" by #{selection.opened_by.seq}"
+    ends = "" if selection.window_ends is None else f", its window ends {selection.window_ends}"
+    state = "open to the end of the input"
+    if selection.closed_by is not None:
+        state = f"closed by #{selection.closed_by.seq} at {selection.closed_by.event_time}"
+    elif selection.state == "ended":
+        state = "ended with its window"
+    before = "" if selection.there else "the last before was "
+    return f"{before}{selection.selection_id}, opened{by} at {selection.opened_at}{ends}; {state}"
+
+
+def _matches(answer: Why) -> Iterator[str]:
+    for match in answer.matches[:SHOWN_MATCHES]:
+        events = " ".join(map(str, match.events))
+        yield f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}: {events}"
+    more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
+    if more:
+        yield f"and {more:,} more"
+    if not answer.matches and not any("makes of a span" in told for told in answer.untold):
+        yield "none"
+
+
+def _candidates(answer: Why, status: str) -> Iterator[str]:
+    for candidate in answer.candidates:
+        if candidate.status == status:
+            yield _candidate(candidate)
+
+
+def _candidate(candidate: Candidate) -> str:
+    had = " ".join(map(str, candidate.events))
+    tried = "" if candidate.tried is None else f", then {candidate.tried}"
+    return f"selection {candidate.selection_id}, {had or 'nothing'}{tried}: {candidate.text}"

@@ -1,0 +1,207 @@
+"""A conjunction over a stream, ready to be searched: its components have rows in any order.
+
+A candidate has an event for each component, no event twice. Its first event is that of some component, and
+the others stand behind it; so a conjunction of n components takes n searches, one for each component that may
+come first (or last), not one for each order of all. In a search the components follow each other as
+conditions join them, and each takes rows from the whole range that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property, reduce
+from itertools import permutations
+
+import numpy as np
+
+from spark_pace.core.columns import Ints, expand, has_bit, pieces
+from spark_pace.core.match.found import Found, found_of_components
+from spark_pace.core.match.search.choose import Sets
+from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.search import Search, rearranged
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_start
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import initiator_bits
+
+MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
+
+
+class AnyOrder(Search):
+    """A conjunction over a stream. Matrices of candidates are int64[m, n]: the row of each component.
+
+    Attributes:
+        limited: whether candidates end with some terminators only.
+    """
+
+    def __init__(self, stream: Stream, pattern: Pattern) -> None:
+        """Begin with all rows that match a component."""
+        super().__init__(stream, pattern)
+        rows = np.flatnonzero(stream.mask & np.uint16(initiator_bits(pattern)))
+        self._firsts = self._lasts = rows
+        self.limited = False
+        self._arranged: dict[tuple[int, ...], Search] = {}
+
+    @property
+    def initiators(self) -> Ints:
+        """See `Search`."""
+        return self._firsts
+
+    @property
+    def terminators(self) -> Ints:
+        """See `Search`."""
+        return self._lasts
+
+    def starting(self, rows: Ints) -> AnyOrder:
+        """See `Search`."""
+        other = copy(self)
+        other._firsts = rows
+        return other
+
+    def ending(self, rows: Ints) -> AnyOrder:
+        """See `Search`."""
+        other = copy(self)
+        other._lasts, other.limited = rows, True
+        return other
+
+    def firsts(self, matrix: Ints) -> Ints:
+        """See `Search`."""
+        return reduce(np.minimum, matrix.T)
+
+    def lasts(self, matrix: Ints) -> Ints:
+        """See `Search`."""
+        return reduce(np.maximum, matrix.T)
+
+    def found(
+        self, openings: Ints, closes: Ints, selection: Ints, matrix: Ints, deciding: Ints | None = None
+    ) -> Found:
+        """See `Search`."""
+        return found_of_components(openings, closes, selection, matrix)
+
+    def production_sets(self, matrix: Ints) -> Sets:
+        """See `Search`."""
+        none = np.zeros(0, np.int64)
+        found = found_of_components(none, none, none, matrix)
+        return found.offsets, found.members, found.roles
+
+    def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
+        """See `Search`. Every row may: it may stand for some component that no condition ties to the last."""
+        return firsts
+
+    @cached_property
+    def exclusive(self) -> bool:
+        """Whether no event matches two components."""
+        mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
+        return not np.any(mask & (mask - (mask > 0)))
+
+    @property
+    def orders(self) -> Sequence[tuple[int, ...]] | None:
+        """The orders of components, where they are so few that each is searched as a sequence; else None."""
+        return list(permutations(range(self.steps))) if self.steps <= MOST_IN_ORDERS else None
+
+    def arranged(self, order: tuple[int, ...]) -> Search:
+        """The sequence of the components in another order, over the same stream."""
+        if order not in self._arranged:
+            members = [self.members[k] for k in order]
+            arranged = Search(self.stream, rearranged(self.pattern, order), members)
+            exprs = [one.expr for one in self.pattern.where if is_comparison(one.expr, self.roles)]
+            places = np.argsort(order).tolist()
+            compared = zip(exprs, self.comparisons(exprs), strict=True)
+            arranged.compared = {expr: one.placed(places) for expr, one in compared}
+            self._arranged[order] = arranged
+        return self._arranged[order]
+
+    def in_sequence(self, order: tuple[int, ...]) -> Search:
+        """The same, which ends with a terminator."""
+        arranged = self.arranged(order)
+        if not self.limited:
+            return arranged
+        return arranged.ending(np.intersect1d(arranged.terminators, self._lasts, assume_unique=True))
+
+    def starting_with(self, rows: Ints, end: Ints) -> Iterator[Ints]:
+        """All candidates that begin with each of m rows and end before row `end` (int64[m]), in pieces.
+
+        Where candidates end with some terminators only, the search begins with these, and the rows' windows
+        must end at `end`.
+        """
+        if self.limited:
+            start = window_start(self.stream, self._lasts, self.pattern.within)
+            for piece in self.ending_with(self._lasts, start):
+                yield piece[np.isin(self.firsts(piece), rows)]
+            return
+        for role in range(self.steps):
+            mine = has_bit(self.stream.mask[rows], role)
+            yield from self._joined((role,), rows[mine, None], rows[mine], end[mine])
+
+    def ending_with(self, rows: Ints, start: Ints) -> Iterator[Ints]:
+        """All candidates that end with each of m rows and begin at row `start` or behind it, in pieces."""
+        for role in range(self.steps):
+            mine = has_bit(self.stream.mask[rows], role)
+            yield from self._joined((role,), rows[mine, None], start[mine] - 1, rows[mine])
+
+    def between_ends(self, firsts: Ints, lasts: Ints) -> Iterator[Ints]:
+        """All candidates that begin and end with each of m pairs of rows, in pieces."""
+        if self.steps == 1:
+            yield firsts[firsts == lasts, None]
+        mask = self.stream.mask
+        for first, last in permutations(range(self.steps), 2):
+            mine = has_bit(mask[firsts], first) & has_bit(mask[lasts], last)
+            after, end = firsts[mine], lasts[mine]
+            yield from self._joined((first, last), np.column_stack([after, end]), after, end)
+
+    def _joined(self, roles: tuple[int, ...], given: Ints, after: Ints, end: Ints) -> Iterator[Ints]:
+        """All candidates with the rows `given` (int64[m, k]) for the components `roles`.
+
+        Their other rows stand behind row `after` and before row `end`, both int64[m].
+        """
+        order = self._order(roles)
+        sequence = self.arranged(order)
+        keep = after < end
+        for level in range(len(roles)):
+            keep &= sequence.passes(level, given[:, : level + 1], looked_up=False)
+        found = self._extended(sequence, given[keep], after[keep], end[keep], len(roles))
+        columns = np.argsort(order)
+        for matrix in found:
+            yield matrix[:, columns]
+
+    def _extended(
+        self, sequence: Search, partial: Ints, after: Ints, end: Ints, given: int
+    ) -> Iterator[Ints]:
+        """The candidates that begin with the partial ones: each level adds a column."""
+        level = partial.shape[1]
+        if level == self.steps:
+            yield partial
+            return
+        pool, lo, hi = sequence.reach(level, partial, after, end)
+        for piece in pieces(hi - lo):
+            owner, index = expand(lo[piece], hi[piece])
+            owner += piece.start
+            grown = np.column_stack([partial[owner], pool[index]])
+            keep = sequence.passes(level, grown)
+            if not self.exclusive:
+                for column in range(given, level):
+                    keep &= grown[:, column] != grown[:, level]
+            owner = owner[keep]
+            yield from self._extended(sequence, grown[keep], after[owner], end[owner], given)
+
+    def _order(self, roles: tuple[int, ...]) -> tuple[int, ...]:
+        """All components, `roles` first, then always the one that most conditions tie to those before."""
+        order = list(roles)
+        left = [role for role in range(self.steps) if role not in roles]
+
+        def tied(role: int) -> int:
+            known = {*order, role}
+            return sum(
+                role in one.components and known.issuperset(one.components) for one in self.pattern.where
+            )
+
+        while left:
+            order.append(max(left, key=tied))
+            left.remove(order[-1])
+        return tuple(order)
+
+
+def search_of(stream: Stream, pattern: Pattern) -> Search:
+    """A pattern over a stream, ready to be searched."""
+    return AnyOrder(stream, pattern) if pattern.order == "conjunction" else Search(stream, pattern)

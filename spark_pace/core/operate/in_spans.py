@@ -1,0 +1,241 @@
+"""The matches of a pattern in explicit spans: in each by itself, as if it were a whole bounded stream.
+
+Spans may overlap, and then share their events. They are worked on in pieces of about `PIECE_ROWS` events, in
+which an event stands once for every span that holds it. So memory is that of a piece, or of the longest span,
+however many spans hold an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace.core.columns import (
+    MASK,
+    PIECE_ROWS,
+    SEQ,
+    TIME,
+    Ints,
+    even_ranges,
+    expand,
+    has_bit,
+    with_column,
+)
+from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.found import Found
+from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
+from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
+from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.window import Horizon, window_ends
+from spark_pace.core.operate.match_table import Labels
+from spark_pace.core.plan.conditions import (
+    OPENING_EVENT,
+    mentions_previous,
+    of_other_events,
+    opening_attributes,
+    opening_column,
+    with_opening_columns,
+)
+from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.split.lanes import Lane
+
+
+def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    """The matches in the spans of a lane."""
+    start, end = lane.column("start"), lane.column("end")
+    inside = _Inside.of(rule, stream)
+    ranges = even_ranges(end - start, len(start), PIECE_ROWS)
+    pieces = [_matches_of(rule, lane, inside, np.arange(i, j)) for i, j in ranges]
+    selection = np.concatenate([piece.selection for piece, _, _ in pieces])
+    sizes = np.concatenate([np.diff(piece.offsets) for piece, _, _ in pieces])
+    members = np.concatenate([piece.members for piece, _, _ in pieces])
+    roles = np.concatenate([piece.roles for piece, _, _ in pieces])
+    found = Found(start, lane.column("close"), selection, np.append(0, np.cumsum(sizes)), members, roles)
+    code = np.concatenate([at.code for _, at, _ in pieces])
+    release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
+    matched_us = np.concatenate([matched for _, _, matched in pieces])
+    if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
+        release = release.later(lane.positions("resolved").take(selection))
+    if rule.merge == "selection":
+        release = release.later(lane.positions("base").take(selection))
+        if rule.pattern is not None and shape_of(rule.pattern).trailing:
+            release = in_turn(found, selection, release)
+    ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
+    return found, Labels(ids, opened_us, matched_us, release)
+
+
+def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
+    """What matches have from their spans (int64[m]), if each is known where its span is resolved."""
+    release = lane.positions("resolved").take(spans)
+    # a grid window's end is the first time behind it
+    matched_us = release.time + isinstance(rule.span, GridSpan)
+    if rule.merge == "selection":
+        release = release.later(lane.positions("base").take(spans))
+    return Labels(lane.column("selection_id")[spans], lane.column("opened_us")[spans], matched_us, release)
+
+
+def _matches_of(rule: Rule, lane: Lane, inside: _Inside, index: Ints) -> tuple[Found, Positions, Ints]:
+    """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
+    start, end = lane.column("start")[index], lane.column("end")[index]
+    owner, rows = expand(start, end)
+    stream = inside.take(rows, start[owner], np.cumsum(end - start) - (end - start))
+    spans_end = lane.positions("resolved").take(index)
+    horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
+    pattern = inside.pattern
+    context = context_of(pattern)
+    found = context.way.match_bounded(stream, pattern, horizon)
+    of_span = stream.segment[found.openings]
+    last = stream.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
+    spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
+    ends = resolved(stream, found, pattern.within, horizon).earlier(spans_end)
+    decided = decisions(stream, found, pattern.within, horizon).earlier(spans_end.take(found.selection))
+    at = releases(stream, found, decided, ends, waits=context.waits_for_earlier)
+    code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
+    span = index[of_span[found.selection]]
+    matched_us = match_times(stream, found, pattern.within)
+    if found.deciding is not None:  # no window lasts longer than its span
+        own = window_ends(stream, found.first, pattern.within, horizon)
+        ends_with_span = own.behind(spans_end.take(found.selection))
+        span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
+        matched_us = np.where(ends_with_span, span_us, matched_us)
+    found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
+    return found, Positions(code, at.time), matched_us
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What is looked at in the spans of a lane.
+
+    Attributes:
+        stream: the lane's stream.
+        pattern: the pattern, with the opening event's attributes as columns of every event.
+        opening: the attributes of the opening event that become such columns.
+        conditions: what is tested again in each span.
+    """
+
+    stream: Stream
+    pattern: Pattern
+    opening: tuple[str, ...]
+    conditions: tuple[_Condition, ...]
+
+    @staticmethod
+    def of(rule: Rule, stream: Stream) -> _Inside:
+        """What the rule looks at."""
+        assert rule.pattern is not None
+        conditions = []
+        for bit, component in enumerate(rule.pattern.components):
+            if exprs := of_other_events(component.predicate):
+                conditions.append(_Condition.of(bit, exprs, stream))
+        if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
+            return _Inside(stream, rule.pattern, (), tuple(conditions))
+        opening = tuple(sorted(opening_attributes(rule.pattern)))
+        return _Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
+
+    def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
+        """The stream of these rows in spans.
+
+        Args:
+            rows: int64[n], rows of the lane.
+            first: int64[n], the first row of the span of each.
+            starts: int64[s], where each span begins in `rows`.
+        """
+        names = {TIME, SEQ, MASK, *attributes_of(one.expr for one in self.pattern.where)}
+        names &= {*self.stream.events.column_names}
+        events = self.stream.events.select(sorted(names)).take(pa.array(rows))
+        for name in self.opening:
+            values = self.stream.attribute(name).take(pa.array(first))
+            events = with_column(events, opening_column(name), values)
+        if self.conditions:
+            mask = self.stream.mask[rows]
+            for condition in self.conditions:
+                condition.narrow(mask, rows, first)
+            events = with_column(events, MASK, mask)
+        return Stream(events, starts)
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """What a component's predicate says of an event and others of its span.
+
+    Attributes:
+        bit: the component's bit in ``@mask``, set where the event alone satisfies the predicate.
+        comparisons: with the opening event, by numbers of the lane's rows.
+        others: the other conditions.
+        columns: what these see of single rows.
+    """
+
+    bit: int
+    comparisons: tuple[Comparison, ...]
+    others: Expr
+    columns: _SpanColumns
+
+    @staticmethod
+    def of(bit: int, exprs: tuple[Expr, ...], stream: Stream) -> _Condition:
+        """The conditions `exprs` of the component with that bit."""
+        roles = {OPENING_EVENT: 0, None: 1}
+        compared = [one for one in exprs if is_comparison(one, roles) and not mentions_previous(one)]
+        others = [one for one in exprs if one not in compared]
+        previous = {node.column: node for one in others for node in walk(one) if isinstance(node, Previous)}
+        nothing = np.zeros(0, np.int64)
+        comparisons = tuple(comparison_of(one, roles, stream) for one in compared)
+        return _Condition(
+            bit, comparisons, conjunction(others), _SpanColumns(stream, previous, nothing, nothing)
+        )
+
+    def narrow(self, mask: npt.NDArray[np.uint16], rows: Ints, first: Ints) -> None:
+        """Take the bit from the masks of those of n rows in spans that the conditions do not hold for."""
+        here = np.flatnonzero(has_bit(mask, self.bit))
+        holds = np.ones(len(here), np.bool_)
+        pairs = np.column_stack([first[here], rows[here]])
+        for comparison in self.comparisons:
+            holds &= comparison.holds(pairs)
+        left = np.flatnonzero(holds)
+        columns = _SpanColumns(
+            self.columns.stream, self.columns.previous, rows[here[left]], first[here[left]]
+        )
+        holds[left] = evaluate_mask(self.others, columns)
+        mask[here[~holds]] &= np.uint16(~(1 << self.bit) & 0xFFFF)
+
+
+@dataclass(frozen=True)
+class _SpanColumns:
+    """What a condition on one event of a span sees: its attributes, and those of others of the span.
+
+    Attributes:
+        stream: the lane's stream.
+        previous: by the names of their columns, the attributes of events before; null before the first one.
+        at: int64[n], the rows.
+        first: int64[n], the first row of the span of each.
+    """
+
+    stream: Stream
+    previous: Mapping[str, Previous]
+    at: Ints
+    first: Ints
+
+    @property
+    def rows(self) -> int:
+        """How many events there are."""
+        return len(self.at)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """An attribute of each event, of the one that opened its span, or of one before it."""
+        if component == OPENING_EVENT:
+            return self.stream.attribute(attribute).take(pa.array(self.first))
+        if attribute in self.previous:
+            node = self.previous[attribute]
+            before = self.at - node.back
+            index = pa.array(np.maximum(before, 0), mask=before < self.first)
+            return self.stream.attribute(node.attribute).take(index)
+        return self.stream.attribute(attribute).take(pa.array(self.at))
+
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{function}({component}.{attribute}) over a single event")

@@ -1,0 +1,67 @@
+"""What a component's predicate says of its event alone, and what of other events beside it.
+
+The intake sees single events, so it tests the conjuncts that are about the event alone. The others are tested
+where the other events are at hand: the one that opened the span, and those before it in the rule's stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
+from spark_pace.core.plan.rule import Conjunct, Pattern
+
+OPENING_EVENT = "open"  # the component of columns that are the opening event's
+
+
+def mentions_open(expr: Expr) -> bool:
+    """Whether an expression names an attribute of the event that opened the span."""
+    return any(isinstance(node, Column) and node.component == OPENING_EVENT for node in walk(expr))
+
+
+def of_its_event(predicate: Expr) -> Expr:
+    """The part of a component's predicate that is about its event alone."""
+    others = of_other_events(predicate)
+    return conjunction([one for one in _conjuncts(predicate) if one not in others]) if others else predicate
+
+
+def of_other_events(predicate: Expr) -> tuple[Expr, ...]:
+    """The conjuncts of a component's predicate that are about another event as well."""
+    return tuple(one for one in _conjuncts(predicate) if mentions_open(one) or mentions_previous(one))
+
+
+def mentions_previous(expr: Expr) -> bool:
+    """Whether an expression names an attribute of an event before the one at hand."""
+    return any(isinstance(node, Previous) for node in walk(expr))
+
+
+def _conjuncts(expr: Expr) -> list[Expr]:
+    """What stands between the outermost ``and`` of a condition."""
+    if isinstance(expr, Call) and expr.function == "and":
+        return [part for argument in expr.arguments for part in _conjuncts(argument)]
+    return [expr]
+
+
+def opening_column(attribute: str) -> str:
+    """The name of the column that has, beside each event of a span, the opening event's attribute."""
+    return f"@open {attribute}"
+
+
+def opening_attributes(pattern: Pattern) -> set[str]:
+    """The attributes of the opening event that the conditions over several components name."""
+    nodes = (node for conjunct in pattern.where for node in walk(conjunct.expr))
+    return {node.attribute for node in nodes if isinstance(node, Column) and node.component == OPENING_EVENT}
+
+
+def with_opening_columns(pattern: Pattern) -> Pattern:
+    """The pattern with conditions that read the opening event's attributes from columns of any event."""
+    where = tuple(Conjunct(_from_columns(one.expr), one.components) for one in pattern.where)
+    return replace(pattern, where=where)
+
+
+def _from_columns(expr: Expr) -> Expr:
+    if isinstance(expr, Column) and expr.component == OPENING_EVENT:
+        return replace(expr, attribute=opening_column(expr.attribute))
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(map(_from_columns, expr.arguments)))
+    return expr

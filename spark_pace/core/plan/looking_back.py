@@ -1,0 +1,66 @@
+"""Conditions of components on the events before, which ``prev`` reads.
+
+What was before an event is known once the events are in order, so these conditions are tested there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_pace.core.expr import ARROW_TYPES, Expr, Previous, conjunction, walk
+from spark_pace.core.plan.conditions import mentions_previous, of_other_events
+from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.rule import Rule
+
+
+@dataclass(frozen=True)
+class LookingBack:
+    """What a rule tests of its events, key by key, once they are in order.
+
+    Attributes:
+        conditions: (bit of ``@mask``, condition) for each component that has one with ``prev``.
+        columns: the attributes in these conditions, in the schema's order.
+        last: for each attribute in a ``prev`` the columns of its values in the last events of a key: in the
+            last one, in the one before, as many as any ``prev`` reaches back.
+        others_count: whether events that match no component are needed all the same when that is known.
+    """
+
+    conditions: tuple[tuple[int, Expr], ...]
+    columns: tuple[str, ...]
+    last: tuple[tuple[Previous, ...], ...]
+    others_count: bool
+
+    @property
+    def carried(self) -> pa.Schema:
+        """The columns of `last`."""
+        every = [column for columns in self.last for column in columns]
+        return pa.schema([(column.column, ARROW_TYPES[column.type]) for column in every])
+
+
+def looks_back(rule: Rule) -> bool:
+    """Whether a component's condition names an attribute of an event before."""
+    components = () if rule.pattern is None else rule.pattern.components
+    return any(mentions_previous(component.predicate) for component in components)
+
+
+def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
+    """What the rule's components say of the events before in the rule's stream.
+
+    None where they say nothing of them, and with a span: then it is said of the events of each span, and
+    tested there.
+    """
+    if rule.pattern is None or rule.span is not None or not looks_back(rule):
+        return None
+    tested = enumerate(of_other_events(component.predicate) for component in rule.pattern.components)
+    conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
+    used = attributes_of(condition for _, condition in conditions)
+    found = [node for _, condition in conditions for node in walk(condition) if isinstance(node, Previous)]
+    last = []
+    for name in dict.fromkeys(node.attribute for node in found):
+        of_name = [node for node in found if node.attribute == name]
+        reach = max(node.back for node in of_name)
+        last.append(tuple(Previous(name, back, of_name[0].type) for back in range(1, reach + 1)))
+    columns = tuple(field.name for field in rule.schema.fields if field.name in used)
+    return LookingBack(conditions, columns, tuple(last), others_count)

@@ -1,0 +1,112 @@
+"""What `prev` reads: the attributes of the events before each event in the stream of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace.core.columns import MASK, Bools, Ints, array, expand, numbers, with_column
+from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
+from spark_pace.core.plan.looking_back import LookingBack
+from spark_pace.core.split.carry.carry import Touched
+
+Masks = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """The events of a batch, those of one key after those of another.
+
+    Attributes:
+        order: int64[n], the events.
+        keys: int64[n], the key of each of them, ascending.
+        starts: int64[s], the places in `order` where streams begin: where another key follows, and where the
+            stream of one has ended and the next begins.
+        anew: bool[s], which of these streams have no events of earlier batches.
+    """
+
+    order: Ints
+    keys: Ints
+    starts: Ints
+    anew: Bools
+
+
+def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
+    """The events with only those bits left in ``@mask`` whose conditions on earlier events hold.
+
+    What is known of the last events of each key moves on.
+
+    Args:
+        looking_back: the conditions.
+        touched: the keys.
+        events: the events of a batch, in stream order, with the attributes of the conditions.
+        turns: the same key by key.
+    """
+    seen = events.select(looking_back.columns)
+    for columns in looking_back.last:
+        known = [touched.last_values[one.column] for one in columns]
+        earlier = _Earlier(array(events, columns[0].attribute), known, turns)
+        for back, one in enumerate(columns, 1):
+            seen = with_column(seen, one.column, earlier.of_events(back))
+            touched.last_values[one.column] = earlier.of_keys(back)
+    return with_column(events, MASK, masked(numbers(events, MASK), looking_back.conditions, seen))
+
+
+def masked(mask: Masks, conditions: Sequence[tuple[int, Expr]], events: pa.Table) -> Masks:
+    """The masks without the bits whose conditions do not hold."""
+    columns = EventColumns(events)
+    for bit, condition in conditions:
+        holds = evaluate_mask(condition, columns).astype(np.uint16)
+        mask = mask & ((holds << np.uint16(bit)) | np.uint16(0xFFFF ^ (1 << bit)))
+    return mask
+
+
+class _Earlier:
+    """The values of an attribute in the events before new events, and before the next event of each key."""
+
+    def __init__(self, new: pa.Array, known: list[pa.Array], turns: InTurn) -> None:
+        """Take the values of the new events, and those known of each key: of its last event, and so on."""
+        self._turns, self._rows, self._keys = turns, len(new), len(known[0])
+        self._alone = self._keys == 1 and len(turns.starts) == 1 and not turns.anew[0]
+        self._values = pa.concat_arrays([*known[::-1], new] if self._alone else [new, *known])
+        self._reach = len(known)
+
+    def of_events(self, back: int) -> pa.Array:
+        """The value so far before each event in its stream; null where there is none."""
+        if self._alone:
+            return self._values.slice(self._reach - back, self._rows)
+        order, starts = self._turns.order, self._turns.starts
+        before = np.full(self._rows, -1)
+        before[back:] = order[:-back]
+        stream, place = expand(starts, np.minimum(starts + back, np.append(starts[1:], self._rows)))
+        before[place] = self._carried(stream, back - (place - starts[stream]))
+        rows = np.empty(self._rows, np.int64)
+        rows[order] = before
+        return self._take(rows)
+
+    def of_keys(self, back: int) -> pa.Array:
+        """For each key the value so far before the event that comes next."""
+        if self._alone:
+            return self._values.slice(self._reach + self._rows - back, 1)
+        turns = self._turns
+        behind = np.flatnonzero(np.diff(turns.keys, append=-1)) + 1
+        stream = np.searchsorted(turns.starts, behind) - 1
+        new = behind - turns.starts[stream]
+        rows = self._rows + (back - 1) * self._keys + np.arange(self._keys)
+        rows[turns.keys[behind - 1]] = np.where(
+            new < back, self._carried(stream, back - new), turns.order[np.maximum(behind - back, 0)]
+        )
+        return self._take(rows)
+
+    def _carried(self, stream: Ints, back: Ints) -> Ints:
+        """Where the value so far before the first new event of some streams stands; -1 for nowhere."""
+        turns = self._turns
+        place = self._rows + (back - 1) * self._keys + turns.keys[turns.starts[stream]]
+        return np.where(turns.anew[stream], -1, place)
+
+    def _take(self, rows: Ints) -> pa.Array:
+        return self._values.take(pa.array(rows, mask=rows < 0))

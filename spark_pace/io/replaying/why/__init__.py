@@ -1,0 +1,51 @@
+"""Why an event is part of a rule's matches, or of none: a diagnostic for one position.
+
+It runs the engine over all events, takes the rule's stream, selections and matches as the engine has them,
+and then searches around the event in plain steps for what stopped the candidates that could have had it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_pace.core.expr import Expr
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.rule import Rule
+from spark_pace.io.replaying.why.answer import Why
+from spark_pace.io.replaying.why.asked import Asked, Source, asked
+from spark_pace.io.replaying.why.explained import explained
+
+__all__ = ["Why", "why"]
+
+
+def why(
+    rules: Sequence[Rule],
+    events: Path | pa.Table,
+    *,
+    rule: str,
+    at: int | str,
+    key: str | None = None,
+    order: OrderSpec | None = None,
+    heartbeat: Expr | None = None,
+) -> Why:
+    """Why the event at a position is part of the matches of a rule, or of none.
+
+    Args:
+        rules: over one schema.
+        events: a file of events, all files of a directory, or a table with the schema's attributes, whose
+            rows have the source ``table``. All of it is one batch, so no event is late.
+        rule: the name of one of the rules.
+        at: the `seq` of an event of the rule's stream, or ``source:offset``, as matches have them.
+        key: the key's JSON object, beside a `seq` where the rule has `partition_by`.
+        order: of a job, whose repeats are dropped.
+        heartbeat: what holds for records that are no events.
+
+    Raises:
+        ConfigError: there is no such rule, position or key, or a key is needed.
+        EventError: a table has a column of another type than the rules declare.
+    """
+    source = Source.of(rules, events, rule, order or OrderSpec(), heartbeat)
+    return explained(source, asked(source, Asked(at, key)))

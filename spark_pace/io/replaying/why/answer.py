@@ -1,0 +1,149 @@
+"""What `why` answers, as values that JSON has. The names of the fields are the keys of the JSON object.
+
+A time is ISO text in UTC. An event of the rule's stream has its `seq` there, and where it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class EventRef:
+    """An event of the rule's stream."""
+
+    seq: int
+    event_time: str
+    source: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """An event, and the component that it stands for."""
+
+    component: str
+    event: EventRef
+
+    def __str__(self) -> str:
+        """As tables of matches name it."""
+        return f"{self.component}#{self.event.seq}"
+
+
+@dataclass(frozen=True)
+class ConditionTest:
+    """A condition on the event alone, whether it holds (None: not told here), and the values it reads."""
+
+    condition: str
+    holds: bool | None
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ComponentTest:
+    """Whether the event can stand for a component, or forbid; and each part of its condition."""
+
+    component: str
+    negated: bool
+    holds: bool | None
+    conditions: tuple[ConditionTest, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection, or a span.
+
+    Attributes:
+        selection_id: its number.
+        state: what became of it: "closed" by an event, "ended" with its window, or "open" to the last.
+        there: whether it was open at the event; else it is the last one that was over before.
+        opened_at: when; of a grid, the window's start.
+        opened_by: the event that opened it; None for windows of a grid.
+        window_ends: when its window ends; None without a window of time.
+        closed_by: the event that closed it.
+    """
+
+    selection_id: int
+    state: str
+    there: bool
+    opened_at: str
+    opened_by: EventRef | None
+    window_ends: str | None
+    closed_by: EventRef | None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match that the event is part of; of an operator's, one of a span that holds the event."""
+
+    out_seq: int
+    selection_id: int
+    matched_at: str
+    events: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The furthest that a candidate with the event came from one initiator, and what stopped it.
+
+    Attributes:
+        selection_id: its selection.
+        events: what it had.
+        tried: the event that came next and was not taken; None where there was none.
+        status: "failed", or "waiting" where the missing event could still have come.
+        kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
+            or "not chosen".
+        condition: the condition that is false; None where it is not one of the rule's.
+        values: what it reads: each side, or each attribute.
+        by: the events that stood between, forbade, or were taken instead.
+        text: all that in words.
+    """
+
+    selection_id: int
+    events: tuple[Member, ...]
+    tried: Member | None
+    status: str
+    kind: str
+    condition: str | None
+    values: dict[str, Any]
+    by: tuple[Member, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why an event is part of matches of a rule, or of none.
+
+    Attributes:
+        rule: the rule.
+        key: the text of the event's key; None without `partition_by`.
+        source, offset, event_time: where and when it came from; no time if it is no event.
+        seq: its place in the rule's stream; None where it does not belong to it.
+        not_in_stream: why it does not.
+        attributes: its attributes.
+        filter: the rule's filter, part by part.
+        components: each component.
+        matches: those that it is part of, and how many `more_matches` there are.
+        selections: those that were open there, and how many more.
+        candidates: what failed, and how many more initiators were not looked at.
+        untold: what of the rule is not explained here.
+    """
+
+    rule: str
+    key: str | None
+    source: str
+    offset: int
+    event_time: str | None
+    seq: int | None
+    not_in_stream: str | None
+    attributes: dict[str, Any]
+    filter: tuple[ConditionTest, ...] = ()
+    components: tuple[ComponentTest, ...] = ()
+    matches: tuple[Match, ...] = ()
+    more_matches: int = 0
+    selections: tuple[Selection, ...] = ()
+    more_selections: int = 0
+    candidates: tuple[Candidate, ...] = ()
+    more_candidates: int = 0
+    untold: tuple[str, ...] = field(default=())

@@ -1,0 +1,165 @@
+"""Which event is asked about: where the position is, or what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import OFFSET, SOURCE, array
+from spark_pace.core.expr import Expr
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.split.task import SplitTask
+from spark_pace.errors import ConfigError, one_line
+from spark_pace.io.files import EventsRead, table_events
+from spark_pace.io.replaying.replay import read_all
+from spark_pace.io.replaying.why.found import at_source, keys_of, stream_of
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The position as it was given, see `why`."""
+
+    at: int | str
+    key: str | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """The events, the plan of the one rule, and the rule's whole stream; None where it has no event."""
+
+    read: EventsRead
+    plan: Plan
+    task: SplitTask | None
+
+    @staticmethod
+    def of(
+        rules: Sequence[Rule], events: Path | pa.Table, name: str, order: OrderSpec, heartbeat: Expr | None
+    ) -> Source:
+        """Read the events, and put them in order for the rule of that name."""
+        names = [rule.name for rule in rules]
+        if name not in names:
+            do = f"Choose from {', '.join(names)}."
+            raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
+        rule = rules[names.index(name)]
+        if isinstance(events, pa.Table):
+            read = table_events(events, rule.schema, "table")
+            plan = build_plan((rule,), order=order, heartbeat=heartbeat, tie_break="columns")
+        else:
+            read = read_all(events, rule.schema)
+            plan = build_plan((rule,), order=order, heartbeat=heartbeat)
+        return Source(read, plan, stream_of(plan, read.events) if read.events.num_rows else None)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        return self.plan.rules[0].rule
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an event is: its source and offset, and its row in the rule's whole stream, if it is there."""
+
+    source: str
+    offset: int
+    row: int | None
+
+
+def asked(source: Source, position: Asked) -> Place:
+    """Where the position is.
+
+    Raises:
+        ConfigError: nowhere, or it may be several events.
+    """
+    text = str(position.at)
+    if re.fullmatch(r"\d{1,18}", text):
+        return _by_seq(source, int(text), position.key)
+    name, colon, offset = text.rpartition(":")
+    if not colon or not re.fullmatch(r"\d{1,18}", offset):
+        must = "must be a seq such as 12, or a source and offset such as events.json:12"
+        raise ConfigError.of("--at", must, one_line(text), "Take them from the events of a match.")
+    if position.key is not None:
+        do = "Leave --key out: the position says which event it is."
+        raise ConfigError.of("--key", "must stand beside a seq only", one_line(text), do)
+    place = Place(name, int(offset), None)
+    if source.task is not None:
+        rows = np.flatnonzero(at_source(source.task.stream.events, name, place.offset))
+        if len(rows):
+            return Place(name, place.offset, int(rows[0]))
+    if at_source(source.read.events, name, place.offset).any() or bad_reason(source, place) is not None:
+        return place
+    do = f"There are {source.read.read_rows:,} records in {_some(source)}."
+    raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
+
+
+def bad_reason(source: Source, place: Place) -> str | None:
+    """Why a record is no event; None where it is one."""
+    bad = source.read.bad.to_pydict()
+    for name, offset, reason in zip(bad["source"], bad["offset"], bad["reason"], strict=True):
+        if (name, offset) == (place.source, place.offset):
+            return str(reason)
+    return None
+
+
+def _some(source: Source) -> str:
+    """The names of the first sources."""
+    events = source.read.events
+    names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(one_line, names[:3])) + more
+
+
+def _by_seq(source: Source, seq: int, key: str | None) -> Place:
+    task, rule = source.task, source.rule
+    wanted = _key_text(rule, key)
+    if task is None:
+        do = "Give source:offset to see what it lacks."
+        raise ConfigError.of("--at", "must be in the rule's stream", f"{seq}, and no event is", do)
+    segments = [place for place, text in enumerate(keys_of(task)) if text == wanted]
+    if not segments:
+        do = "Take it from a match, or give source:offset."
+        raise ConfigError.of("--key", "must be a key of the rule's stream", one_line(str(wanted)), do)
+    stream = task.stream
+    rows = np.flatnonzero(np.isin(stream.segment, segments) & (stream.seq == seq))
+    if not len(rows):
+        most = int(stream.seq[np.isin(stream.segment, segments)].max())
+        of = "" if wanted is None else f" of {one_line(wanted)}"
+        do = f"The rule's stream{of} has seq 0 to {most}."
+        raise ConfigError.of("--at", "must be a seq of the rule's stream", str(seq), do)
+    if len(rows) > 1:
+        got = f"{seq}, which {len(rows)} events have, for the key was forgotten"
+        raise ConfigError.of("--at", "must be one event", got, "Give source:offset.")
+    events = stream.events.slice(int(rows[0]), 1)
+    return Place(events[SOURCE][0].as_py(), events[OFFSET][0].as_py(), int(rows[0]))
+
+
+def _key_text(rule: Rule, key: str | None) -> str | None:
+    """The key as the engine writes it."""
+    names = ", ".join(rule.partition_by)
+    if not rule.partition_by:
+        if key is not None:
+            do = "Leave --key out."
+            raise ConfigError.of(
+                "--key", f"must be left out: rule {rule.name} has one stream", one_line(key), do
+            )
+        return None
+    example = json.dumps(dict.fromkeys(rule.partition_by, "A"), separators=(",", ":"))
+    do = f"Give it as JSON, such as '{example}', or give source:offset."
+    must = f"must say of which key the seq is: rule {rule.name} is partitioned by {names}"
+    if key is None:
+        raise ConfigError.of("--key", must, "nothing", do)
+    try:
+        value = json.loads(key)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or set(value) != set(rule.partition_by):
+        raise ConfigError.of("--key", must, one_line(key), do)
+    ordered = {name: value[name] for name in rule.partition_by}
+    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)

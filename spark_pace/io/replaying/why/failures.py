@@ -1,0 +1,128 @@
+"""What a candidate fails first, in this order: the window, neighbours, groups, `where`, what forbids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.durations import show_length
+from spark_pace.io.replaying.why.answer import Member
+from spark_pace.io.replaying.why.stretch import Stretch, as_matrix, events_of, in_values, is_false
+from spark_pace.io.replaying.why.wording import length
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What stops a candidate; the fields are those of `answer.Candidate`."""
+
+    kind: str
+    text: str
+    condition: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    by: tuple[Member, ...] = ()
+    waits: bool = False
+
+    def names(self, seq: int) -> bool:
+        """Whether the event with that `seq` is what stops it."""
+        return any(member.event.seq == seq for member in self.by)
+
+
+def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
+    """The failure of an event behind the window of a candidate's first event; None where it is inside."""
+    within, stream = stretch.pattern.within, stretch.stream
+    if within is None or tried < stretch.window_end(first):
+        return None
+    allowed = f"within {show_length(within)}"
+    if within.events is not None:
+        took = f"{tried - first + 1} events"
+    else:
+        took = length(stream.time[tried] - stream.time[first])
+    return Failure("within", f"{allowed}: {took}", allowed, {"within": took})
+
+
+def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """What a candidate fails at its last anchor, given the rows of its first anchors; None for nothing.
+
+    Args:
+        stretch: where it stands.
+        search: the search of the stretch, or one without the events that are used up.
+        rows: the rows; all but the last one have passed.
+    """
+    late = too_late(stretch, rows[0], rows[-1])
+    if late is not None:
+        return late
+    if search.levels[len(rows) - 1].bound:
+        between = _neighbours(stretch, search, rows) or _count(stretch, search, rows)
+        if between is not None:
+            return between
+    return _conditions(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
+
+
+def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """What forbids a whole walk."""
+    return _forbidden(stretch, search, rows, None)
+
+
+def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """The events between the last two anchors that may not stand there."""
+    if stretch.pattern.contiguity != "strict" or len(rows) < 2:
+        return None
+    own = {row for _, row in events_of(search, rows, walking=stretch.walks)}
+    others = [row for row in range(rows[-2] + 1, rows[-1]) if row not in own]
+    if not others:
+        return None
+    by = tuple(Member("", stretch.ref(row)) for row in others[:3])
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    stand = "stands" if len(others) == 1 else "stand"
+    text = f"contiguity strict: {', '.join(map(str, by))}{more} {stand} between"
+    return Failure("contiguity", text, "contiguity: strict", by=by)
+
+
+def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """The group before the last anchor, if it has too few or too many events."""
+    if len(rows) < 2:
+        return None
+    gap = search.between.shape.gaps[len(rows) - 2]
+    if gap.group is None:
+        return None
+    lo, hi = search.between.group(gap.group, as_matrix(rows), capped=stretch.walks)
+    count, times = int((hi - lo)[0]), gap.times
+    if times.least <= count and (times.most is None or count <= times.most):
+        return None
+    name = stretch.pattern.components[gap.group].name
+    text = f"{name} {times}: {count} {'event' if count == 1 else 'events'}"
+    return Failure("group", text, f"{name} {times}", {"count": count})
+
+
+def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """The first condition of `where` that is decided here and does not hold."""
+    pattern, shape, walking = search.pattern, search.between.shape, stretch.walks
+    negated = {index for index, component in enumerate(pattern.components) if component.negated}
+    for conjunct in pattern.where:
+        decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
+        if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
+            text, values = in_values(search, conjunct.expr, rows, walking=walking)
+            return Failure("where", text, to_text(conjunct.expr), values)
+    return None
+
+
+def _forbidden(stretch: Stretch, search: Search, rows: list[int], level: int | None) -> Failure | None:
+    """The events that forbid what is known at a level."""
+    found = search.between.forbidders(level, as_matrix(rows), capped=stretch.walks)
+    if not found:
+        return None
+    by = tuple(stretch.member(component, row) for component, row in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    names = ", ".join(dict.fromkeys(f"not {member.component}" for member in by))
+    forbid = "forbids" if len(found) == 1 else "forbid"
+    return Failure("forbidden", f"{names}: {', '.join(map(str, by))}{more} {forbid} it", names, by=by)
+
+
+def passing(search: Search, rows: list[int], pool: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """bool[n], which rows of a pool can be the next anchor behind these."""
+    grown = np.column_stack([np.repeat(as_matrix(rows), len(pool), 0), pool])
+    return search.passes(len(rows), grown, looked_up=False)

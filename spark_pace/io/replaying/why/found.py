@@ -1,0 +1,106 @@
+"""The rule's whole stream and its matches, from the engine; and where in it an event stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints, array
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
+from spark_pace.core.local import run
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
+from spark_pace.core.order.order import Order
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.task import SplitTask
+from spark_pace.core.split.unit import Batch, whole_task
+from spark_pace.io.replaying.why.answer import EventRef, Match, Member
+from spark_pace.io.replaying.why.stretch import Taken
+
+
+@dataclass(frozen=True)
+class OfKey:
+    """The rule's stream of one key: one segment; and the row of the event in it."""
+
+    stream: Stream
+    horizon: Horizon
+    key: str | None
+    row: int
+
+
+def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
+    """The whole stream of the plan's one rule, where these records are all; None where it has no event."""
+    sifted, order = sift(plan, records, NO_FRONTIER), Order()
+    frames = [frame for _, frame in pack(plan, sifted.events)]
+    released = order.advance(frames, replace(sifted.progress, finish=True), plan.order, plan.tie_columns)
+    if released.released is None:
+        return None
+    batch = Batch(released.released, NO_FRONTIER, UNKNOWN_TIME, order.max_time_us)
+    return whole_task(plan, plan.rules[0], batch)
+
+
+def at_source(table: pa.Table, source: str, offset: int) -> Bools:
+    """bool[n], which rows come from there."""
+    if not table.num_rows:
+        return np.zeros(0, np.bool_)
+    same = pc.equal(array(table, SOURCE).cast(pa.string()), source).to_numpy(zero_copy_only=False)
+    return same & (array(table, OFFSET).to_numpy() == offset)  # type: ignore[no-any-return]
+
+
+def keys_of(task: SplitTask) -> list[str | None]:
+    """The key of each segment."""
+    column = task.planned.key_column
+    if column is None:
+        return [None]
+    texts = array(task.stream.events, column).take(pa.array(task.stream.starts)).cast(pa.string())
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def of_key(task: SplitTask, row: int) -> OfKey:
+    """The stream of the key of a row of the whole stream."""
+    stream = task.stream
+    segment = int(stream.segment[row])
+    low, high = int(stream.segment_start[row]), int(stream.segment_end[row])
+    events = stream.events.slice(low, high - low).combine_chunks()
+    own = Stream(events, np.zeros(1, np.int64))
+    horizon = task.horizon.of_segments(np.arange(len(stream.starts)) == segment)
+    return OfKey(own, horizon, keys_of(task)[segment], row - low)
+
+
+def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, list[Taken]]:
+    """The engine's matches in the stream of a key: the table, and the rows of each."""
+    matches = run(plan, [records]).matches
+    if own.key is not None:
+        matches = matches.filter(pc.equal(matches["key"], own.key))
+    if not matches.num_rows:
+        return matches, []
+    events = matches["events"].combine_chunks()
+    offsets = events.offsets.to_numpy().astype(np.int64)
+    flat = events.values
+    seq, time = flat.field("seq").to_numpy(), flat.field("event_time").cast(pa.int64()).to_numpy()
+    first = np.minimum(seq[offsets[:-1]], own.stream.rows - 1)
+    here = (first == seq[offsets[:-1]]) & (own.stream.time[first] == time[offsets[:-1]])
+    here &= own.stream.seq[first] == first
+    matches = matches.filter(pa.array(here))
+    rows = [seq[lo:hi] for lo, hi, kept in zip(offsets[:-1], offsets[1:], here, strict=True) if kept]
+    numbers: Ints = matches["out_seq"].to_numpy()
+    return matches, [Taken(int(number), taken) for number, taken in zip(numbers, rows, strict=True)]
+
+
+def match_told(row: dict[str, Any]) -> Match:
+    """A row of the table of matches for the answer."""
+    members = [
+        Member(one["component"], EventRef(one["seq"], _iso(one["event_time"]), one["source"], one["offset"]))
+        for one in row["events"]
+    ]
+    return Match(row["out_seq"], row["selection_id"], _iso(row["matched_at"]), tuple(members))
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

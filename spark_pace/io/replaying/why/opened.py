@@ -1,0 +1,105 @@
+"""The selections of a stretch, or the spans of a stream, as the engine opens and closes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints, numbers
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.spans import spans_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
+from spark_pace.io.replaying.why.answer import Selection
+from spark_pace.io.replaying.why.stretch import Stretch, ref
+from spark_pace.io.replaying.why.wording import iso, iso_or_none
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Selections by rows of a stream, in the order of their ids.
+
+    Attributes:
+        ids: int64[s].
+        openings: int64[s], the first row of each.
+        closes: int64[s], the row that closed it; -1 where none did.
+        ends: int64[s], the row after the last one of its window.
+        over: bool[s], whether its window was over before the input ended.
+        opened_us: int64[s].
+        window_us: int64[s], when its window ends; beyond all times where no time ends it.
+        by_event: whether an event opens it.
+    """
+
+    ids: Ints
+    openings: Ints
+    closes: Ints
+    ends: Ints
+    over: Bools
+    opened_us: Ints
+    window_us: Ints
+    by_event: bool
+
+    def last_row(self) -> Ints:
+        """int64[s], the last row at which each is open."""
+        return np.where(self.closes >= 0, self.closes, self.ends - 1)
+
+    def at(self, row: int) -> Ints:
+        """The indices of those that are open at a row."""
+        return np.flatnonzero((self.openings <= row) & (self.last_row() >= row))
+
+    def before(self, row: int) -> Ints:
+        """The index of the last one that was over before a row, if there is one."""
+        return np.flatnonzero(self.last_row() < row)[-1:]
+
+    def waits(self, index: int) -> bool:
+        """Whether it was open to the last."""
+        return bool(self.closes[index] < 0 and not self.over[index])
+
+    def told(self, stream: Stream, index: int, *, there: bool) -> Selection:
+        """One of them for the answer."""
+        close = int(self.closes[index])
+        state = "closed" if close >= 0 else "open" if self.waits(index) else "ended"
+        return Selection(
+            int(self.ids[index]),
+            state,
+            there,
+            iso(self.opened_us[index]),
+            ref(stream, int(self.openings[index])) if self.by_event else None,
+            iso_or_none(self.window_us[index]),
+            ref(stream, close) if close >= 0 else None,
+        )
+
+
+def selections_of(stretch: Stretch) -> Opened:
+    """The selections that the pattern's context opens."""
+    stream, pattern = stretch.stream, stretch.pattern
+    way, within = context_of(pattern).way, pattern.within
+    found = way.match_bounded(stream, pattern, stretch.horizon)
+    openings = found.openings
+    ids = np.arange(len(openings))
+    if way.every_initiator_opens and OPENING in stream.events.column_names:
+        ids = numbers(stream.events, OPENING)[openings]
+    window_us = stretch.horizon.segment_ends(stream, openings)
+    if within is not None and within.time_us is not None:
+        window_us = np.minimum(window_us, stream.time[openings] + within.time_us)
+    over = stretch.horizon.over_by_itself(stream, openings, within)
+    ends = window_end(stream, openings, within)
+    return Opened(ids, openings, found.closes, ends, over, stream.time[openings], window_us, True)
+
+
+def spans_in(rule: Rule, stream: Stream, horizon: Horizon) -> Opened:
+    """The spans of a rule over the stream of a key."""
+    spans = spans_of(stream, rule, horizon, NO_FRONTIER, np.zeros(1, np.int64))
+    assert horizon.seen_us is not None
+    over = spans.resolved_at.time <= horizon.seen_us
+    window_us = np.full(len(spans.start), np.iinfo(np.int64).max)
+    if isinstance(rule.span, GridSpan):
+        window_us = spans.opened_us + rule.span.size_us
+    elif isinstance(rule.span, PredicateSpan):
+        window_us = spans.opened_us + rule.span.within_us
+    grid = isinstance(rule.span, GridSpan)
+    return Opened(
+        spans.selection_id, spans.start, spans.close, spans.end, over, spans.opened_us, window_us, not grid
+    )

@@ -1,0 +1,119 @@
+"""A stretch of a rule's stream in which its pattern is sought by itself: the stream of a key, or a span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints, with_column
+from spark_pace.core.expr import Aggregate, Call, Expr, evaluate, evaluate_mask, walk
+from spark_pace.core.expr.nodes import Column
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Forwards, OneOpen
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.io.replaying.why.answer import EventRef, Member
+from spark_pace.io.replaying.why.wording import iso, plain, shown
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The events of a match, by rows of the stretch, and its number in the output."""
+
+    out_seq: int
+    rows: Ints
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One segment of a rule's stream, the pattern, and the engine's matches in it.
+
+    Attributes:
+        stream: one segment.
+        pattern: the pattern.
+        search: the pattern over the stream.
+        horizon: what is known of the future, the input having ended.
+        matches: in the order of the output.
+    """
+
+    stream: Stream
+    pattern: Pattern
+    search: Search
+    horizon: Horizon
+    matches: tuple[Taken, ...]
+
+    @property
+    def walks(self) -> bool:
+        """Whether a match is what a walk takes."""
+        way = context_of(self.pattern).way
+        return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
+
+    def window_end(self, row: int) -> int:
+        """The row after the last one of the window that starts at a row."""
+        return int(window_end(self.stream, np.array([row]), self.pattern.within)[0])
+
+    def without(self, used: Ints) -> Search:
+        """The search in which no event of these rows matches any component."""
+        mask = self.stream.mask.copy()
+        mask[used] = 0
+        events = with_column(self.stream.events, MASK, mask)
+        return Search(Stream(events, self.stream.starts), self.pattern)
+
+    def ref(self, row: int) -> EventRef:
+        """The event of a row."""
+        return ref(self.stream, row)
+
+    def member(self, component: int, row: int) -> Member:
+        """The event of a row as one of a component."""
+        return Member(self.pattern.components[component].name, self.ref(row))
+
+
+def ref(stream: Stream, row: int) -> EventRef:
+    """The event of a row of a stream."""
+    source, offset = stream.events[SOURCE][row].as_py(), stream.events[OFFSET][row].as_py()
+    return EventRef(int(stream.seq[row]), iso(stream.time[row]), source, offset)
+
+
+def as_matrix(rows: list[int]) -> Ints:
+    """Rows as the one candidate of a matrix."""
+    return np.array([rows], np.int64)
+
+
+def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[int, int]]:
+    """(component, row) of the events of a candidate with these first anchors; groups as far as settled."""
+    shape, matrix = search.between.shape, as_matrix(rows)
+    found = {(shape.anchors[level], row) for level, row in enumerate(rows)}
+    for place, gap in enumerate(shape.gaps[: len(rows) - 1]):
+        if gap.group is not None:
+            _, members = search.between.events_of(gap.group, matrix[:, : place + 2], capped=walking)
+            found.update((gap.group, int(row)) for row in members)
+    return sorted(found, key=lambda member: (member[1], member[0]))
+
+
+def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> bool:
+    """Whether a condition is not true of a candidate."""
+    columns = search.varied(walking=walking).columns(as_matrix(rows))
+    return not bool(evaluate_mask(expr, columns)[0])
+
+
+def in_values(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> tuple[str, dict[str, object]]:
+    """A false condition with its values: ``b.card = a.card: 'B' = 'A' is false``; and these values."""
+    columns = search.varied(walking=walking).columns(as_matrix(rows))
+
+    def value(node: Expr) -> object:
+        return plain(evaluate(node, columns)[0].as_py())
+
+    whole = "null" if value(expr) is None else "false"
+    if isinstance(expr, Call) and expr.function in COMPARISONS:
+        sides = {to_text(side): value(side) for side in expr.arguments}
+        left, right = (shown(value(side)) for side in expr.arguments)
+        return f"{to_text(expr)}: {left} {expr.function} {right} is {whole}", sides
+    read = {to_text(node): value(node) for node in walk(expr) if isinstance(node, Column | Aggregate)}
+    listed = ", ".join(f"{name} = {shown(one)}" for name, one in read.items())
+    return f"{to_text(expr)} is {whole} with {listed}", read

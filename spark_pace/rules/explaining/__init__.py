@@ -1,0 +1,42 @@
+"""Explains a rule: who decides what, what runs in parallel, what is carried and bounds it, what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.plan.rule import Rule
+from spark_pace.rules.explaining import work
+from spark_pace.rules.explaining.cost import cost_of
+from spark_pace.rules.explaining.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
+from spark_pace.rules.explaining.forms import key_facts, pattern_facts, span_facts
+from spark_pace.rules.explaining.text import json_value, lines_of
+
+__all__ = ["explain", "explain_as_json"]
+
+
+def explain(rule: Rule) -> tuple[str, ...]:
+    """The plan of a rule in lines of text."""
+    return tuple(lines_of(_explanation(rule)))
+
+
+def explain_as_json(rule: Rule) -> dict[str, Any]:
+    """The plan of a rule as values that JSON has; `spark_pace.rules.explaining.facts` says what they mean."""
+    return json_value(_explanation(rule))
+
+
+def _explanation(rule: Rule) -> Explanation:
+    return Explanation(
+        rule=rule.name,
+        filter=None if rule.filter is None else ConditionFacts(to_text(rule.filter), INTAKE),
+        pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
+        operator=rule.operator,
+        span=None if rule.span is None else span_facts(rule.span),
+        key=key_facts(rule),
+        splitter=work.splitter(rule),
+        parallel=work.parallel(rule),
+        carried=work.carried(rule),
+        order=work.order(rule),
+        emits=tuple(EmitFacts(field.name, field.type) for field in rule.emit),
+        cost=cost_of(rule),
+    )

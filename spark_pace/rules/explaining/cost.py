@@ -1,0 +1,183 @@
+"""What a rule costs, by the ways that the code takes for it: counts, and how they grow. No times.
+
+`METHODS` says how matches are searched; `tests/unit/test_cost.py` holds them to what a run calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import MASK, SEQ, TIME
+from spark_pace.core.expr import ARROW_TYPES, Expr
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
+from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
+from spark_pace.core.match.contexts.each_zero import EACH_ZERO
+from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
+from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
+from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.split.carry.joined import join_of
+from spark_pace.core.split.carry.wake import always_looks
+from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
+
+NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
+ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"
+STRATEGIES = {
+    "queues": "each event serves the partial candidate that has waited longest, by columns",
+    "production_sets": "each event joins the earliest partial candidate that waits for it",
+    "merger_filter": "all candidates are made; one that needs a used event is dropped",
+}
+METHODS = {
+    NEAREST: "each step takes the nearest event",
+    WALK: "each step takes the first event that fits, and keeps it",
+    FIRST: "depth first, with second thoughts, up to the first candidate",
+    ALL: "all candidates are made, step by step, and compared",
+    IN_ORDER: "each step takes the earliest event that is not used up",
+    IN_TURN: "terminators one after the other, each among the events that are not used up",
+    **STRATEGIES,
+}
+_ONE_BY_ONE = (NEAREST, IN_ORDER, "queues", "production_sets")
+
+
+def cost_of(rule: Rule) -> Cost:
+    """What a rule costs."""
+    predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
+    if rule.pattern is None:
+        called = rule.operator is not None
+        growth = f"each span: one call with its events{_spans_of_an_event(rule)}" if called else ""
+        growth = growth or "not told for rules without pattern and operator"
+        dominant = "calls" if called else None
+        return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
+    if rule.pattern.order != "sequence":
+        growth = f"not told for a {rule.pattern.order}"
+        return Cost(predicates, _looked_at(rule), None, len(rule.emit), None, growth)
+    search = _search_cost(rule, rule.pattern)
+    dominant, growth = _growth(rule.pattern, search)
+    growth += _spans_of_an_event(rule)
+    return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
+
+
+def _looked_at(rule: Rule) -> str:
+    """When a batch looks at a carried event."""
+    join = join_of(rule)
+    if join is not None:
+        values = f"of its {join.attribute}"
+        return f"where a batch brings an event that can end a match {values}, or a window {values} ends"
+    whose = " of its key" if rule.partition_by else ""
+    ends = "" if always_looks(rule) else " that can end a match"
+    return f"where a batch brings an event{whose}{ends}{_or_ends(rule)}"
+
+
+def _or_ends(rule: Rule) -> str:
+    span, within = rule.span, rule.pattern.within if rule.pattern else None
+    if isinstance(span, GridSpan | PredicateSpan):
+        return ", or a span ends"
+    return ", or a window ends" if within is not None and within.time_us is not None else ""
+
+
+def _spans_of_an_event(rule: Rule) -> str:
+    """How often an event is looked at because spans overlap."""
+    if isinstance(rule.span, PredicateSpan):
+        return "; an event is in every span that is open there"
+    if rule.span is None:
+        return ""
+    sizes = (rule.span.size, rule.span.every) if isinstance(rule.span, CountSpan) else None
+    size, every = sizes or (rule.span.size_us, rule.span.every_us)  # type: ignore[union-attr]
+    return f"; an event is in up to {-(-size // every)} of the spans" if size > every else ""
+
+
+def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
+    """Which way the search for this pattern goes: the choices of `core.match`, made without events."""
+    way, search = context_of(pattern).way, Search(_no_events(rule), pattern)
+    compilable = search.simple and all(is_comparison(c.expr, search.between.roles) for c in pattern.where)
+    backwards = isinstance(way, Backwards | UsingUp)
+    each = "terminator" if backwards else "initiator"
+    if search.steps == 1:
+        return SearchCost(each, NEAREST, False, ())
+    if isinstance(way, UsingUp) and not search.simple:
+        return SearchCost(each, IN_TURN, False, _steps(search))
+    if search.plain:
+        method = (pattern.strategy or IN_ORDER) if isinstance(way, UsingUp) else NEAREST
+        steps = _steps(search)
+        if isinstance(way, Backwards) and pattern.context == LATEST_ZERO.value:
+            steps = _steps(search.mirrored())
+        return SearchCost(each, method, False, steps)
+    if isinstance(way, Backwards) and not search.simple:
+        return SearchCost("initiator", ALL, False, _steps(search))
+    if backwards:
+        latest = pattern.context in (LATEST_ZERO.value, LATEST_SELECTED.value)
+        search = search.mirrored() if latest else search.rotated()
+    looked_up = search.looked_up
+    if walks(way) or (search.steps == 2 and not isinstance(way, UsingUp)):
+        return SearchCost(each, WALK, compilable and not looked_up, _steps(search))
+    method = FIRST if compilable else ALL
+    return SearchCost(each, method, compilable, _steps(search))
+
+
+def _steps(search: Search) -> tuple[StepCost, ...]:
+    """The steps of a search behind its first one."""
+    return tuple(_step(search, level) for level in range(1, search.steps))
+
+
+def _step(search: Search, level: int) -> StepCost:
+    pattern, shape, roles = search.pattern, search.between.shape, search.between.roles
+    negated = {k for k, component in enumerate(pattern.components) if component.negated}
+    conjuncts = [c for c in pattern.where if shape.level(c) == level and negated.isdisjoint(c.components)]
+    exprs: list[Expr] = [conjunct.expr for conjunct in conjuncts]
+    compared = [expr for expr in exprs if is_comparison(expr, roles)]
+    equality = None
+    if search.levels[level].equality is not None:
+        equality = next(expr for expr in compared if getattr(expr, "function", "") == "=")
+    return StepCost(
+        component=pattern.components[shape.anchors[level]].name,
+        found="by place" if equality is None else "by equality",
+        equality=None if equality is None else to_text(equality),
+        ranked=tuple(to_text(expr) for expr in compared if expr != equality),
+        evaluated=tuple(to_text(expr) for expr in exprs if expr not in compared),
+        between=search.levels[level].bound,
+    )
+
+
+def _no_events(rule: Rule) -> Stream:
+    columns = {TIME: pa.array([], pa.int64()), SEQ: pa.array([], pa.int64()), MASK: pa.array([], pa.uint16())}
+    columns |= {field.name: pa.array([], ARROW_TYPES[field.type]) for field in rule.schema.fields}
+    return Stream(pa.table(columns), np.zeros(0, np.int64))
+
+
+def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
+    """What grows fastest, and how."""
+    if not search.steps:
+        return "events", "their number; each that matches is a match"
+    every = f"{search.each}s"
+    where = "behind it" if pattern.within is None else "in its window"
+    tested = [step for step in search.steps if step.ranked or step.evaluated or step.between]
+    pools = [_pool(step, where) for step in search.steps]
+    one_by_one = [_pool(step, where) for step in tested]
+    every_one = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
+    if every_one and pattern.close == "window":
+        return "candidates", " × ".join([every, *pools])
+    if every_one and len(pools) > 1:
+        return "candidates", f"{' × '.join([every, *pools[:-1]])}: all that end at the closing event"
+    if search.method in (NEAREST, IN_ORDER, "queues", "production_sets") or (
+        search.method == WALK and not tested
+    ):
+        return (
+            "events",
+            f"their number, and that of matches: a binary search for a step of each {search.each}",
+        )
+    if search.method == WALK:
+        return "tests", f"{every} × ({' + '.join(one_by_one)}), at most: until one fits"
+    return "candidates", f"{' × '.join([every, *pools])}, at most"
+
+
+def _pool(step: StepCost, where: str) -> str:
+    """The events that a step may take."""
+    equal = f" with {step.equality}" if step.equality else ""
+    return f"events of {step.component} {where}{equal}"

@@ -1,0 +1,142 @@
+"""What a rule says itself, as facts: its pattern with groups and what forbids, its span, its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_pace.core.expr import conjunction
+from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.plan.conditions import of_its_event, of_other_events
+from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
+from spark_pace.core.split.carry.joined import join_of
+from spark_pace.rules.explaining.facts import (
+    CANDIDATES,
+    FORBIDDING,
+    IN_ORDER,
+    IN_SPANS,
+    INTAKE,
+    ComponentFacts,
+    ConditionFacts,
+    KeyFacts,
+    PatternFacts,
+    SpanFacts,
+)
+
+
+def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
+    """What the pattern of a rule says."""
+    where = []
+    for conjunct in pattern.where:
+        negated = any(pattern.components[index].negated for index in conjunct.components)
+        where.append(ConditionFacts(to_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
+    strict = None
+    if pattern.contiguity == "strict":
+        strict = "every event that passes the filter" if rule.filter is not None else "every event"
+    return PatternFacts(
+        order=pattern.order,
+        components=tuple(_component(rule, pattern, index) for index in range(len(pattern.components))),
+        where=tuple(where),
+        strict=strict,
+        context=str(pattern.context),
+        within=show_length(pattern.within) if pattern.within else None,
+        close=pattern.close,
+    )
+
+
+def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
+    component = pattern.components[index]
+    before = _neighbour(pattern.components[:index][::-1], "last")
+    after = _neighbour(pattern.components[index + 1 :], "first")
+    takes = forbids = decided_by = None
+    parts = _parts(rule, component)
+    if component.times is not None:
+        takes = _group(pattern, component.times, before, after)
+    elif component.negated and after:
+        forbids = f"an event that matches it between {before} and {after}"
+    elif component.negated:
+        end = "the window that starts at the first event" if pattern.within else "the span"
+        if pattern.within and rule.span:
+            end += " or of the span"
+        forbids = f"an event that matches it after {before}, to the end of {end}"
+        decided_by = _decided_by(rule, pattern)
+    return ComponentFacts(
+        name=component.name,
+        condition=to_text(component.predicate),
+        decided=parts[-1].decided,
+        parts=parts,
+        times=None if component.times is None else str(component.times),
+        negated=component.negated,
+        takes=takes,
+        forbids=forbids,
+        decided_by=decided_by,
+    )
+
+
+def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
+    """What of a component's condition is about the event alone, and what about other events."""
+    alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
+    found = [ConditionFacts(to_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
+    if others:
+        text = " and ".join(map(to_text, others))
+        found.append(ConditionFacts(text, IN_ORDER if rule.span is None else IN_SPANS))
+    return tuple(found)
+
+
+def _decided_by(rule: Rule, pattern: Pattern) -> str:
+    """What ends the wait for an event that may forbid."""
+    if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
+        return "when so many events have come, whatever they match"
+    return "by the frontier alone, so no event has to come"
+
+
+def _neighbour(components: Sequence[Component], end: str) -> str:
+    """The event next to a gap: that of the nearest component that is not negated, or one end of its group."""
+    positive = [component for component in components if not component.negated]
+    if not positive:
+        return ""
+    nearest, times = positive[0], positive[0].times
+    if times is None:
+        return nearest.name
+    otherwise = f" (or {positive[1].name}, where there is none)" if times.least == 0 else ""
+    return f"the {end} {nearest.name}{otherwise}"
+
+
+def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
+    """Which events a group takes, and how many."""
+    if before and after:
+        where = f"between {before} and {after}"
+    elif after:
+        where = f"from the initiator on, before {after}"
+    elif before:
+        where = f"after {before}, up to the terminator"
+    else:
+        where = "from the initiator to the terminator"
+    number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
+    if times.least == times.most:
+        number = f"{times.most}"
+    if not walks(context_of(pattern).way):
+        return f"every event that matches it {where}; {number}"
+    soon = f"once there are {times.least}, " if times.least else ""
+    end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
+    return f"the first events that match it {where}; {number}{end}"
+
+
+def span_facts(span: Span) -> SpanFacts:
+    """What a span says."""
+    if isinstance(span, GridSpan):
+        return SpanFacts("time", show_duration(span.every_us), show_duration(span.size_us))
+    if isinstance(span, CountSpan):
+        return SpanFacts("events", f"{span.every} events", f"{span.size} events")
+    closes = " and ".join(to_text(expr) for expr in (span.close, *span.close_where))
+    within = show_duration(span.within_us)
+    return SpanFacts("between events", open=to_text(span.open), close=closes, within=within)
+
+
+def key_facts(rule: Rule) -> KeyFacts:
+    """What splits the rule's stream before selections do."""
+    join, gap_us = join_of(rule), rule.forget_key_after_us
+    forget = None if gap_us is None else show_duration(gap_us)
+    return KeyFacts(rule.partition_by, forget, None if join is None else join.attribute)

@@ -1,0 +1,149 @@
+"""Who does what for a rule: what the splitter decides, what runs in parallel, what is carried and waits."""
+
+from __future__ import annotations
+
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
+from spark_pace.core.match.release import must_wait
+from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.looking_back import looking_back
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
+
+
+def splitter(rule: Rule) -> str:
+    """What the splitter decides."""
+    if rule.span is not None:
+        return "puts the events in order, opens and closes the spans"
+    assert rule.pattern is not None
+    work = context_of(rule.pattern).way.work
+    if work == "free":
+        return "puts the events in order, opens a selection at every initiator"
+    if work == "matched":
+        return "puts the events in order and finds the matches: what one uses up decides the next"
+    forms = any(component.negated or component.times for component in rule.pattern.components)
+    how = ", which takes the matching kernel" if rule.pattern.where or forms else ""
+    return f"puts the events in order and decides where each selection opens and closes{how}"
+
+
+def parallel(rule: Rule) -> ParallelFacts:
+    """What the operators do in parallel, and why that much."""
+    keys = bool(rule.partition_by)
+    if rule.span is not None:
+        why = "events alone open and close a span, whatever is found in others"
+        return ParallelFacts("work on spans", "spans", keys, why)
+    assert rule.pattern is not None
+    way = context_of(rule.pattern).way
+    if way.work == "free":
+        why = "nothing is used up, so no match decides about another"
+        return ParallelFacts("match", "keys" if keys else "selections", keys, why)
+    if way.work == "closed":
+        why = "what closes a selection decides where the next one opens; the matches inside decide nothing"
+        return ParallelFacts("enumerate", "closed selections", keys, why)
+    used = "its events" if isinstance(way, UsingUp) else "all events up to its last one"
+    why = f"a match uses up {used}, so the matches of a key are found one after the other"
+    return ParallelFacts("compute fields", "matches", keys, why)
+
+
+def carried(rule: Rule) -> CarriedFacts:
+    """What is carried, and what bounds that."""
+    bounded = rule.span is not None or rule.pattern is None or _is_bounded(rule, rule.pattern)
+    return CarriedFacts(_events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule))
+
+
+def order(rule: Rule) -> OrderFacts:
+    """The order of the matches, and what they wait for."""
+    until = ["every earlier selection is resolved"] if must_wait(rule) else []
+    until += ["its window has ended"] if _waits_for_its_window(rule) else []
+    return OrderFacts(rule.merge, tuple(until))
+
+
+def _numbers(rule: Rule) -> str | None:
+    """What is known of the keys besides events."""
+    if not rule.partition_by:
+        return None
+    of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
+    return f"the numbers of each {of}"
+
+
+def _last_values(rule: Rule) -> tuple[str, ...]:
+    """What is kept of events for ``prev``."""
+    back = looking_back(rule, others_count=False)
+    kept = () if back is None else back.last
+    of = {columns[0].attribute: len(columns) for columns in kept}
+    return tuple(
+        f"{name} of the last {f'{count} events' if count > 1 else 'event'}{_per_key(rule)}"
+        for name, count in of.items()
+    )
+
+
+def _events(rule: Rule) -> str:
+    if isinstance(rule.span, GridSpan | CountSpan):
+        return "the events of spans that are not closed"
+    if isinstance(rule.span, PredicateSpan):
+        return "the events since the oldest span that is open"
+    assert rule.pattern is not None
+    way = context_of(rule.pattern).way
+    if rule.pattern.within is None and isinstance(way, Backwards):
+        return "the latest partial candidate of each length"
+    if rule.pattern.within is None and isinstance(way, UsingUp):
+        return "the partial candidates that wait for their next step"
+    forbid = any(component.negated for component in rule.pattern.components)
+    oldest = "the oldest selection that is open"
+    if _waits_for_its_window(rule):
+        oldest += " or has a match that is not decided"
+    before = ", and a window before it" if isinstance(way, Backwards) and rule.merge == "selection" else ""
+    return f"the events since {oldest}{before}{', those that may forbid among them' if forbid else ''}"
+
+
+def _waits_for_its_window(rule: Rule) -> bool:
+    """Whether a negated component in last place keeps matches undecided when their last events have come."""
+    return rule.pattern is not None and rule.span is None and rule.pattern.components[-1].negated
+
+
+def _bound(rule: Rule) -> str:
+    span = rule.span
+    if isinstance(span, GridSpan):
+        return f"the events of {show_duration(span.size_us)}"
+    if isinstance(span, CountSpan):
+        return f"{span.size} events{_per_key(rule)}"
+    if isinstance(span, PredicateSpan):
+        return f"the events of {show_duration(span.within_us)}"
+    assert rule.pattern is not None
+    if rule.pattern.within is None:
+        return _without_window(rule, rule.pattern)
+    twice = "twice " if _looks_back(rule, rule.pattern) else ""
+    events = "" if rule.pattern.within.events else "the events of "
+    return f"{events}{twice}{show_length(rule.pattern.within)}{_per_key(rule)}"
+
+
+def _looks_back(rule: Rule, pattern: Pattern) -> bool:
+    """Whether a window that starts before those that are open is needed too."""
+    way = context_of(pattern).way
+    if isinstance(way, Backwards) and rule.merge == "selection":
+        return True
+    return _waits_for_its_window(rule) and not (isinstance(way, Forwards) or walks(way))
+
+
+def _is_bounded(rule: Rule, pattern: Pattern) -> bool:
+    """Whether a window, the pattern's own steps or the keys' gaps bound what is carried."""
+    if pattern.within is not None or len(pattern.components) == 1:
+        return True
+    return isinstance(context_of(pattern).way, Backwards) or rule.forget_key_after_us is not None
+
+
+def _without_window(rule: Rule, pattern: Pattern) -> str:
+    if not _is_bounded(rule, pattern):
+        return "nothing: an initiator that no terminator follows waits for ever; add within to bound it"
+    if len(pattern.components) == 1:
+        return "no event: every initiator completes itself"
+    if isinstance(context_of(pattern).way, Backwards):
+        steps = len(pattern.components)
+        return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
+    assert rule.forget_key_after_us is not None
+    gap = show_duration(rule.forget_key_after_us)
+    return f"the events of a key with gaps of at most {gap}; add within to bound it more closely"
+
+
+def _per_key(rule: Rule) -> str:
+    return " for each key" if rule.partition_by else ""

@@ -1,0 +1,51 @@
+"""``prev(x)`` and ``prev(x, n)``: an attribute of the event one place, or n places, before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from spark_pace.core.expr import Column, Previous
+from spark_pace.rules.document.report import quote
+from spark_pace.rules.expressions.scopes import Scope
+from spark_pace.rules.expressions.types import Wrong
+
+PREV = "prev"
+MOST_BACK = 8  # events of each key that are kept for it
+_USAGE = f"must be prev(attribute) or prev(attribute, n) with a whole number n from 1 to {MOST_BACK}"
+_EXAMPLE = "Write for example prev(price, 2)."
+
+
+def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
+    """What ``prev`` of these arguments stands for."""
+    if not scope.looks_back:
+        do = "Only the condition of a component (when) looks at the events before: write it there."
+        return Wrong("must not use prev", "prev(...)", do)
+    if not 1 <= len(arguments) <= 2:
+        return Wrong(_USAGE, f"{len(arguments)} arguments", _EXAMPLE)
+    name = arguments[0]
+    if not isinstance(name, exp.Column) or not isinstance(name.this, exp.Identifier):
+        do = "Write for example prev(price) + 1 instead of prev(price + 1)."
+        return Wrong("must name an attribute inside prev", quote(_text(name)), do)
+    if name.table:
+        do = f"Write prev({name.name}): it is about the event before the one that is tested."
+        return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
+    back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
+    if back is None or not 1 <= back <= MOST_BACK:
+        return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
+    column = scope.column(None, name.name)
+    if not isinstance(column, Column):
+        assert isinstance(column, Wrong)
+        return column
+    return Previous(column.attribute, back, column.type)
+
+
+def _whole_number(tree: exp.Expr) -> int | None:
+    """The number, if it is written as one."""
+    digits = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
+    return int(digits) if len(digits) < 10 and digits.isdecimal() and digits.isascii() else None
+
+
+def _text(tree: exp.Expr) -> str:
+    return tree.sql(dialect="spark")

@@ -1,0 +1,123 @@
+"""The degree of parallelism that keeps queues short, also while one instance is lost.
+
+Each instance is a queue of selections of its own (M/M/1): arrivals and completions are Poisson processes, and
+selections are dealt round robin. The model is pessimistic: real arrivals and times vary less.
+
+Sources: Trischler 2013, section 6 (tables 6.1 to 6.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_FEWEST_QUEUED = 2  # a bound of 1 leaves no room for a selection of the lost instance
+
+
+@dataclass(frozen=True)
+class Load:
+    """What comes in and what one instance works off.
+
+    Attributes:
+        arrivals: selections that come in for all instances, a time unit.       # λ
+        completions: selections that one instance can work off, a time unit.    # ν
+
+    Raises:
+        ValueError: one is not above 0.
+    """
+
+    arrivals: float
+    completions: float
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name, value in vars(self).items():
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} — must be a number above 0; got {value}. Correct it.")
+
+    def utilization(self, instances: int) -> float:
+        """The share of its time that each of so many instances is busy; a queue is stable below 1."""  # ρ
+        return self.arrivals / instances / self.completions
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """That an instance has at most `queue` selections with `probability`, the one it works on included.
+
+    Raises:
+        ValueError: the queue is below 1, or the probability not between 0 and 1.
+    """
+
+    queue: int  # n
+    probability: float  # p
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.queue < 1:
+            raise ValueError(f"queue — must be 1 or more; got {self.queue}. Correct it.")
+        if not 0 < self.probability < 1:
+            raise ValueError(f"probability — must be between 0 and 1; got {self.probability}. Correct it.")
+
+
+def short_queue_probability(utilization: float, queue: int) -> float:
+    """The probability that at most `queue` selections are in an instance: P(Q ≤ n) = 1 − ρ^(n + 1)."""
+    return 1 - utilization ** (queue + 1) if utilization < 1 else 0.0
+
+
+def fewest_instances(load: Load, guarantee: Guarantee) -> int:
+    """The least number of instances that keeps the guarantee while none is lost."""  # c0
+    return _least(1, lambda instances: _keeps(load, instances, guarantee.queue, guarantee.probability))
+
+
+def queue_before_loss(queue: int, instances: int) -> int:
+    """The longest queue that has room for its share of a lost one: n − ⌈n / (c − 1)⌉, for two or more."""
+    return queue + -queue // (instances - 1)  # n_new
+
+
+def survives_loss(load: Load, guarantee: Guarantee, instances: int) -> bool:
+    """Whether so many instances keep the guarantee while one is lost.
+
+    The others take all arrivals, and the selections that the lost one had: as many as the guarantee allows.
+    One loss at a time. With a guarantee of one selection the answer is no: there is no room for more.
+    """
+    if instances < 2 or guarantee.queue < _FEWEST_QUEUED:
+        return False
+    left = queue_before_loss(guarantee.queue, instances)
+    return _keeps(load, instances - 1, left, guarantee.probability)
+
+
+def fewest_surviving_instances(load: Load, guarantee: Guarantee) -> int:
+    """The least number of instances that keeps the guarantee while one is lost.
+
+    Raises:
+        ValueError: the guarantee is of one selection, to which the formula does not apply.
+    """
+    if guarantee.queue < _FEWEST_QUEUED:
+        must = f"must be {_FEWEST_QUEUED} or more, for the selections of a lost instance need room"
+        raise ValueError(f"queue — {must}; got {guarantee.queue}. Allow longer queues.")
+    return _least(2, lambda instances: survives_loss(load, guarantee, instances))
+
+
+def fully_replicated(load: Load, guarantee: Guarantee) -> int:
+    """The instances needed if two work on every selection: a loss moves no selections, only arrivals."""
+    return 2 * (fewest_instances(load, guarantee) + 1)
+
+
+def half_replicated(load: Load, guarantee: Guarantee) -> int:
+    """The instances needed if two work on every other selection: ⌈1.5 c⌉."""
+    return -(-3 * fewest_surviving_instances(load, guarantee) // 2)
+
+
+def _keeps(load: Load, instances: int, queue: int, probability: float) -> bool:
+    return short_queue_probability(load.utilization(instances), queue) >= probability
+
+
+def _least(first: int, enough: Callable[[int], bool]) -> int:
+    """The least number from `first` on that is enough; if one is, so is every greater one."""
+    last = first
+    while not enough(last):
+        first, last = last + 1, 2 * last
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if enough(middle) else (middle + 1, last)
+    return last

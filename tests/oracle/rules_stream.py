@@ -1,0 +1,82 @@
+"""The rule's stream: which events belong to it, in what order, and where the stream of a key ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from spark_pace.core.expr import Expr
+from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
+from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds
+from tests.oracle.stream import END, Event, Placed, Position, Stream
+
+
+def in_stream_order(rule: Rule, events: Iterable[Event]) -> list[Event]:
+    def order(event: Event) -> tuple[Any, ...]:
+        ties = [(event.row[name] is not None, event.row[name]) for name in rule.schema.tie_break]
+        return (
+            event.time,
+            [(known, value if known else 0) for known, value in ties],
+            event.source,
+            event.offset,
+        )
+
+    return sorted(events, key=order)
+
+
+def json_text(key: dict[str, Any] | None) -> str:
+    return json.dumps(key, separators=(",", ":"), ensure_ascii=False)
+
+
+def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None, list[Placed]]]:
+    """The rule's stream of every key; several of one key where there are gaps that end them."""
+    ended: list[tuple[str | None, list[Placed]]] = []
+    streams: dict[str | None, list[Placed]] = {}
+    for place, event in enumerate(events):
+        if in_rules_stream(rule, event):
+            key = (
+                json_text({name: event.row[name] for name in rule.partition_by})
+                if rule.partition_by
+                else None
+            )
+            stream = streams.setdefault(key, [])
+            if stream and (event.time, 0, place) > end_of(rule, stream):
+                ended.append((key, stream))
+                stream = streams[key] = []
+            before = [placed.row for placed in stream]
+            stream.append(Placed(event, place, len(stream), before))
+    return [*ended, *streams.items()]
+
+
+def end_of(rule: Rule, stream: Stream) -> Position:
+    """Where the stream of a key ends, if no more events come."""
+    if rule.forget_key_after_us is None:
+        return END
+    return (stream[-1].time + rule.forget_key_after_us, 1, 0)
+
+
+def in_rules_stream(rule: Rule, event: Event) -> bool:
+    here = Bindings(event=event.row)
+    if rule.filter is not None and not holds(rule.filter, here):
+        return False
+    if rule.pattern is None or isinstance(rule.span, CountSpan) or counts_events(rule.pattern):
+        return True
+    predicates = [component.predicate for component in rule.pattern.components]
+    if isinstance(rule.span, PredicateSpan):
+        predicates += [rule.span.open, rule.span.close]
+    return any(holds_but_for_open(predicate, here) for predicate in predicates)
+
+
+def counts_events(pattern: Pattern) -> bool:
+    """Whether every event counts: by number, as a neighbour, or as one before."""
+    return (
+        pattern.contiguity == "strict"
+        or (pattern.within is not None and pattern.within.events is not None)
+        or any(has_previous(component.predicate) for component in pattern.components)
+    )
+
+
+def holds_but_for_open(predicate: Expr, here: Bindings) -> bool:
+    """Whether all holds that does not mention the opening event."""
+    return all(holds(part, here) for part in conjuncts_of(predicate) if not has_open(part))

@@ -1,0 +1,89 @@
+"""Hypothesis strategies: spans that aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from spark_pace.core.expr import Aggregate, Call, Expr
+from spark_pace.core.plan.rule import EmitField, PredicateSpan, Rule, Span
+from tests.support.form_strategies import opening
+from tests.support.strategies import column, condition, number, schemas, spans, text, varied
+
+COUNT = Aggregate("count", None, None, "BIGINT")
+# field, its type, function, attribute
+FIELDS: tuple[tuple[str, Any, Any, str], ...] = (
+    ("known", "BIGINT", "count", "x"),
+    ("total", "BIGINT", "sum", "x"),
+    ("mean", "DOUBLE", "avg", "x"),
+    ("least", "BIGINT", "min", "y"),
+    ("greatest", "STRING", "max", "k"),
+    ("first_y", "BIGINT", "first", "y"),
+    ("last", "STRING", "last", "id"),
+    ("last_key", "STRING", "last", "k"),
+    ("began_at", "TIMESTAMP", "first", "time"),
+    ("spread", "DOUBLE", "stddev", "x"),
+    ("flow", "DOUBLE", "sum", "z"),
+    ("level", "DOUBLE", "avg", "z"),
+    ("noise", "DOUBLE", "stddev", "z"),
+    ("peak", "DOUBLE", "max", "z"),
+)
+
+
+def over(function: Any, attribute: str, kind: Any = "BIGINT") -> Aggregate:
+    return Aggregate(function, None, attribute, kind)
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Expr:
+    """A condition over aggregates of a span, false or null for some spans."""
+    compared = draw(st.sampled_from(["=", "<", ">=", ">", "<>"]))
+    one = draw(
+        st.sampled_from(
+            [
+                condition(">=", COUNT, number(draw(st.integers(1, 4)))),
+                condition(compared, over("sum", "x"), number(draw(st.integers(0, 4)))),
+                condition("<", over("min", "x"), over("max", "y")),
+                condition(compared, over("first", "x"), over("last", "x")),
+                condition(compared, over("count", "x"), over("count", "y")),
+                condition("<>", over("max", "type", "STRING"), text("c")),
+                condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
+                condition("is_null", over("stddev", "y", "DOUBLE")),
+            ]
+        )
+    )
+    joined = draw(st.sampled_from(["", "", "", "and", "or", "not"]))
+    if joined == "not":
+        return condition("not", one)
+    return condition(joined, one, draw(conditions())) if joined else one
+
+
+def bare(rule: Rule) -> list[Expr]:
+    """What may stand outside of aggregates: a column of the key, one of the opening event."""
+    of_key: list[Expr] = [column("k")] if "k" in rule.partition_by else []
+    return [*of_key, opening("k")] if isinstance(rule.span, PredicateSpan) else of_key
+
+
+@st.composite
+def aggregate_rules(draw: st.DrawFn, kinds: st.SearchStrategy[Span] | None = None) -> Rule:
+    """A rule that aggregates the events of spans, some of which may not match its condition."""
+    plain = Rule("rule", draw(schemas()), None, (), None, draw(kinds or spans()), None, "selection", ())
+    rule = draw(varied(plain))
+    fields = [EmitField("n", "BIGINT", COUNT)] if draw(st.booleans()) else []
+    for name, kind, function, attribute in draw(
+        st.lists(st.sampled_from(FIELDS), min_size=1, max_size=5, unique=True)
+    ):
+        fields.append(EmitField(name, kind, over(function, attribute, kind)))
+    having = draw(st.none() | conditions() | conditions())
+    if bare(rule) and draw(st.booleans()):
+        outside = draw(st.sampled_from(bare(rule)))
+        fields.append(EmitField("outside", "STRING", outside))
+        if draw(st.booleans()):
+            equal = condition("=", outside, over("first", "k", "STRING"))
+            having = equal if having is None else condition("or", having, equal)
+    if isinstance(rule.span, PredicateSpan) and draw(st.booleans()):
+        more = Call("-", (over("sum", "x"), opening("x")), "BIGINT")
+        fields.append(EmitField("more", "BIGINT", more))
+    return replace(rule, emit=tuple(fields), having=having)

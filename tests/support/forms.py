@@ -1,0 +1,35 @@
+"""The forms of rules that came late, by name, and which of them the core has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from spark_pace.core.plan.rule import Context, Rule
+from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
+from tests.support.strategies import CONTEXTS, predicate_spans, spans
+
+# the property tests draw rules of these forms; one line each
+LANDED: tuple[str, ...] = ("conjunction", "conjunction_in_span", "prev", "prev_in_span")
+
+Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
+
+
+FORMS: dict[str, Form] = {
+    "conjunction": conjunctive_rules,
+    "conjunction_in_span": lambda contexts: conjunctive_rules(contexts, spans()),
+    "prev": previous_rules,
+    "prev_in_span": lambda contexts: previous_rules(contexts, spans()),
+    "prev_in_conjunction": lambda contexts: previous_rules(contexts, conjunction=True),
+    "open": lambda contexts: open_rules(predicate_spans(), contexts),
+    "open_in_conjunction": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True),
+    "aggregates": lambda contexts: aggregate_rules(),
+    "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
+}
+
+
+def form(name: str, contexts: Sequence[Context] = CONTEXTS) -> st.SearchStrategy[Rule]:
+    """Rules of one form in one of the contexts that it has, if it has any."""
+    return FORMS[name](contexts)

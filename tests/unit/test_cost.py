@@ -1,0 +1,202 @@
+"""What `explain` says of a rule's cost is what a run does: it calls what is named, and nothing dearer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from spark_pace.core.match.contexts import CONTEXTS
+from spark_pace.core.match.search import search
+from spark_pace.io.replaying import replay_files
+from spark_pace.rules import explain, explain_as_json, load_rules
+from tests.support.commands import spark_pace
+
+DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn"}
+SEQUENCES = {
+    "plain": ("a: type = 'a', b: type = 'b', c: type = 'c'", ""),
+    "two": ("a: type = 'a', b: type = 'b'", ""),
+    "equal": ("a: type = 'a', b: type = 'b'", "a.x = b.x"),
+    "two compared": ("a: type = 'a', b: type = 'b'", "a.x < b.x"),
+    "compared": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x = b.x and c.x > a.x"),
+    "evaluated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x + b.x < c.x"),
+    "group": ("a: type = 'a', {name: g, when: x = 1, times: 0+}, c: type = 'c'", "a.x = c.x"),
+}
+
+
+def rule_file(directory: Path, sequence: str, rest: str) -> Path:
+    path = directory / "rules.yaml"
+    path.write_text(
+        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
+        f"rules: [{{name: r, pattern: {{sequence: [{sequence}]}}, {rest}}}]\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    path = tmp_path / "events.json"
+    lines = [
+        json.dumps({"time": f"2024-01-01T00:00:{second:02}Z", "type": "abc"[second % 3], "x": second % 4})
+        for second in range(24)
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def called_in(rule: Any, events: Path) -> set[str]:
+    """The dear functions of `core.match` that a replay of the rule calls."""
+    called = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name in DEAR and "/core/match/" in frame.f_code.co_filename:
+            called.add(frame.f_code.co_name)
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        replay_files([rule], events)
+    finally:
+        sys.settrace(before)
+    return called
+
+
+def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
+    """The dear functions that a search of this kind goes through."""
+    by_method = {
+        "nearest": set[str](),
+        "in order": {"queues"} if form == "two" else {"earliest_unused"},  # of few events
+        "walk": {"depth_first"} if told["compiled"] else set(),
+        "in turn": {"in_turn", "chosen"},
+        "first candidate": {"depth_first"},
+        "all candidates": {"_within_horizons"} if told["each"] == "initiator" else set(),
+    }
+    if form == "group" and context in ("latest, zero", "earliest, zero"):
+        return {"chosen"}
+    of_closed = {"chosen"} if form == "group" and context == "latest, selected" else set()
+    return by_method[told["method"]] | of_closed
+
+
+@pytest.fixture
+def _compiled(tmp_path: Path, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let compiled code search, also where events are few, and compile it before calls are noted."""
+    monkeypatch.setattr(search, "FEW", 0)
+    sequence, where = SEQUENCES["two compared"]
+    replay_files(load_rules(rule_file(tmp_path, sequence, f"within: 8 s, where: {where}")), events)
+
+
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("context", sorted({str(one.value) for one in CONTEXTS.values()}))
+def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -> None:
+    told, seen = {}, {}
+    for form, (sequence, where) in SEQUENCES.items():
+        rest = f"context: '{context}', within: 8 s" + (f", where: {where}" if where else "")
+        (rule,) = load_rules(rule_file(tmp_path, sequence, rest))
+        told[form] = expected(context, form, explain_as_json(rule)["cost"]["search"])
+        seen[form] = called_in(rule, events)
+    assert seen == told
+
+
+def cost_of(directory: Path, sequence: str, rest: str) -> dict[str, Any]:
+    (rule,) = load_rules(rule_file(directory, sequence, rest))
+    return explain_as_json(rule)["cost"]  # type: ignore[no-any-return]
+
+
+def test_it_says_how_each_step_is_found(tmp_path: Path) -> None:
+    where = "where: a.x = b.x and c.x > a.x and a.x + b.x < c.x"
+    steps = cost_of(tmp_path, SEQUENCES["compared"][0], f"within: 5 s, {where}")["search"]["steps"]
+    assert steps == [
+        {
+            "component": "b",
+            "found": "by equality",
+            "equality": "a.x = b.x",
+            "ranked": [],
+            "evaluated": [],
+            "between": False,
+        },
+        {
+            "component": "c",
+            "found": "by place",
+            "equality": None,
+            "ranked": ["c.x > a.x"],
+            "evaluated": ["(a.x + b.x) < c.x"],
+            "between": False,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "rest", "dominant", "growth"),
+    [
+        (
+            "two",
+            "context: 'each, zero'",
+            "events",
+            "their number, and that of matches: a binary search for a step of each initiator",
+        ),
+        (
+            "plain",
+            "context: 'each, zero'",
+            "candidates",
+            "initiators × events of b behind it: all that end at the closing event",
+        ),
+        (
+            "two compared",
+            "within: 5 s",
+            "tests",
+            "initiators × (events of b in its window), at most: until one fits",
+        ),
+        (
+            "compared",
+            "within: 5 s, context: 'latest, zero'",
+            "candidates",
+            "terminators × events of b in its window × events of a in its window with a.x = b.x, at most",
+        ),
+        (
+            "two compared",
+            "span: {every: 10 s, size: 60 s}",
+            "tests",
+            "initiators × (events of b behind it), at most: until one fits; "
+            "an event is in up to 6 of the spans",
+        ),
+    ],
+)
+def test_it_says_what_grows_fastest(tmp_path: Path, form: str, rest: str, dominant: str, growth: str) -> None:
+    sequence, where = SEQUENCES[form]
+    cost = cost_of(tmp_path, sequence, rest + (f", where: {where}" if where else ""))
+    assert (cost["dominant"], cost["growth"]) == (dominant, growth)
+
+
+def test_a_rule_with_an_operator_costs_calls(tmp_path: Path) -> None:
+    path = rule_file(tmp_path, "", "")
+    text = path.read_text(encoding="utf-8").split("rules:")[0]
+    rule = "rules: [{name: r, operator: 'm:f', span: {every: 10 events, size: 25 events}}]\n"
+    path.write_text(text + rule, encoding="utf-8")
+    (loaded,) = load_rules(path)
+    cost = explain_as_json(loaded)["cost"]
+    assert cost["search"] is None
+    assert cost["growth"] == "each span: one call with its events; an event is in up to 3 of the spans"
+
+
+def test_text_and_json_say_the_same(tmp_path: Path) -> None:
+    """Every text of the facts stands in a line."""
+    path = rule_file(tmp_path, SEQUENCES["group"][0], "within: 5 s, where: a.x = c.x, partition_by: [x]")
+    (rule,) = load_rules(path)
+    shown, facts = "\n".join(explain(rule)), explain_as_json(rule)
+    texts = [facts["splitter"], facts["parallel"]["why"], facts["carried"]["bound"], facts["cost"]["growth"]]
+    texts += [facts["carried"]["events"], facts["carried"]["keys"], facts["cost"]["carried"]]
+    texts += [component["condition"] for component in facts["pattern"]["components"]]
+    texts += [facts["pattern"]["components"][1]["takes"], facts["pattern"]["where"][0]["condition"]]
+    assert [text for text in texts if text not in shown] == []
+
+
+def test_the_command_writes_an_object_for_each_rule() -> None:
+    answer = spark_pace("explain", "--json", "conf/rules/flights.yaml")
+    told = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert [one["rule"] for one in told] == ["three_airports_late", "knock_on", "slow_hour"]
+    assert [one["key"]["partition_by"] for one in told] == [[], ["tailnum"], ["origin"]]
