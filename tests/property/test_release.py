@@ -40,7 +40,8 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     everything = expected_rows(rule, events)
     releases = [match.releasable for match in evaluate(rule, events)]
     so_far: list[pa.Table] = []
-    plan = build_plan([rule], order=OrderSpec(arrival.delay_us), slots=slots, buckets=2)
+    order, lanes = OrderSpec(arrival.delay_us), 2 * slots - 1
+    plan = build_plan([rule], order=order, slots=slots, buckets=2, lanes=lanes, lane_rows=1)
     for step, frontier in zip(
         drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True
     ):

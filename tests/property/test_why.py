@@ -157,7 +157,7 @@ def check_missing(found: Answers, answer: Why, candidate: Candidate) -> None:
     if found.rule.forget_key_after_us is not None or (within is not None and within.events is not None):
         return
     component = next(one for one in found.pattern.components if one.name == candidate.condition)
-    first, last = (found.events[candidate.events[end].event.offset] for end in (0, -1))
+    first, last = (found.events[one.event.offset] for one in (candidate.events[0], *candidate.by))
     used = {event["offset"] for match in found.matches for event in match["events"]}
     for place, event in enumerate(found.events):
         close = within is None or event.time - first.time <= (within.time_us or 0)

@@ -12,7 +12,14 @@ from tests.support.form_strategies import conjunctive_rules, open_rules, previou
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
 # the property tests draw rules of these forms; one line each
-LANDED: tuple[str, ...] = ("conjunction", "conjunction_in_span", "prev", "prev_in_span")
+LANDED: tuple[str, ...] = (
+    "conjunction",
+    "conjunction_in_span",
+    "prev",
+    "prev_in_span",
+    "open",
+    "aggregates",
+)
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
 

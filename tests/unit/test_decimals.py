@@ -152,3 +152,28 @@ def test_what_spark_would_round_is_refused(text: str) -> None:
     report = Report()
     assert compile_value(Scalar(Place("test"), text, text, None), EventScope(CASES), report) is None
     assert len(report.problems) == 1
+
+
+def test_a_span_adds_up_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        'events: {schema: "t TIMESTAMP, d DECIMAL(10,2)", event_time: t}\n'
+        "rules: [{name: r, span: {every: 2 events, size: 3 events},\n"
+        "  emit: {total: sum(d), least: min(d), most: max(d), n: count(d)}}]\n",
+        encoding="utf-8",
+    )
+    values = [Decimal("0.10"), Decimal("0.20"), None, Decimal("99999999.99"), Decimal("0.01")]
+    times = pa.array(range(5), pa.timestamp("s"))
+    events = pa.table({"t": times, "d": pa.array(values, pa.decimal128(10, 2))})
+    rows = replay(load_rules(path), events).matches
+    found = rows.select(["total", "least", "most", "n"]).to_pylist()
+    assert found == [
+        {"total": Decimal("0.30"), "least": Decimal("0.10"), "most": Decimal("0.20"), "n": 2},
+        {
+            "total": Decimal("100000000.00"),
+            "least": Decimal("0.01"),
+            "most": Decimal("99999999.99"),
+            "n": 2,
+        },
+    ]
+    assert rows.schema.field("total").type == pa.decimal128(20, 2)

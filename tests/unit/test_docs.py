@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from spark_pace.job_file import events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
@@ -122,6 +123,9 @@ def run(command: str, directory: Path) -> str:
 def test_a_row_of_the_semantics_is_a_golden_case(row: dict[str, str]):
     for header, cell in row.items():
         if header in ("case", "rule", "stream"):
+            continue
+        if header == "fields":
+            assert yaml.safe_load(f"[{cell}]") == CASES[row["case"]].beside["fields"]
             continue
         context = "" if header == "matches" else "-" + header.replace(", ", "-").replace(" ", "-")
         case = CASES[row["case"] + context]

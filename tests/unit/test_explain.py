@@ -303,6 +303,27 @@ def test_it_says_where_the_opening_event_is_compared(tmp_path: Path) -> None:
     assert "               b: type = 'b'  [intake]; x > open.x  [operators, in each span]" in explain(rule)
 
 
+def test_it_says_what_is_aggregated(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: r
+    filter: x > 0
+    span: {every: 10 s, size: 60 s}
+    where: count(*) > 1
+    emit: {n: count(*)}
+""",
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    lines = explain(rule)
+    assert "  where        count(*) > 1  [on spans]" in lines
+    assert "  aggregates   of every event that passes the filter in each span, when it is closed" in lines
+    assert "  carried      the events of spans that are not closed" in lines
+
+
 def test_it_says_where_events_before_are_compared_and_what_is_kept_for_it(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     when = "\"type = 'b' and x > prev(x, 2)\""

@@ -187,7 +187,7 @@ def test_a_circle_is_found():
         ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
         ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
         ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
-        ("import spark_pace.cli.replay", ("pyspark", "pandas", "deltalake")),
+        ("import spark_pace.cli.replaying.replay", ("pyspark", "pandas", "deltalake")),
     ],
 )
 def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):

@@ -106,3 +106,22 @@ def test_a_match_comes_out_when_the_frontier_has_passed_it(
                 event.time // 1_000_000
             )
     assert came == expected
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 8])
+def test_a_window_of_events_that_ends_in_a_later_lane_holds_no_match_back(lanes: int, tmp_path: Path) -> None:
+    """The first batch fills the windows of five events that begin with a1 to a9."""
+    rule = {
+        "name": "r",
+        "pattern": {"sequence": [{"p": "type = 'a'"}, {"q": "type = 'a'"}]},
+        "within": "5 events",
+        "context": "latest, zero",
+    }
+    case = GoldenCase("lanes", rule, parse_events(" ".join(f"a{n}" for n in range(1, 17))), (), {})
+    loaded = case.load_rule(tmp_path)
+    plan = build_plan([loaded], order=OrderSpec(), lanes=lanes, lane_rows=1)
+    batches = [table_of(loaded, case.events[:13]), table_of(loaded, case.events[13:])]
+    steps = list(drive(plan, batches, finish=True))
+    came = [[row["selection_id"] for row in from_core(loaded, step.matches)] for step in steps]
+    # a match waits for the windows before its own; the last event of a batch stands at the frontier
+    assert came == [list(range(9)), [9, 10, 11], [12, 13, 14]]

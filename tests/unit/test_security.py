@@ -265,7 +265,7 @@ def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
 def test_what_a_module_imports_is_not_its_operator() -> None:
     for name, got in (
         ("tests.unit.test_security:resource", "module of none"),
-        ("tests.unit.test_security:read_all", "function of spark_pace.io.replaying"),
+        ("tests.unit.test_security:read_all", "function of spark_pace.io.replaying.replay"),
     ):
         with pytest.raises(
             OperatorError, match=f"must be a function that the package tests defines; got {got}"

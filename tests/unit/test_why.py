@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.cli.why import lines_of
+from spark_pace.cli.replaying.why import lines_of
 from spark_pace.errors import ConfigError
 from spark_pace.io.replaying.why import Why, why
 from spark_pace.job_file import read_job
@@ -129,7 +129,7 @@ ABC = "pattern: {sequence: [a: type = 'a', b: type = 'b', c: type = 'c']}"
             "selection 0, a#0, then c#1: the walk sought b when #1 came, and took b#2",
         ),
         ("a b", ABC + "\n    within: 9 s", 1, "selection 0, a#0 b#1: waits for c"),
-        ("a b d d d", ABC + "\n    within: 3 s", 1, "selection 0, a#0 b#1: no c came after b#1"),
+        ("a b d d d", ABC + "\n    within: 3 s", 1, "selection 0, a#0 b#1: no c came after #1"),
     ],
 )  # fmt: skip
 def test_it_says_what_stopped_a_candidate(
@@ -282,3 +282,21 @@ def test_the_command_writes_one_object(tmp_path: Path) -> None:
     found = json.loads(answer.stdout)
     assert (found["seq"], found["key"], found["offset"]) == (1, '{"k":"u"}', 1)
     assert [member["component"] for member in found["matches"][0]["events"]] == ["a", "b"]
+
+
+def test_it_says_plainly_what_it_does_not_explain(tmp_path: Path) -> None:
+    conjunction = "pattern: {conjunction: [a: type = 'a', b: type = 'b']}\n    within: 9 s"
+    compared = "pattern: {sequence: [a: type = 'a', b: type = 'b' and x > prev(x)]}\n    within: 9 s"
+    opening = AB + "\n    span: {open: type = 'a', close: type = 'c', within: 9 s}\n    where: b.x > open.x"
+    counting = "span: {every: 1 s, size: 2 s}\n    emit: {n: count(*)}"
+    answers = [told(tmp_path, "b=1 a=2 b=1", rest, 1) for rest in (conjunction, compared)]
+    answers += [told(tmp_path, "a=2 b=1 c", opening, "events.json:1"), told(tmp_path, "a b", counting, 1)]
+    assert [answer.untold for answer in answers] == [
+        ("candidates of a conjunction",),
+        ("parts of conditions that read an event before by prev",),
+        ("candidates whose conditions read the event that opens the span",),
+        ("what the rule makes of a span",),
+    ]
+    assert [len(answer.matches) for answer in answers] == [2, 0, 0, 0]
+    assert [len(answer.candidates) for answer in answers] == [0, 1, 0, 0]
+    assert [component.holds for component in answers[1].components] == [True, False]

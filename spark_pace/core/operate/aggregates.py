@@ -1,4 +1,4 @@
-"""Aggregates over all events of each span, without a copy of the events that spans share.
+"""Aggregates over all events of each span, without a copy of the events that spans share (but of DECIMALs).
 
 Numbers of events, and sums of whole numbers, are differences of running sums over the lane. The least and the
 greatest value of each span are taken from ranks. A sum of floating-point numbers rests on the order in which
@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Bools, Ints, value_ranks
+from spark_pace.core.columns import Bools, Ints, expand, value_ranks
 from spark_pace.core.expr import evaluate, evaluate_mask
+from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Rule
 
@@ -103,6 +104,9 @@ class SpanAggregates:
 
     def _sum(self, values: pa.Array, valid: Bools, count: Ints) -> pa.Array:
         """Null where there is nothing to add, or a whole number does not fit in 64 bits."""
+        if pa.types.is_decimal(values.type):
+            spans, rows = expand(self.start, self.end)
+            return aggregated("sum", values.take(pa.array(rows)), spans, self.rows)
         if not pa.types.is_integer(values.type):
             return pa.array(self._total(values, valid), mask=count == 0)
         high, low = self._halves(values)

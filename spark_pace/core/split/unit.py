@@ -139,11 +139,7 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     mine, join = _mine(plan, planned, bucket, batch.released), join_of(planned.rule)
     if join is not None and not batch.ends:
         arrange(join, carry, int(mine.sum()))
-    after_us = planned.rule.forget_key_after_us
-    if after_us is not None:
-        carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    if planned.looking_back is not None:
-        carry.last_values = planned.looking_back.carried
+    _make_ready(carry, planned, batch)
     turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
@@ -155,14 +151,22 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     return lanes
 
 
+def _make_ready(carry: Carry, planned: RulePlan, batch: Batch) -> None:
+    """Tell the carry what the rule wants to know of its keys in this batch."""
+    after_us = planned.rule.forget_key_after_us
+    if after_us is not None:
+        carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
+    if planned.looking_back is not None:
+        carry.last_values = planned.looking_back.carried
+
+
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
     """A rule's whole stream as one task, where a batch holds all of a bounded input: to be looked at.
 
     None where no event belongs to it. The plan has one bucket.
     """
     mine, carry = _mine(plan, planned, 0, batch.released), Carry()
-    if planned.rule.forget_key_after_us is not None:
-        carry.forgetting = Forgetting(planned.rule.forget_key_after_us, batch.passed_us, batch.frontier_us)
+    _make_ready(carry, planned, batch)
     turn = Turn(plan, planned, 0, carry, batch, None)
     fresh = _fresh(turn, mine)
     touched = carry.find(fresh.texts)

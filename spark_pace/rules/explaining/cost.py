@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME
-from spark_pace.core.expr import ARROW_TYPES, Expr
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
@@ -21,6 +21,7 @@ from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.split.carry.joined import join_of
@@ -50,10 +51,8 @@ def cost_of(rule: Rule) -> Cost:
     """What a rule costs."""
     predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
     if rule.pattern is None:
-        called = rule.operator is not None
-        growth = f"each span: one call with its events{_spans_of_an_event(rule)}" if called else ""
-        growth = growth or "not told for rules without pattern and operator"
-        dominant = "calls" if called else None
+        dominant, growth = _of_whole_spans(rule)
+        growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
     if rule.pattern.order != "sequence":
         growth = f"not told for a {rule.pattern.order}"
@@ -62,6 +61,24 @@ def cost_of(rule: Rule) -> Cost:
     dominant, growth = _growth(rule.pattern, search)
     growth += _spans_of_an_event(rule)
     return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
+
+
+def _of_whole_spans(rule: Rule) -> tuple[str, str]:
+    """What grows fastest, and how, where each span is looked at as a whole."""
+    if rule.operator is not None:
+        return "calls", "each span: one call with its events"
+    exprs = expressions_over_matches(rule)
+    if any(_adds_in_order(node, rule) for expr in exprs for node in walk(expr)):
+        return "additions", "spans × their events, for numbers that are added in stream order"
+    return "events", "their number, and that of spans: no event is looked at for each of its spans"
+
+
+def _adds_in_order(node: Expr, rule: Rule) -> bool:
+    """Whether it is an aggregate over spans that adds floating-point numbers."""
+    if not isinstance(node, Aggregate) or node.function not in ("sum", "avg", "stddev"):
+        return False
+    doubles = [field.name for field in rule.schema.fields if field.type == "DOUBLE"]
+    return node.function == "stddev" or node.attribute in doubles
 
 
 def _looked_at(rule: Rule) -> str:

@@ -13,6 +13,7 @@ IN_ORDER = "splitter, in stream order"  # on whole columns, when events are in o
 IN_SPANS = "operators, in each span"
 CANDIDATES = "candidates"
 FORBIDDING = "candidates and what may forbid them"
+ON_SPANS = "spans"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ class SpanFacts:
     open: str | None = None
     close: str | None = None
     within: str | None = None
+
+
+@dataclass(frozen=True)
+class AggregateFacts:
+    """What is aggregated: `of` which events in each span; `where` says which spans give a match."""
+
+    of: str
+    where: ConditionFacts | None
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,7 @@ class Cost:
         carried: when a carried event is looked at.
         search: how matches are searched; None where an operator is called, or for forms not told of here.
         fields_per_match: how many fields are computed.
-        dominant: what grows fastest: "events", "tests", "candidates" or "calls"; None: not told.
+        dominant: what grows fastest: "events", "tests", "candidates", "calls" or "additions"; None: not told.
         growth: how it grows.
     """
 
@@ -192,12 +201,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that is told of a rule. One of `pattern` and `operator` is set, or neither."""
+    """All that is told of a rule. One of `pattern`, `operator` and `aggregates` is set."""
 
     rule: str
     filter: ConditionFacts | None
     pattern: PatternFacts | None
     operator: str | None
+    aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts
     splitter: str

@@ -18,6 +18,8 @@ from spark_pace.rules.explaining.facts import (
     IN_ORDER,
     IN_SPANS,
     INTAKE,
+    ON_SPANS,
+    AggregateFacts,
     ComponentFacts,
     ConditionFacts,
     KeyFacts,
@@ -44,6 +46,14 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
         within=show_length(pattern.within) if pattern.within else None,
         close=pattern.close,
     )
+
+
+def aggregate_facts(rule: Rule) -> AggregateFacts | None:
+    """What a rule aggregates; None for rules with a pattern or an operator."""
+    if rule.pattern is not None or rule.operator is not None:
+        return None
+    where = None if rule.having is None else ConditionFacts(to_text(rule.having), ON_SPANS)
+    return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)
 
 
 def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:

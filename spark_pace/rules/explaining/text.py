@@ -43,6 +43,10 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
         yield from _pattern(told.pattern)
     if told.operator is not None:
         yield "operator", f"{told.operator}, called once for each span"
+    if told.aggregates is not None:
+        yield "aggregates", f"of {told.aggregates.of} in each span, when it is closed"
+        if told.aggregates.where is not None:
+            yield "where", f"{told.aggregates.where.condition}  [on {told.aggregates.where.decided}]"
     if told.span is not None:
         yield from _span(told.span)
     yield "key", _key(told.key)

@@ -160,7 +160,9 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             before, events = lo, stream.events.slice(lo, hi - lo)
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
-            events = stream.events.slice(before, hi - before)
+            # a match waits for the ends of earlier windows: of N events, these may lie behind the stretch
+            behind = (pattern.within.events or 0) if must_wait(task.planned.rule) else 0
+            events = stream.events.slice(before, hi + behind - before)
         else:
             assert way.tail is not None
             reached = np.append(way.tail(stream, search, lo), np.arange(lo, hi))

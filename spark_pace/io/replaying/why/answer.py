@@ -96,7 +96,7 @@ class Candidate:
             or "not chosen".
         condition: the condition that is false; None where it is not one of the rule's.
         values: what it reads: each side, or each attribute.
-        by: the events that stood between, forbade, or were taken instead.
+        by: the events that stood between, forbade, were taken instead, or behind which none came.
         text: all that in words.
     """
 

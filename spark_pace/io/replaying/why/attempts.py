@@ -10,6 +10,7 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.search.search import Search
+from spark_pace.io.replaying.why.answer import Member
 from spark_pace.io.replaying.why.failures import Failure, failure_of, forbidden_walk, passing, too_late
 from spark_pace.io.replaying.why.stretch import Stretch, events_of
 
@@ -114,7 +115,7 @@ class Seeking:
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The rows among which the next anchor stands: behind those taken, with the event in its place."""
         shape, level = self.search.between.shape, len(rows)
-        low, high = rows[-1] + (not shape.alone), self.stretch.stream.rows
+        low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
@@ -142,14 +143,13 @@ class Seeking:
         used = self._used_up(rows)
         if used is not None:
             return used
-        _, high = self._range(rows)
+        low, high = self._range(rows)
         if high < stretch.stream.rows:
             text = f"no event can be {name} in its place before #{stretch.stream.seq[high]}"
             return Attempt(self.search, rows, None, Failure("missing", text, name))
-        if self.waits:
-            return Attempt(self.search, rows, None, Failure("missing", f"waits for {name}", name, waits=True))
-        after = f"after {stretch.member(shape.anchors[len(rows) - 1], rows[-1])}"
-        return Attempt(self.search, rows, None, Failure("missing", f"no {name} came {after}", name))
+        behind = Member("", stretch.ref(max(low - 1, rows[-1])))
+        text = f"waits for {name}" if self.waits else f"no {name} came after {behind}"
+        return Attempt(self.search, rows, None, Failure("missing", text, name, {}, (behind,), self.waits))
 
     def _used_up(self, rows: list[int]) -> Attempt | None:
         """The event that could have come next, but is used up."""
@@ -180,7 +180,7 @@ def walked(stretch: Stretch, start: int, stop: int, event: int, *, waits: bool) 
     search, rows = stretch.search.varied(walking=True), [start]
     while len(rows) < search.steps:
         members = search.members[len(rows)]
-        low = rows[-1] + (not search.between.shape.alone)
+        low = rows[-1] + (not search.between.shape.one_group(len(rows)))
         pool = members[(members >= low) & (members < stop)]
         fits = np.flatnonzero(passing(search, rows, pool)) if len(pool) else pool
         if not len(fits):

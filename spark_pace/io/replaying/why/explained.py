@@ -14,7 +14,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Pattern, Rule
-from spark_pace.io.replaying.why.answer import Candidate, Why
+from spark_pace.io.replaying.why.answer import Candidate, ComponentTest, Why
 from spark_pace.io.replaying.why.asked import Place, Source, bad_reason
 from spark_pace.io.replaying.why.candidates import MOST_CANDIDATES, candidates_of
 from spark_pace.io.replaying.why.found import OfKey, at_source, match_told, matches_of, of_key
@@ -78,7 +78,8 @@ def _untold(rule: Rule) -> list[str]:
     exprs: list[Expr] = [component.predicate for component in pattern.components]
     nodes = [node for expr in [*exprs, *(one.expr for one in pattern.where)] for node in walk(expr)]
     if any(isinstance(node, Previous) for node in nodes):
-        told.append("conditions that read an event before by prev")
+        what = "candidates whose" if rule.span is not None else "parts of"
+        told.append(f"{what} conditions that read an event before by prev")
     if any(isinstance(node, Column) and node.component not in {None, *names} for node in nodes):
         told.append("candidates whose conditions read the event that opens the span")
     return told
@@ -86,7 +87,9 @@ def _untold(rule: Rule) -> list[str]:
 
 def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     rule, pattern = source.rule, source.rule.pattern
-    if rule.operator is None:
+    if rule.span is None:
+        why = replace(why, components=_as_the_engine_has_it(own, why))
+    if pattern is not None:
         matches, taken = matches_of(source.plan, source.read.events, own)
         part = [place for place, one in enumerate(taken) if own.row in one.rows]
         told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
@@ -104,6 +107,14 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         return why
     found, more = candidates_of(stretch, opened, own.row, None, None)
     return replace(why, candidates=tuple(found), more_candidates=more)
+
+
+def _as_the_engine_has_it(own: OfKey, why: Why) -> tuple[ComponentTest, ...]:
+    """The components; where a part of one is not told here, the engine says whether the event can be it."""
+    return tuple(
+        one if one.holds is not None else replace(one, holds=own.row in own.stream.matching(bit))
+        for bit, one in enumerate(why.components)
+    )
 
 
 def _blind(why: Why) -> bool:

@@ -43,9 +43,10 @@ def parts(condition: Expr) -> list[Expr]:
 
 
 def _test(part: Expr, event: pa.Table) -> ConditionTest:
-    names = dict.fromkeys(node.attribute for node in walk(part) if isinstance(node, Column))
+    columns = [node for node in walk(part) if isinstance(node, Column) and node.component is None]
+    names = dict.fromkeys(node.attribute for node in columns)
     values = {name: plain(event[name][0].as_py()) for name in names}
-    if any(isinstance(node, Previous) for node in walk(part)):
+    if any(isinstance(node, Previous) or getattr(node, "component", None) for node in walk(part)):
         return ConditionTest(to_text(part), None, values)
     holds = pc.fill_null(evaluate(part, EventColumns(event)), False)[0].as_py()
     return ConditionTest(to_text(part), holds, values)

@@ -1,0 +1,1 @@
+"""The commands over files of events in this process: what rules find, and why."""
