@@ -231,7 +231,7 @@ def rules_over(written: list[str], folder: Path) -> Path:
         {"name": f"r{n}", "filter": f"n = {n}", "pattern": {"sequence": [{"e": text}]}}
         for n, text in enumerate(written)
     ]
-    events = {"schema": ", ".join(map(" ".join, fields)), "event_time": "t"}
+    events = {"schema": ", ".join(map(" ".join, fields)), "event_time": "t", "tie_break": ["n"]}
     (folder / "rules.yaml").write_text(
         json.dumps({"events": events, "rules": rules}, ensure_ascii=False), encoding="utf-8"
     )

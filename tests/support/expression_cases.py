@@ -29,7 +29,7 @@ SCHEMA = EventSchema(
         Field("q", "BOOLEAN"),
         Field("odd `name`", "BIGINT"),
         Field("m", "DECIMAL(10,2)"),
-        Field("n", "DECIMAL(24,6)"),
+        Field("w", "DECIMAL(24,6)"),
         Field("li", "ARRAY<BIGINT>"),
         Field("lx", "ARRAY<DOUBLE>"),
         Field("ls", "ARRAY<STRING>"),
@@ -247,12 +247,12 @@ cast(t as date)
 cast(d as timestamp) | cast(null as string)
 timestamp '2013-01-01 00:00:00' | timestamp '2013-01-01T12:00:00.5+02:00' | date '1969-12-31' | 'text' | true
 60 | 60.5 | `odd ``name```
-m = n | m <> n | m < n | n <= m | m > 5 | m >= 99.95 | m = 1.5 | 1.005 = m | m <=> n | m is null | -0.05 < m
-m = i | i < n | m = 9223372036854775807 | m between -1 and n | m in (0, 1.5, 99.95) | n in (m, 1, null)
-m in (0.0, 1, 2, 99.95BD) | m = cast('1.50' as decimal(5,2)) | n > 0.0000001BD
+m = w | m <> w | m < w | w <= m | m > 5 | m >= 99.95 | m = 1.5 | 1.005 = m | m <=> w | m is null | -0.05 < m
+m = i | i < w | m = 9223372036854775807 | m between -1 and w | m in (0, 1.5, 99.95) | w in (m, 1, null)
+m in (0.0, 1, 2, 99.95BD) | m = cast('1.50' as decimal(5,2)) | w > 0.0000001BD
 m = cast(null as decimal(10,2))
-coalesce(m, n) | coalesce(m, 0) | greatest(m, n) | least(m, 1.005) | nullif(m, 60) | if(p, m, n) | if(p, m, i)
-case when p then m end | cast(m as double) | cast(n as double)
+coalesce(m, w) | coalesce(m, 0) | greatest(m, w) | least(m, 1.005) | nullif(m, 60) | if(p, m, w) | if(p, m, i)
+case when p then m end | cast(m as double) | cast(w as double)
 cast(m as double) * 2 > x | cast(m as decimal(24,6))
 size(li) | size(ls) > 1 | array_contains(li, 3) | array_contains(li, -7) | array_contains(lx, -0.0) | size(ld)
 array_contains(lx, 5) | array_contains(ls, 'EWR') | not array_contains(ls, 'a') | array_contains(lm, 99.95)

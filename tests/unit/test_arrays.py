@@ -16,6 +16,11 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import ConfigError
 from spark_pace.io.files import read_events
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import EventScope
+from tests.support.expression_cases import SCHEMA
 
 RULES = """
 events:
@@ -115,3 +120,33 @@ def test_arrays_of_parquet_and_tables_must_fit(
 def test_no_array_orders_events_of_one_time(rules: tuple[Rule, ...]) -> None:
     with pytest.raises(ConfigError, match="tie_break — must name attributes, for an ARRAY orders no events"):
         replay(rules, pa.table({"t": pa.array([0], pa.timestamp("us"))}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "size(i)",
+        "li = li",
+        "li",
+        "coalesce(li, li)",
+        "if(p, li, li)",
+        "size(coalesce(li, li))",
+        "(li) is null",
+        "max(li)",
+        "array_contains(li, null)",
+        "array_contains(li, i)",
+        "array_contains(li, 1.5)",
+        "array_contains(li, 'a')",
+        "array_contains(lm, 1.005)",
+        "array_contains(1, li)",
+        "element_at(li, 0)",
+        "element_at(li, i)",
+        "element_at(li, 1.0)",
+        "element_at(1, li)",
+        "li[0]",
+    ],
+)
+def test_an_array_stands_nowhere_else(text: str) -> None:
+    report = Report()
+    assert compile_value(Scalar(Place("test"), text, text, None), EventScope(SCHEMA), report) is None
+    assert not report.clean

@@ -11,6 +11,11 @@ from spark_pace import load_rules, replay
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.files import read_events
 from spark_pace.io.records import Records, read_records
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import EventScope
+from tests.support.expression_cases import SCHEMA as CASES
 
 RULES = """
 events: {schema: "t TIMESTAMP, kind STRING, price DECIMAL(10,2), fee decimal(30, 6)", event_time: t}
@@ -125,6 +130,28 @@ def test_a_decimal_has_1_to_38_digits(tmp_path: Path, kind: str) -> None:
     (tmp_path / "rules.yaml").write_text(RULES.replace("DECIMAL(10,2)", kind))
     with pytest.raises(Exception, match=r"must give price a type; got .*Write 1 to 38 digits"):
         load_rules(str(tmp_path / "rules.yaml"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m + 1",
+        "-m",
+        "abs(m)",
+        "m = x",
+        "cast(x as decimal(10,2))",
+        "cast(m as decimal(9,2))",
+        "cast(m as bigint)",
+        "cast('1.234' as decimal(5,2))",
+        "cast(1 as decimal(39,2))",
+        "m = 1.2345678901234567",
+        "w = cast('1' as decimal(38,30))",
+    ],
+)
+def test_what_spark_would_round_is_refused(text: str) -> None:
+    report = Report()
+    assert compile_value(Scalar(Place("test"), text, text, None), EventScope(CASES), report) is None
+    assert len(report.problems) == 1
 
 
 def test_a_span_adds_up_decimals(tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ events:
 rules:
   - name: moved
     partition_by: [user.id]
-    pattern: {sequence: [a: kind = 'a' and user.home is not null, b: user.home.city <> 'X']}
+    pattern:
+      sequence:
+        - a: kind = 'a' and user.home is not null
+        - b: user.home.city <> 'X' and prev(user.home.city) = 'A'
     where: a.user.home.city <> b.user.home.city and b.user.home.`a b` >= a.user.home.`a b`
     within: 1 h
     emit: {from: a.user.home.city, to: b.user.home.city, who: user.id, rent: b.user.home.`a b`}

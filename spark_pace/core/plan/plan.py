@@ -161,11 +161,7 @@ def build_plan(
     """
     rules = tuple(rules)
     schema = rules[0].schema
-    every, types = [field.name for field in schema.fields], [field.type for field in schema.fields]
-    ties = schema.tie_break or (tuple(every) if tie_break == "columns" else ())
-    if tie_break == "columns" and not schema.tie_break and any(map(array_element, types)):
-        must, got = "must name attributes, for an ARRAY orders no events", "none"
-        raise ConfigError.of("tie_break", must, got, "Add for example tie_break: [id] to events.")
+    ties = schema.tie_break or _tie_columns(schema, tie_break)
     places = places if places is not None else dealt_out(rules, slots, buckets)
     rules = tuple(rule for rule in rules if rule.name in places)
     predicates: dict[Expr, int] = {}
@@ -179,6 +175,16 @@ def build_plan(
         schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
         order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
     )  # fmt: skip
+
+
+def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
+    """What orders events of one event time where the schema does not say it."""
+    if tie_break == "position":
+        return ()
+    if any(array_element(field.type) for field in schema.fields):
+        must, got = "must name attributes, for an ARRAY orders no events", "none"
+        raise ConfigError.of("tie_break", must, got, "Add for example tie_break: [id] to events.")
+    return tuple(field.name for field in schema.fields)
 
 
 def _units(

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from spark_pace.core.expr import Column, Previous
+from spark_pace.core.expr import Column, Previous, is_single
 from spark_pace.rules.document.report import quote
+from spark_pace.rules.expressions.attributes import ONE_VALUE
+from spark_pace.rules.expressions.names import name_of
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 
@@ -25,19 +27,22 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     if not 1 <= len(arguments) <= 2:
         return Wrong(_USAGE, f"{len(arguments)} arguments", _EXAMPLE)
     name = arguments[0]
-    if not isinstance(name, exp.Column) or not isinstance(name.this, exp.Identifier):
+    parts = name_of(name, scope)
+    if parts is None:
         do = "Write for example prev(price) + 1 instead of prev(price + 1)."
         return Wrong("must name an attribute inside prev", quote(_text(name)), do)
-    if name.table:
-        do = f"Write prev({name.name}): it is about the event before the one that is tested."
+    if parts[0] is not None:
+        do = f"Write prev({parts[1]}): it is about the event before the one that is tested."
         return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
     back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
     if back is None or not 1 <= back <= MOST_BACK:
         return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
-    column = scope.column(None, name.name)
+    column = scope.column(*parts)
     if not isinstance(column, Column):
         assert isinstance(column, Wrong)
         return column
+    if not is_single(column.type):
+        return Wrong("must be of single values inside prev", f"{quote(parts[1])}, {column.type}", ONE_VALUE)
     return Previous(column.attribute, back, column.type)
 
 
