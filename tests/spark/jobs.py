@@ -204,8 +204,8 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
         hidden.rename(hidden.with_name(hidden.name[1:]))
 
 
-def in_core(spec: JobSpec) -> local.LocalResult:
-    """What the core finds in a job's files, one file a batch, in one process."""
+def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
+    """What the core finds in a job's files, one file a batch or all in one, in one process."""
     plan = build_plan(
         spec.rules,
         order=spec.events.order,
@@ -213,9 +213,8 @@ def in_core(spec: JobSpec) -> local.LocalResult:
         heartbeat=spec.events.heartbeat,
     )
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
-    return local.run(
-        plan, [read_events(str(path), "json", spec.events.schema, path.name).events for path in files]
-    )
+    batches = [read_events(str(path), "json", spec.events.schema, path.name).events for path in files]
+    return local.run(plan, [pa.concat_tables(batches)] if whole else batches)
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:

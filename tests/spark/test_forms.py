@@ -1,0 +1,103 @@
+"""Every form of the rule language in a streaming query that is stopped in between: the core's matches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job import run_job
+from spark_pace.job_file import read_job
+from tests.spark.jobs import in_core, job, matches, random_events, write_files
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+RULES = """
+events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
+rules:
+  - name: repeated
+    partition_by: [k]
+    pattern: {sequence: [{name: a, when: "kind = 'a'", times: 2..4}, b: kind = 'b']}
+    where: count(a) < b.x
+    within: 30 s
+    emit: {number: count(a), total: sum(a.x), newest: last(a.t)}
+  - name: optional
+    pattern: {sequence: [a: kind = 'a', {name: b, when: "kind = 'b' and x < 4", times: 0..2}, c: kind = 'c']}
+    where: a.x = c.x
+    within: 12 s
+    context: next, zero
+    emit: {number: count(b), least: min(b.x)}
+  - name: negated
+    pattern: {sequence: [a: kind = 'a', {name: n, when: "kind = 'c'", not: true}, b: kind = 'b']}
+    where: n.x = a.x
+    within: 9 s
+    context: latest, zero
+  - name: unpaid
+    partition_by: [k]
+    pattern: {sequence: [a: kind = 'a', {name: n, when: "kind = 'b'", not: true}]}
+    within: 8 s
+  - name: neighbours
+    contiguity: strict
+    pattern: {sequence: [a: kind = 'a', {name: b, when: "kind = 'b'", times: 1+}, c: kind = 'c']}
+    within: 10 events
+    context: earliest, selected
+  - name: any_order
+    pattern: {conjunction: [a: kind = 'a', b: kind = 'b', c: kind = 'c']}
+    where: a.x < b.x
+    within: 9 s
+    context: each, selected
+    emit: {first: a.x, second: b.x, third: c.x}
+  - name: any_order_of_keys
+    partition_by: [k]
+    pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}
+    within: 20 events
+    context: earliest, selected
+  - name: a_v
+    partition_by: [k]
+    contiguity: strict
+    pattern:
+      sequence:
+        - s: "true"
+        - {name: d, when: x < prev(x), times: 1+}
+        - {name: u, when: x > prev(x), times: 1+}
+    within: 20 events
+    context: next, selected
+    emit: {top: s.x, bottom: last(d.x)}
+  - name: opened
+    span: {open: kind = 'a', close: "kind = 'a' and x = open.x", within: 30 s}
+    pattern: {sequence: [b: kind = 'b' and x > open.x, c: kind = 'c']}
+    where: c.x <> open.x
+    context: each, selected
+    emit: {of: open.x, b: b.x}
+  - name: on_a_grid
+    span: {every: 5 s, size: 15 s}
+    where: count(*) >= 10 and avg(x) > 3.5
+    emit: {number: count(*), mean: avg(x), spread: stddev(x), kind_of_last: last(kind)}
+  - name: by_number
+    partition_by: [k]
+    span: {every: 3 events, size: 7 events}
+    emit: {total: sum(x), most: max(x)}
+  - name: between
+    span: {open: kind = 'a', close: kind = 'c', within: 10 s}
+    emit: {of: open.x, known: count(x)}
+  - name: by_production_sets
+    pattern: {sequence: [a: kind = 'a', b: "kind in ('b', 'c')", c: kind rlike '^c$']}
+    context: earliest, selected
+    strategy: production_sets
+"""
+
+
+def test_a_query_stopped_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
+    spec = job(tmp_path, finish=False, rules=RULES)
+    events = random_events(11, 300)
+    write_files(tmp_path, events[:150], 2)
+    run_job(spec)
+    write_files(tmp_path, events[150:], 2, first=2)
+    run_job(replace(read_job(tmp_path / "job.yaml"), finish=True))
+    found = matches(spec)
+    assert found == in_core(spec).matches.to_pylist()
+    assert found == in_core(spec, whole=True).matches.to_pylist()
+    number = Counter(row["rule"] for row in found)
+    assert {rule.name: number[rule.name] > 4 for rule in spec.rules} == dict.fromkeys(number, True)
