@@ -14,6 +14,7 @@ from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.search import search
 from spark_pace.io.replaying import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
+from spark_pace.rules.explaining.cost import METHODS
 from tests.support.commands import spark_pace
 
 DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn"}
@@ -49,12 +50,12 @@ def events(tmp_path: Path) -> Path:
     return path
 
 
-def called_in(rule: Any, events: Path) -> set[str]:
-    """The dear functions of `core.match` that a replay of the rule calls."""
+def called_in(rule: Any, events: Path, named: set[str] = DEAR) -> set[str]:
+    """Those of some functions of `core.match` that a replay of the rule calls."""
     called = set()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_name in DEAR and "/core/match/" in frame.f_code.co_filename:
+        if event == "call" and frame.f_code.co_name in named and "/core/match/" in frame.f_code.co_filename:
             called.add(frame.f_code.co_name)
 
     before = sys.gettrace()
@@ -100,6 +101,28 @@ def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -
         told[form] = expected(context, form, explain_as_json(rule)["cost"]["search"])
         seen[form] = called_in(rule, events)
     assert seen == told
+
+
+CONJUNCTIONS = {
+    "nearest set": ("a: type = 'a', b: type = 'b', c: type = 'c'", ""),
+    "all orders": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x < b.x"),
+    "all candidates": ("a: type = 'a', b: type = 'b', c: type = 'c', d: x = 1", "a.x < b.x"),
+}
+
+
+@pytest.mark.parametrize("method", CONJUNCTIONS)
+def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, events: Path) -> None:
+    components, where = CONJUNCTIONS[method]
+    rest = "context: 'latest, zero', within: 8 s" + (f", where: {where}" if where else "")
+    path = rule_file(tmp_path, components, rest)
+    path.write_text(path.read_text(encoding="utf-8").replace("sequence:", "conjunction:"), encoding="utf-8")
+    (rule,) = load_rules(path)
+    cost = explain_as_json(rule)["cost"]
+    assert (cost["search"]["method"], cost["search"]["each"]) == (method, "terminator")
+    assert cost["dominant"] == ("events" if method == "nearest set" else "candidates")
+    assert any(METHODS[method] in line for line in explain(rule))
+    kernels = {"nearest set": "nearest_sets", "all orders": "_by_orders", "all candidates": "ending_with"}
+    assert called_in(rule, events, set(kernels.values())) == {kernels[method]}
 
 
 def cost_of(directory: Path, sequence: str, rest: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
+from spark_pace.core.match.search.any_order import MOST_IN_ORDERS
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -30,6 +31,7 @@ from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
 
 NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
 ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"
+NEAREST_SET, ORDERS = "nearest set", "all orders"
 STRATEGIES = {
     "queues": "each event serves the partial candidate that has waited longest, by columns",
     "production_sets": "each event joins the earliest partial candidate that waits for it",
@@ -40,6 +42,8 @@ METHODS = {
     WALK: "each step takes the first event that fits, and keeps it",
     FIRST: "depth first, with second thoughts, up to the first candidate",
     ALL: "all candidates are made, step by step, and compared",
+    NEAREST_SET: "the nearest events that stand for all components",
+    ORDERS: "each order of the components is searched as a sequence",
     IN_ORDER: "each step takes the earliest event that is not used up",
     IN_TURN: "terminators one after the other, each among the events that are not used up",
     **STRATEGIES,
@@ -54,13 +58,39 @@ def cost_of(rule: Rule) -> Cost:
         dominant, growth = _of_whole_spans(rule)
         growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
-    if rule.pattern.order != "sequence":
-        growth = f"not told for a {rule.pattern.order}"
-        return Cost(predicates, _looked_at(rule), None, len(rule.emit), None, growth)
-    search = _search_cost(rule, rule.pattern)
-    dominant, growth = _growth(rule.pattern, search)
+    if rule.pattern.order == "conjunction":
+        search = _search_of_conjunction(rule.pattern)
+        dominant, growth = _growth_of_conjunction(rule.pattern, search)
+    else:
+        search = _search_cost(rule, rule.pattern)
+        dominant, growth = _growth(rule.pattern, search)
     growth += _spans_of_an_event(rule)
     return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
+
+
+def _search_of_conjunction(pattern: Pattern) -> SearchCost:
+    """How the candidates of a conjunction are found; their steps are not told."""
+    way = context_of(pattern).way
+    each = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
+    method = ORDERS if len(pattern.components) <= MOST_IN_ORDERS else ALL
+    if not pattern.where:
+        method = NEAREST_SET
+    if isinstance(way, UsingUp):
+        method = IN_TURN
+    return SearchCost(each, NEAREST if len(pattern.components) == 1 else method, False, ())
+
+
+def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
+    """What grows fastest, and how, where components come in any order."""
+    others = len(pattern.components) - 1
+    every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
+    if not others:
+        return "events", "their number; each that matches is a match"
+    if search.method == NEAREST_SET and not (every and (others > 1 or pattern.close == "window")):
+        searches = f"a binary search for each other component of each {search.each}"
+        return "events", f"their number, and that of matches: {searches}"
+    where = "around it" if pattern.within is None else "in its window"
+    return "candidates", f"{search.each}s × events of each of the {others} other components {where}, at most"
 
 
 def _of_whole_spans(rule: Rule) -> tuple[str, str]:

@@ -169,7 +169,8 @@ class SearchCost:
         each: what a search begins with: "initiator" or "terminator".
         method: one of `METHODS` in `cost`.
         compiled: whether compiled code searches, if there are many combinations of events.
-        steps: what each search goes through, in this order; empty where one event is a match.
+        steps: what each search goes through, in this order; empty where one event is a match,
+            and for conjunctions.
     """
 
     each: str
