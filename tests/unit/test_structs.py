@@ -151,3 +151,10 @@ def test_late_events_are_shown_as_they_came(rules: tuple[Rule, ...], path: str) 
         {"city": "B", "a b": "2.00"},
         None,
     ]
+
+
+def test_what_structs_hold_is_shown_without_them(rules: tuple[Rule, ...], path: str) -> None:
+    read = read_events(path, "json", rules[0].schema, "e")
+    used = read.events.drop_columns(["user", "user.home", "user.home.a b"])
+    shown = [json.loads(text) for text in late_table(used, 0, rules[0].schema)["event"].to_pylist()]
+    assert [row["user"].get("home") for row in shown] == [{"city": "A"}, {"city": "B"}, None]

@@ -1,5 +1,6 @@
-"""Aggregates over all events of each span, without a copy of the events that spans share (but of DECIMALs).
+"""Aggregates over all events of each span, without a copy of the events that spans share.
 
+Only DECIMALs are copied for each span that holds them, those of about `PIECE_ROWS` events at a time.
 Numbers of events, and sums of whole numbers, are differences of running sums over the lane. The least and the
 greatest value of each span are taken from ranks. A sum of floating-point numbers rests on the order in which
 they are added, so each span's are added one after the other, in stream order, however the stream is cut.
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Bools, Ints, expand, value_ranks
+from spark_pace.core.columns import Bools, Ints, expand, pieces, value_ranks
 from spark_pace.core.expr import evaluate, evaluate_mask
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
@@ -105,13 +106,20 @@ class SpanAggregates:
     def _sum(self, values: pa.Array, valid: Bools, count: Ints) -> pa.Array:
         """Null where there is nothing to add, or a whole number does not fit in 64 bits."""
         if pa.types.is_decimal(values.type):
-            spans, rows = expand(self.start, self.end)
-            return aggregated("sum", values.take(pa.array(rows)), spans, self.rows)
+            return self._exact_sum(values)
         if not pa.types.is_integer(values.type):
             return pa.array(self._total(values, valid), mask=count == 0)
         high, low = self._halves(values)
         fits = high == (high << _HALF) >> _HALF
         return pa.array((high << _HALF) + low, mask=(count == 0) | ~fits)
+
+    def _exact_sum(self, values: pa.Array) -> pa.Array:
+        """The sum of each span's DECIMALs, null where there is nothing to add."""
+        sums = [aggregated("sum", values.slice(0, 0), np.zeros(0, np.int64), 0)]
+        for piece in pieces(self.end - self.start):
+            spans, rows = expand(self.start[piece], self.end[piece])
+            sums.append(aggregated("sum", values.take(pa.array(rows)), spans, piece.stop - piece.start))
+        return pa.concat_arrays(sums)
 
     def _total(self, values: pa.Array, valid: Bools) -> Floats:
         """float64[s], the sum of each span's values."""

@@ -38,7 +38,7 @@ class Chunk:
         keys: table with a row for each key: ``hash`` uint64, ascending; ``key`` string; the `COUNTERS` int64;
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
             the row behind its events here. Where keys are forgotten also `LAST` int64, the event time of the
-            last event of each key's stream, carried or not.
+            last event of each key's stream, carried or not. With ``prev`` also `Carry.last_values`.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
         ranges: the least and the greatest value of `LAST` and of some columns of the events, where there are
             any.

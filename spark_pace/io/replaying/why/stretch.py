@@ -11,7 +11,7 @@ from spark_pace.core.expr import Aggregate, Call, Expr, evaluate, evaluate_mask,
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Forwards, OneOpen
+from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
@@ -51,8 +51,7 @@ class Stretch:
     @property
     def walks(self) -> bool:
         """Whether a match is what a walk takes."""
-        way = context_of(self.pattern).way
-        return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
+        return walks(context_of(self.pattern).way)
 
     def window_end(self, row: int) -> int:
         """The row after the last one of the window that starts at a row."""
