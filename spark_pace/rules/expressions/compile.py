@@ -254,8 +254,11 @@ class _Compiler:
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
             return self._unknown(tree)
-        kind = tree.to.sql(dialect="spark").upper().replace(" ", "")
-        if tree.to.expressions and not decimal_digits(kind):
+        digits = [size.name for size in tree.to.expressions]
+        kind = "" if digits else tree.to.sql(dialect="spark").upper()
+        if digits and tree.to.is_type("decimal") and all(number.isdecimal() for number in digits):
+            kind = f"DECIMAL({','.join(digits)})"
+        if digits and not decimal_digits(kind):
             return no_type("one with parameters")
         if isinstance(tree.this, exp.Literal) and tree.this.is_string:
             constant = text_constant(str(tree.this.this), kind)
