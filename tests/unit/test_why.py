@@ -292,11 +292,12 @@ def test_it_says_plainly_what_it_does_not_explain(tmp_path: Path) -> None:
     answers = [told(tmp_path, "b=1 a=2 b=1", rest, 1) for rest in (conjunction, compared)]
     answers += [told(tmp_path, "a=2 b=1 c", opening, "events.json:1"), told(tmp_path, "a b", counting, 1)]
     assert [answer.untold for answer in answers] == [
-        ("candidates of a conjunction",),
+        ("selections and candidates of a conjunction",),
         ("parts of conditions that read an event before by prev",),
         ("candidates whose conditions read the event that opens the span",),
         ("what the rule makes of a span",),
     ]
+    assert not [line for line in lines_of(answers[0]) if line.startswith("  selections")]
     assert [len(answer.matches) for answer in answers] == [2, 0, 0, 0]
     assert [len(answer.candidates) for answer in answers] == [0, 1, 0, 0]
     assert [component.holds for component in answers[1].components] == [True, False]

@@ -83,7 +83,7 @@ def _components(answer: Why) -> Iterator[str]:
 
 def _selections(answer: Why) -> Iterator[str]:
     there = [selection for selection in answer.selections if selection.there]
-    if not there:
+    if not there and not any("selections" in told for told in answer.untold):
         yield "none was open there"
     for selection in answer.selections[:SHOWN_SELECTIONS]:
         yield _selection(selection)

@@ -144,8 +144,11 @@ def _cost(cost: Cost) -> Iterator[str]:
         for step in cost.search.steps:
             yield f"  {_step(step)}"
     yield f"each match: its events, and {_counted(cost.fields_per_match, 'computed field')}"
-    what = "not told" if cost.dominant is None else f"the {cost.dominant}"
-    yield f"grows with {what}: {cost.growth}"
+    yield (
+        f"how it grows: {cost.growth}"
+        if cost.dominant is None
+        else f"grows with the {cost.dominant}: {cost.growth}"
+    )
 
 
 def _counted(count: int, what: str) -> str:

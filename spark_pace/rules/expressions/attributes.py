@@ -38,9 +38,8 @@ def over_group(
     if function in ("sum", "avg") and digits:
         return _decimal_over_group(function, component, attribute, digits)
     if function in ("sum", "avg", "stddev") and kind not in ("BIGINT", "DOUBLE"):
-        return Wrong(
-            f"must be a number inside {function}", kind, "Name an attribute of type BIGINT or DOUBLE."
-        )
+        types = "BIGINT, DOUBLE or DECIMAL" if function == "sum" else "BIGINT or DOUBLE"
+        return Wrong(f"must be a number inside {function}", kind, f"Name an attribute of type {types}.")
     if function in ("min", "max") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
     return Aggregate(function, component, attribute, "DOUBLE" if function in ("avg", "stddev") else kind)  # type: ignore[arg-type]

@@ -73,7 +73,8 @@ def _untold(rule: Rule) -> list[str]:
     if pattern is None:
         return [f"what {'the operator' if rule.operator else 'the rule'} makes of a span"]
     if pattern.order != "sequence":
-        told.append(f"candidates of a {pattern.order}")
+        what = "candidates" if rule.span is not None else "selections and candidates"
+        told.append(f"{what} of a {pattern.order}")
     names = {component.name for component in pattern.components}
     exprs: list[Expr] = [component.predicate for component in pattern.components]
     nodes = [node for expr in [*exprs, *(one.expr for one in pattern.where)] for node in walk(expr)]
