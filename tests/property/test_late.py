@@ -16,13 +16,15 @@ from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.results import micros
+from tests.support.strategies import ATTRIBUTES
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 
 def told_as(event: Event) -> str:
     """All attributes of an event as the table has them."""
     time = datetime.fromtimestamp(0, timezone.utc).replace(tzinfo=None) + timedelta(microseconds=event.time)
-    return json.dumps(event.row | {"time": str(time)})
+    row = event.row | {"time": str(time)}
+    return json.dumps({name: row[name] for name in ATTRIBUTES if name in row})
 
 
 @WIDE

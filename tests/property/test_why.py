@@ -71,6 +71,8 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
             one["out_seq"] for one in found.matches if place in [event["offset"] for event in one["events"]]
         ]
         assert [match.out_seq for match in answer.matches] == with_it
+        if answer.untold:
+            continue
         there = {selection.selection_id for selection in answer.selections if selection.there}
         assert {match.selection_id for match in answer.matches} <= there
         for candidate in answer.candidates:

@@ -136,7 +136,9 @@ def test_it_says_what_stopped_a_candidate(
     tmp_path: Path, events: str, rest: str, at: int, shown: str | None
 ) -> None:
     lines = list(lines_of(told(tmp_path, events, rest, f"events.json:{at}")))
-    begins = next((place for place, line in enumerate(lines) if line[2:9] in ("stopped", "waiting")), None)
+    begins = next(
+        (place for place, line in enumerate(lines) if line[2:12].strip() in ("stopped", "unfinished")), None
+    )
     assert (None if begins is None else lines[begins][15:]) == shown
 
 

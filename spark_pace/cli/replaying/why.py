@@ -55,7 +55,7 @@ def lines_of(answer: Why) -> Iterator[str]:
     yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))
     yield from _labelled("stopped", list(_candidates(answer, "failed")))
-    yield from _labelled("waiting", list(_candidates(answer, "waiting")))
+    yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
     if answer.more_candidates:
         yield f"               and {answer.more_candidates:,} more"
     yield from _labelled("not told", list(answer.untold))

@@ -91,7 +91,7 @@ class Candidate:
         selection_id: its selection.
         events: what it had.
         tried: the event that came next and was not taken; None where there was none.
-        status: "failed", or "waiting" where the missing event could still have come.
+        status: "failed", or "unfinished" where the missing event could still have come.
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
             or "not chosen".
         condition: the condition that is false; None where it is not one of the rule's.

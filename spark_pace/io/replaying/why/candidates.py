@@ -152,7 +152,7 @@ def _told(
         selection_id=selection_id,
         events=members,
         tried=tried,
-        status="waiting" if failure.waits else "failed",
+        status="unfinished" if failure.waits else "failed",
         kind=failure.kind,
         condition=failure.condition,
         values=failure.values,

@@ -72,7 +72,7 @@ def _untold(rule: Rule) -> list[str]:
     pattern = rule.pattern
     if pattern is None:
         return [f"what {'the operator' if rule.operator else 'the rule'} makes of a span"]
-    if pattern.order != "sequence":
+    if pattern.order == "conjunction":
         what = "candidates" if rule.span is not None else "selections and candidates"
         told.append(f"{what} of a {pattern.order}")
     names = {component.name for component in pattern.components}
@@ -96,7 +96,7 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
         mine = tuple(map(match_told, told))
         why = replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
-    if pattern is None or (pattern.order != "sequence" and rule.span is None):
+    if pattern is None or (pattern.order == "conjunction" and rule.span is None):
         return _with_spans(rule, own, why) if rule.span is not None else why
     if rule.span is not None:
         ids: Ints = matches["selection_id"].to_numpy()
