@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_pace.errors import SetupError
 from spark_pace.spark.java.early import Asked, early_jvm
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.java.jvm import hush_updates
+from spark_pace.spark.java.jvm import hush_ends, hush_updates
 from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
 
 
@@ -41,6 +41,8 @@ def job_session(
     plain = {key: value for key, value in settings.items() if key not in secret}
     spark = build_session(name, plain, secret=secret, quick=quick)
     hush_updates(spark)
+    if not running:
+        hush_ends(spark)
     try:
         own = spark.newSession()
         for key, value in settings.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -140,6 +141,24 @@ def test_python_is_started_as_ever_when_the_parent_is_gone(start: Callable[[], S
     assert shown(started.run("shown"))[-1] is True
     started.parent().kill()
     assert shown(started.run("shown"))[-1] is False
+
+
+def test_the_parent_outlives_a_command_and_its_process_that_end_at_once(
+    start: Callable[[], Started],
+) -> None:
+    started = start()
+    command, forked = started.waiting()
+    parent = started.parent()
+    parent.suspend()  # it hears of both ends together
+    command.kill()
+    command.communicate()
+    end = os.pidfd_open(forked.pid)
+    forked.kill()
+    assert select.select([end], [], [], 60)[0]
+    os.close(end)
+    parent.resume()
+    assert shown(started.run("shown"))[-1] is True
+    assert started.parent() == parent
 
 
 def test_the_parent_ends_with_the_process_that_has_started_it_and_after_what_it_has_forked(

@@ -113,6 +113,17 @@ def hush_updates(spark: SparkSession) -> None:
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 
+def hush_ends(spark: SparkSession) -> None:
+    """Let a thread that fails tell the log of Spark so, which stays silent here, not standard error.
+
+    A signal to all processes of the job ends the JVM while its threads work. What makes a query fail is told
+    by the query, and a lack of memory in any thread ends the JVM.
+    """
+    jvm: Any = spark._jvm
+    handler = jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
+    jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
+
+
 def _not_of_py4j(record: logging.LogRecord) -> bool:
     """A filter for the root logger: Py4J logs some of its errors there."""
     return "py4j" not in record.pathname

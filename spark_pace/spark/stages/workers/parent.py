@@ -75,19 +75,19 @@ class Parent:
             self._poll.register(file, select.POLLIN)
         listens = True
         while listens or self._children:
-            for file, _ in self._poll.poll():
-                if file == sys.stdin.fileno():
-                    listens = False
-                    self._poll.unregister(file)
-                    self._poll.unregister(self._listener)
-                    self._listener.close()  # who connected and was not heard starts Python itself
-                elif file == self._ended.fileno():
-                    self._ended.recv(1 << 10)
-                    self._tell_ends()
-                elif listens and file == self._listener.fileno():
-                    self._take(self._listener.accept()[0])
-                else:
-                    self._end_child(file)
+            ready = {file for file, _ in self._poll.poll()}
+            # connections first: what follows closes some and gives their descriptors to others
+            self._end_children(ready)
+            if self._ended.fileno() in ready:
+                self._ended.recv(1 << 10)
+                self._tell_ends()
+            if listens and self._listener.fileno() in ready:
+                self._take(self._listener.accept()[0])
+            if sys.stdin.fileno() in ready:
+                listens = False
+                self._poll.unregister(sys.stdin.fileno())
+                self._poll.unregister(self._listener)
+                self._listener.close()  # who connected and was not heard starts Python itself
 
     def _take(self, connection: socket.socket) -> None:
         """Fork for a connection, or close it."""
@@ -153,11 +153,11 @@ class Parent:
                 connection.sendall(code.to_bytes(CODE_BYTES, "big", signed=True))
             connection.close()
 
-    def _end_child(self, file: int) -> None:
-        """End the child whose connection was closed."""
-        self._poll.unregister(file)
+    def _end_children(self, ready: set[int]) -> None:
+        """End the children whose connections were closed."""
         for pid, connection in self._children.items():
-            if connection.fileno() == file:
+            if connection.fileno() in ready:
+                self._poll.unregister(connection)
                 os.kill(pid, signal.SIGTERM)
 
 
