@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import FAILED_SCHEMA, operate
+from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, work_off
 from spark_pace.core.order.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
@@ -71,10 +72,12 @@ class LocalRun:
         for slot, frame in [] if sifted is None else pack(self.plan, sifted.events):
             frames.setdefault(slot, []).append(frame)
         progress = replace(sifted.progress if sifted else Progress(), finish=finish)
+        operate = partial(work_off, self.plan)
         outputs = [
-            splitter.step(frames.get(slot, []), progress) for slot, splitter in enumerate(self.splitters)
+            splitter.advance(frames.get(slot, []), progress, operate)
+            for slot, splitter in enumerate(self.splitters)
         ]
-        results = [operate(self.plan, lane) for output in outputs for lane in output.lanes]
+        results = [result for output in outputs for result in output.lanes]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
         late = sifted.late if sifted else LATE_SCHEMA.empty_table()
@@ -118,7 +121,7 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
     )
 
 
-def _counts(sifted: Sifted | None, outputs: list[StepOutput]) -> dict[str, int]:
+def _counts(sifted: Sifted | None, outputs: list[StepOutput[Result]]) -> dict[str, int]:
     stats = dict.fromkeys(COUNTED, 0)
     if sifted is not None:
         stats |= {

@@ -25,7 +25,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
-from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
+from spark_pace.core.operate.operator import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
@@ -69,31 +69,30 @@ def _final(kind: pa.DataType) -> pa.DataType:
     return UTC_TIME if pa.types.is_timestamp(kind) else kind
 
 
-def merge(plan: Plan, parcels: Iterable[bytes | memoryview], next_out_seq: dict[str, int]) -> Merged:
+def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -> Merged:
     """Put a batch's matches in order and number them.
 
     Args:
         plan: the plan.
-        parcels: the results of all operators of the batch, in any order.
+        results: the results of all operators of the batch, in any order.
         next_out_seq: for each rule the number of its next match; 0 where it has none.
 
     Returns:
-        The batch's output. The same parcels and numbers give the same output.
+        The batch's output. The same results and numbers give the same output.
     """
-    results: dict[int, list[Result]] = {}
-    for parcel in parcels:
-        result = decode_result(parcel)
-        results.setdefault(result.header.rule_index, []).append(result)
+    of_rules: dict[int, list[Result]] = {}
+    for result in results:
+        of_rules.setdefault(result.header.rule_index, []).append(result)
     following = dict(next_out_seq)
     schema = matches_schema(plan)
     tables, failed = [schema.empty_table()], [FAILED_SCHEMA.empty_table()]
-    for rule_index in sorted(results, key=lambda index: plan.rules[index].rule.name):
+    for rule_index in sorted(of_rules, key=lambda index: plan.rules[index].rule.name):
         planned = plan.rules[rule_index]
-        ordered = _ordered(planned, results[rule_index])
+        ordered = _ordered(planned, of_rules[rule_index])
         base = following.get(planned.rule.name, 0)
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
-        failed += [result.failed for result in results[rule_index]]
+        failed += [result.failed for result in of_rules[rule_index]]
     return Merged(pa.concat_tables(tables).combine_chunks(), _in_order(pa.concat_tables(failed)), following)
 
 
