@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,8 +139,37 @@ def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used[nulls:])))
 
 
+def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of this schema one below the other. Every column has one chunk; what is alone is not copied."""
+    filled = [table for table in tables if table.num_rows] or [schema.empty_table()]
+    return (filled[0] if len(filled) == 1 else pa.concat_tables(filled)).combine_chunks()
+
+
+def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
+    """Whether rows are known to ascend by these columns, nulls first; `strictly`: no two are equal in all.
+
+    Only integers are looked at: with other columns it is not known.
+    """
+    equal: Bools | None = None  # which rows are equal to the row before in the columns so far
+    for column in columns:
+        if not pa.types.is_integer(column.type):
+            return False
+        filled = pc.fill_null(column, 0).to_numpy()
+        parts = [filled] if not column.null_count else [bools(pc.is_valid(column)), filled]
+        for part in parts:
+            falls, same = part[1:] < part[:-1], part[1:] == part[:-1]
+            if (falls if equal is None else falls & equal).any():
+                return False
+            equal = same if equal is None else same & equal
+        if equal is not None and not equal.any():
+            return True
+    return not strictly
+
+
 def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     """The permutation (int64[n]) that sorts rows by these columns in their order, ascending, nulls first."""
+    if columns and in_order(columns.values()):
+        return np.arange(len(next(iter(columns.values()))))
     keys = {}
     for number, column in enumerate(columns.values()):
         if column.null_count:

@@ -8,6 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from spark_pace.core.columns import joined
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Sifted, sift
@@ -109,16 +110,14 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    matches = pa.concat_tables(
-        [matches_schema(plan).empty_table(), *(step.matches for step in steps)]
-    ).combine_chunks()
+    matches = joined(matches_schema(plan), [step.matches for step in steps])
+    if len(plan.rules) > 1:  # those of one rule are in order
+        matches = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])
     failed = pa.concat_tables([FAILED_SCHEMA.empty_table(), *(step.failed for step in steps)])
     stats = {name: sum(step.stats[name] for step in steps) for name in COUNTED}
     stats |= {name: steps[-1].stats[name] if steps else 0 for name in STANDING}
-    return LocalResult(
-        matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")]), late, failed, stats
-    )
+    return LocalResult(matches, late, failed, stats)
 
 
 def _counts(sifted: Sifted | None, outputs: list[StepOutput[Result]]) -> dict[str, int]:

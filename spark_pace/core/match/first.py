@@ -164,6 +164,8 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
+    if search.plain and not isinstance(search, AnyOrder):
+        return _nearest_of_each(search, ranges)
     if search.compiled and not search.looked_up:
         return depth_first(search, ranges, second_thoughts=False)
     if search.simple:
@@ -172,6 +174,16 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     found, matrix = _step_by_step(walking, ranges)
     kept = walking.lasting(matrix)
     return found[kept], matrix[kept]
+
+
+def _nearest_of_each(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The walks of a plain sequence: at each step the next event of the component."""
+    columns, after = [ranges.anchors], ranges.after
+    for level in range(1, search.steps):
+        after = search.following(level, after)
+        columns.append(after)
+    found = np.arange(len(after)) if search.steps == 1 else np.flatnonzero(after < ranges.end)
+    return found, np.column_stack([column[found] for column in columns])
 
 
 def nearest(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:

@@ -140,6 +140,8 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
         now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
     elif header.exact or not must_wait(rule):
         now &= time >= header.passed_us
+    if now.all():
+        return found, labels
     index = np.flatnonzero(now)
     kept = Labels(
         labels.selection_id[index],

@@ -43,7 +43,9 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
     if fresh.events is None:
         return fresh
-    order = np.argsort(fresh.owner, kind="stable")
+    order = np.arange(len(fresh.owner))
+    if len(fresh.texts) > 1:
+        order = np.argsort(fresh.owner, kind="stable")
     keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
     first = segments_of(keys)
     last = np.append(first[1:], len(keys)) - 1
