@@ -130,9 +130,9 @@ def compacted(table: pa.Table) -> pa.Table:
 
 
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    indices = pc.fill_null(values.indices, -1).to_numpy()
     if len(values.dictionary) == 1 and values.null_count < len(values):  # the one source, most often
         return values
+    indices = pc.fill_null(values.indices, -1).to_numpy()
     used, place = np.unique(indices, return_inverse=True)
     nulls = int(len(used) > 0 and used[0] < 0)
     codes = pa.array(place - nulls, pa.int32(), mask=indices < 0)
@@ -264,6 +264,8 @@ def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, 
     """
     total = int(weights.sum())
     pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
+    if pieces == 1:
+        return [(0, len(weights))] if len(weights) else []
     targets = np.arange(1, pieces) * (total / pieces)
     inner = np.searchsorted(np.cumsum(weights), targets) + 1
     bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()

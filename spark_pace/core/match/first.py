@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, expand, has_bit, pieces
+from spark_pace.core.columns import Ints, expand, has_bit, pieces, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
@@ -308,8 +308,8 @@ def _step(search: Search, level: int, matrix: Ints, after: Ints, end: Ints) -> t
             owner, index = expand(lo[waiting[piece]], stop[piece])
             grown = np.column_stack([matrix[waiting[piece][owner]], pool[index]])
             fits = np.flatnonzero(search.passes(level, grown))
-            walks, position = np.unique(owner[fits], return_index=True)
-            taken[waiting[piece][walks]] = grown[fits[position], -1]
+            fits = fits[segments_of(owner[fits])]  # the first of each walk
+            taken[waiting[piece][owner[fits]]] = grown[fits, -1]
         lo[waiting] = stop
         waiting = waiting[(taken[waiting] < 0) & (stop < hi[waiting])]
         block *= 4

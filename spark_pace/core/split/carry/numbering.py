@@ -58,6 +58,10 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; those of each key go on from `following`."""
         before = np.cumsum(steps) - steps
+        if len(starts) == 1 and not anew[0]:
+            before += following[keys[0]]
+            following[keys[0]] = before[-1] + steps[-1]
+            return before  # of one key, in order already
         base = np.where(anew[starts], 0, following[keys[starts]])
         counts = np.diff(np.append(starts, len(keys)))
         before -= np.repeat(before[starts] - base, counts)
