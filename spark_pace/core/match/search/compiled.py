@@ -102,7 +102,8 @@ def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tupl
         return 0, 0
     group = levels.first_groups[level] + rank
     low, high = levels.groups[group], levels.groups[group + 1]
-    return _place(levels.pools, low, high, after + 1), _place(levels.pools, low, high, end)
+    first = _place(levels.pools, low, high, after + 1)
+    return first, _place(levels.pools, first, high, end)
 
 
 @_compiled
@@ -159,25 +160,24 @@ def _is_less(one: Ints, other: Ints) -> bool:
 
 
 @_compiled
-def _search(levels: Levels, searches: Searches, index: int, found: Ints, place: int) -> None:
-    """Write the candidate of one search into the row `place` of `found`."""
+def _search(levels: Levels, searches: Searches, index: int, found: Ints, place: int, room: Ints) -> None:
+    """Write the candidate of one search into the row `place` of `found`; `room` is int64[4, n] to work in."""
     last = found.shape[1] - 1
-    taken, fitted = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.bool_)
-    at, stop = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.int64)
+    taken, fitted, at, stop = room[0], room[1], room[2], room[3]
     taken[0], end = searches.anchors[index], searches.end[index]
     level, enters = 1, True
     while level > 0:
         if enters:
             after = searches.after[index] if level == 1 else taken[level - 1]
             at[level], stop[level] = _span(levels, level, taken, after, end)
-            fitted[level], enters = False, False
+            fitted[level], enters = 0, False
         at_place = _next(levels, searches.used, level, taken, (at[level], stop[level]))
         if at_place == stop[level] or levels.pools[at_place] >= end:
             if not searches.second_thoughts:
                 return
-            level = level - 1 if fitted[level] else levels.back[level]
+            level = level - 1 if fitted[level] > 0 else levels.back[level]
             continue
-        taken[level], fitted[level], at[level] = levels.pools[at_place], True, at_place + 1
+        taken[level], fitted[level], at[level] = levels.pools[at_place], 1, at_place + 1
         if level < last:
             level, enters = level + 1, True
         else:
@@ -215,10 +215,11 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
         int64[m, n], the rows by levels; -1 where there is no candidate.
     """
     found = np.full((len(searches.anchors), len(levels.back)), -1, np.int64)
+    room = np.zeros((4, found.shape[1]), np.int64)
     for index in range(len(found)):
         if searches.used[searches.anchors[index]]:
             continue
-        _search(levels, searches, index, found, index)
+        _search(levels, searches, index, found, index, room)
         if searches.use_up and found[index, 0] >= 0:
             for place in range(found.shape[1]):
                 searches.used[found[index, place]] = True
@@ -241,7 +242,7 @@ def least_of_orders(orders: tuple[Levels, ...], of_order: Bools, searches: Searc
         int64[m, n], the rows by levels, -1 where there is no candidate; int64[m], the order of each.
     """
     found = np.full((len(searches.anchors), len(orders[0].back)), -1, np.int64)
-    other = found[:1].copy()
+    other, room = found[:1].copy(), np.zeros((4, found.shape[1]), np.int64)
     taken_from = np.full(len(found), -1, np.int64)
     for index in range(len(found)):
         if searches.used[searches.anchors[index]]:
@@ -250,7 +251,7 @@ def least_of_orders(orders: tuple[Levels, ...], of_order: Bools, searches: Searc
             if not of_order[index, order]:
                 continue
             other[0] = -1
-            _search(orders[order], searches, index, other, 0)
+            _search(orders[order], searches, index, other, 0, room)
             if other[0, 0] >= 0 and (taken_from[index] < 0 or _is_less(other[0], found[index])):
                 found[index], taken_from[index] = other[0], order
         if taken_from[index] >= 0:
