@@ -33,7 +33,11 @@ class Member:
 
 @dataclass(frozen=True)
 class ConditionTest:
-    """A condition on the event alone, whether it holds (None: not told here), and the values it reads."""
+    """A condition on the event, whether it holds, and the values it reads.
+
+    `holds` is None where the condition reads other events as well, and which ones depends on the span, or
+    the event is not in the rule's stream.
+    """
 
     condition: str
     holds: bool | None
@@ -62,6 +66,8 @@ class Selection:
         opened_by: the event that opened it; None for windows of a grid.
         window_ends: when its window ends; None without a window of time.
         closed_by: the event that closed it.
+        components: of a span that was open at the event, those components whose conditions read other events
+            of the span, as the event satisfies them there.
     """
 
     selection_id: int
@@ -71,6 +77,7 @@ class Selection:
     opened_by: EventRef | None
     window_ends: str | None
     closed_by: EventRef | None
+    components: tuple[ComponentTest, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,8 @@ class Candidate:
             or "not chosen".
         condition: the condition that is false; None where it is not one of the rule's.
         values: what it reads: each side, or each attribute.
-        by: the events that stood between, forbade, were taken instead, or behind which none came.
+        by: the events that stood between, forbade, or were taken instead; those between which none came, or
+            behind which; those that opened and closed the selection.
         text: all that in words.
     """
 
