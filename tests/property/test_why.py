@@ -16,8 +16,9 @@ from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
 from spark_pace.io.replaying import replay_table
 from spark_pace.io.replaying.why import Why, why
 from spark_pace.io.replaying.why.answer import Candidate, ComponentTest, ConditionTest, EventRef, Member
-from spark_pace.io.replaying.why.explained import MOST_SPANS
+from spark_pace.io.replaying.why.opened import MOST_SPANS
 from tests.oracle.candidates import is_candidate, opened_by, satisfies
+from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
 from tests.oracle.matches import seen_inside
@@ -27,7 +28,7 @@ from tests.oracle.stream import Bound, Event, Placed, inside
 from tests.support.any_rule import any_rule
 from tests.support.forms import form
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.results import table_of
+from tests.support.results import micros, table_of
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import dense_streams
 
@@ -51,6 +52,23 @@ class Answers:
 
     def index(self, component: str) -> int:
         return [one.name for one in self.pattern.components].index(component)
+
+    def with_event(self, answer: Why) -> list[int]:
+        """The numbers of the matches that have the event; of aggregates, of spans that hold it."""
+        with_it = (answer.source, answer.offset)
+        if self.rule.pattern is not None:
+            ids = [[(one["source"], one["offset"]) for one in match["events"]] for match in self.matches]
+            return [match["out_seq"] for match, own in zip(self.matches, ids, strict=True) if with_it in own]
+        stream, key = self.stream(answer), answer.key
+        if stream is None:
+            return []
+        spans = [span for span in spans_of(self.rule, stream) if answer.seq in [p.seq for p in span.events]]
+        ids = [(key, span.selection_id, span.opened_at) for span in spans]
+        return [
+            match["out_seq"]
+            for match in self.matches
+            if (match["key"], match["selection_id"], micros(match["opened_at"])) in ids
+        ]
 
     def stream(self, answer: Why) -> Home | None:
         """The stream of the event's key; None where the event does not belong to it."""
@@ -116,6 +134,12 @@ class Told:
             and rows.issuperset((event["offset"], event["seq"]) for event in one["events"])
         ]
 
+    @property
+    def is_delivered(self) -> bool:
+        """Whether what is found here is a match: it is not in a span that is not full."""
+        span = self.found.rule.span
+        return not isinstance(span, CountSpan) or len(self.home) == span.size
+
     def placed(self, ref: EventRef) -> Placed:
         (one,) = [placed for placed in self.home if placed.event.offset == ref.offset]
         assert one.seq == ref.seq
@@ -132,7 +156,7 @@ class Told:
 
 def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:
     table = table_of(rule, events).select([field.name for field in rule.schema.fields])
-    matches = [] if rule.operator else replay_table([rule], table).matches.to_pylist()
+    matches = [] if rule.operator else replay_table([rule], table).matches.to_pylist()  # calls no operator
     told = {place: why([rule], table, rule=rule.name, at=f"table:{place}") for place in places}
     return Answers(rule, events, matches, told)
 
@@ -142,17 +166,15 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
     found = answers(rule, events, set(places))
     for place, answer in found.told.items():
         note(f"{place}: {answer}")
-        with_it = [
-            one["out_seq"] for one in found.matches if place in [event["offset"] for event in one["events"]]
-        ]
-        assert [match.out_seq for match in answer.matches] == with_it
+        assert [match.out_seq for match in answer.matches] == found.with_event(answer)
         check_components(found, answer)
         there = {selection.selection_id for selection in answer.selections if selection.there}
         assert {match.selection_id for match in answer.matches} <= there
         undelivered = {one.selection_id for one in answer.selections if one.state == "open"}
         assert there - undelivered <= {*found.homes(answer)} <= there or rule.span is None
-        assert bool(answer.untold) == (rule.pattern is None)
+        assert bool(answer.untold) == (rule.operator is not None)
         if rule.pattern is None:
+            check_aggregated(found, answer)
             continue
         for candidate in answer.candidates:
             (selection,) = [one for one in answer.selections if one.selection_id == candidate.selection_id]
@@ -161,6 +183,27 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
             assert len({told.placed(one.event) for one in candidate.events}) == len(candidate.events)
             CHECKS[candidate.kind](told)
         assert answer.candidates or answer.matches or not could_begin(found, answer)
+
+
+def check_aggregated(found: Answers, answer: Why) -> None:
+    """Every span that holds the event has its match, or a condition that is false of its events."""
+    if found.rule.operator is not None:
+        return
+    homes, having = found.homes(answer), found.rule.having
+    matched = {match.selection_id for match in answer.matches}
+    failed = {one.selection_id for one in answer.selections if one.there} - matched
+    assert len(answer.candidates) + answer.more_candidates >= len(failed)
+    assert {one.selection_id for one in answer.candidates} <= failed or answer.more_selections
+    for candidate in answer.candidates:
+        if candidate.status == "failed":
+            assert having is not None
+            (part,) = {one for one in conjuncts_of(having) if to_text(one) == candidate.condition}
+            rows = [placed.row for placed in homes[candidate.selection_id]]
+            here = Bindings(event=rows[0], bound={"open": rows[0]}, span=rows)
+            assert not holds(part, here)
+            check_values(candidate.values, part, here)
+        else:
+            assert candidate.selection_id not in homes
 
 
 def could_begin(found: Answers, answer: Why) -> bool:
@@ -282,7 +325,7 @@ def check_missing(told: Told) -> None:
     assert candidate.tried is None
     if candidate.condition is None:
         assert candidate.status == "unfinished"
-        assert isinstance(told.found.rule.span, CountSpan) and len(told.home) < told.found.rule.span.size
+        assert not told.is_delivered
         return
     index = told.found.index(candidate.condition)
     first, (behind, *until) = told.placed(candidate.events[0].event), candidate.by
@@ -313,7 +356,12 @@ def check_closed(told: Told) -> None:
     for member in closing:
         assert told.placed(member.event).seq < tried.seq
         ends = [(one["events"][0]["seq"], one["events"][-1]["seq"]) for one in told.matches]
-        assert any(opening.event.seq <= first and last == member.event.seq for first, last in ends)
+        if told.is_delivered:
+            assert any(opening.event.seq <= first and last == member.event.seq for first, last in ends)
+        else:
+            opened, _ = CONTEXTS_OF_ORACLE[str(told.pattern.context)](told.pattern, told.home)
+            (resolved,) = [one.resolved for one in opened if one.opening.seq == opening.event.seq]
+            assert resolved == told.placed(member.event).position
 
 
 def check_order(told: Told) -> None:
@@ -350,7 +398,7 @@ RULES = st.one_of(
     CHOSEN.flatmap(lambda context: rules(context, where=True)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one")),
+    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates")),
     any_rule(),
     any_rule(),
 )

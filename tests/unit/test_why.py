@@ -353,6 +353,11 @@ def test_an_event_of_no_component_counts_where_conditions_look_back(tmp_path: Pa
     assert [match.out_seq for match in told(tmp_path, "d=1 a=1 d=1 b=2", before, 3).matches] == [0]
 
 
-def test_what_a_rule_makes_of_a_span_is_not_told(tmp_path: Path) -> None:
-    answer = told(tmp_path, "a b", "span: {every: 1 s, size: 2 s}\n    emit: {n: count(*)}", 1)
-    assert answer.untold == ("what the rule makes of a span",)
+def test_spans_that_are_aggregated_are_told(tmp_path: Path) -> None:
+    rest = "span: {every: 1 s, size: 2 s}\n    where: count(*) >= 2 and sum(x) > 3\n    emit: {n: count(*)}"
+    answer = told(tmp_path, "a=1 b=2 c=2", rest, 1)
+    assert ([match.selection_id for match in answer.matches], answer.untold) == ([2], ())
+    assert [one.text for one in answer.candidates] == ["sum(x) > 3: 3 > 3 is false"]
+    lines = list(lines_of(answer))
+    assert "  matches      0, of selection 2, at 2024-01-01T00:00:03Z" in lines
+    assert "  stopped      selection 1: sum(x) > 3: 3 > 3 is false" in lines

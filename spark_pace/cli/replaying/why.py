@@ -107,12 +107,13 @@ def _selection(selection: Selection) -> str:
 
 def _matches(answer: Why) -> Iterator[str]:
     for match in answer.matches[:SHOWN_MATCHES]:
-        events = " ".join(map(str, match.events))
-        yield f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}: {events}"
+        events = "".join(f" {member}" for member in match.events)
+        of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
+        yield f"{of}:{events}" if events else of
     more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
     if more:
         yield f"and {more:,} more"
-    if not answer.matches and not any("makes of a span" in told for told in answer.untold):
+    if not answer.matches and not answer.untold:
         yield "none"
 
 
@@ -124,5 +125,6 @@ def _candidates(answer: Why, status: str) -> Iterator[str]:
 
 def _candidate(candidate: Candidate) -> str:
     had = " ".join(map(str, candidate.events))
-    tried = "" if candidate.tried is None else f", then {candidate.tried}"
-    return f"selection {candidate.selection_id}, {had or 'nothing'}{tried}: {candidate.text}"
+    if candidate.tried is not None:
+        had = f"{had or 'nothing'}, then {candidate.tried}"
+    return f"selection {candidate.selection_id}{', ' if had else ''}{had}: {candidate.text}"

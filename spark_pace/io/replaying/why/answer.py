@@ -82,7 +82,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Match:
-    """A match that the event is part of; of an operator's, one of a span that holds the event."""
+    """A match that the event is part of; of a rule that aggregates, the one of a span that holds it."""
 
     out_seq: int
     selection_id: int
@@ -96,7 +96,7 @@ class Candidate:
 
     Attributes:
         selection_id: its selection.
-        events: what it had.
+        events: what it had; nothing where the rule aggregates all events of the span.
         tried: the event that came next and was not taken; None where there was none.
         status: "failed", or "unfinished" where the missing event could still have come.
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"

@@ -14,18 +14,17 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.in_spans import Inside
 from spark_pace.core.plan.rule import CountSpan, Rule
+from spark_pace.io.replaying.why.aggregated import aggregated
 from spark_pace.io.replaying.why.answer import Candidate, Why
 from spark_pace.io.replaying.why.asked import Place, Source, bad_reason
-from spark_pace.io.replaying.why.found import OfKey, at_source, match_told, matches_of, of_key
-from spark_pace.io.replaying.why.opened import Opened, selections_of, spans_in
+from spark_pace.io.replaying.why.found import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
+from spark_pace.io.replaying.why.opened import MOST_SPANS, Opened, selections_of, spans_in
 from spark_pace.io.replaying.why.seeking.candidates import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.io.replaying.why.single import component_tests, filter_tests, tests_beside
 from spark_pace.io.replaying.why.stretch import Stretch, Taken
 from spark_pace.io.replaying.why.wording import iso, plain
 
-MOST_MATCHES = 100
 MOST_SELECTIONS = 20
-MOST_SPANS = 5  # in which candidates are sought
 
 
 def explained(source: Source, place: Place) -> Why:
@@ -43,7 +42,7 @@ def explained(source: Source, place: Place) -> Why:
         attributes=attributes,
         filter=filter_tests(rule, event),
         components=component_tests(rule, event),
-        untold=_untold(rule),
+        untold=("what the operator makes of a span",) if rule.operator else (),
     )
     if place.row is None:
         return replace(why, not_in_stream=_not_in_stream(source, event, why))
@@ -66,17 +65,12 @@ def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
     return "it matches no component"
 
 
-def _untold(rule: Rule) -> tuple[str, ...]:
-    """What of the rule is not explained here."""
-    if rule.pattern is not None:
-        return ()
-    return (f"what {'the operator' if rule.operator else 'the rule'} makes of a span",)
-
-
 def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     rule, pattern = source.rule, source.rule.pattern
     if pattern is None:
-        return _with_selections(why, own.stream, spans_in(rule, own.stream, own.horizon), own.row)
+        spans = spans_in(rule, own.stream, own.horizon)
+        why = _with_selections(why, own.stream, spans, own.row)
+        return _with_tests(rule, own, spans, why if rule.operator else aggregated(source, own, spans, why))
     matches, taken = matches_of(source.plan, source.read.events, own)
     part = [place for place, one in enumerate(taken) if own.row in one.rows]
     told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
@@ -103,17 +97,24 @@ def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
     return replace(why, selections=tuple(told), more_selections=more)
 
 
+def _with_tests(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
+    """What the event can be in each span that holds it, as far as that depends on the span."""
+    first = spans.openings[spans.at(own.row)[::-1]].tolist()
+    if not first:
+        return why
+    beside = [tests_beside(rule, own.stream, own.row, row) for row in first[: len(why.selections)]]
+    both = zip(why.selections, beside, strict=True)
+    return replace(
+        why, selections=tuple(replace(one, components=tuple(tests.values())) for one, tests in both)
+    )
+
+
 def _inside_spans(rule: Rule, own: OfKey, taken: list[Taken], ids: Ints, why: Why) -> Why:
     """The spans that hold the event, what it can be in each, and what failed inside of each."""
     spans = spans_in(rule, own.stream, own.horizon)
     why = _with_selections(why, own.stream, spans, own.row)
+    why = _with_tests(rule, own, spans, why)
     here = spans.at(own.row)
-    if len(here):
-        first = spans.openings[here[::-1]].tolist()
-        beside = [tests_beside(rule, own.stream, own.row, row) for row in first[: len(why.selections)]]
-        both = zip(why.selections, beside, strict=True)
-        told = (replace(one, components=tuple(tests.values())) for one, tests in both)
-        why = replace(why, selections=tuple(told))
     found: list[Candidate] = []
     more = 0
     for index in here[::-1][:MOST_SPANS].tolist():

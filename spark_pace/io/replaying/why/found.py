@@ -23,6 +23,8 @@ from spark_pace.core.split.unit import Batch, whole_task
 from spark_pace.io.replaying.why.answer import EventRef, Match, Member
 from spark_pace.io.replaying.why.stretch import Taken
 
+MOST_MATCHES = 100  # that are told
+
 
 @dataclass(frozen=True)
 class OfKey:
@@ -87,11 +89,15 @@ def of_key(task: SplitTask, row: int) -> OfKey:
     return OfKey(own, horizon, keys_of(task)[segment], row - low)
 
 
+def matches_of_key(plan: Plan, records: pa.Table, own: OfKey) -> pa.Table:
+    """The engine's matches of a key."""
+    matches = run(plan, [records]).matches
+    return matches if own.key is None else matches.filter(pc.equal(matches["key"], own.key))
+
+
 def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, list[Taken]]:
     """The engine's matches in the stream of a key: the table, and the rows of each."""
-    matches = run(plan, [records]).matches
-    if own.key is not None:
-        matches = matches.filter(pc.equal(matches["key"], own.key))
+    matches = matches_of_key(plan, records, own)
     if not matches.num_rows:
         return matches, []
     events = matches["events"].combine_chunks()

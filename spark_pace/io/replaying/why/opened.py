@@ -16,6 +16,8 @@ from spark_pace.io.replaying.why.answer import Selection
 from spark_pace.io.replaying.why.stretch import Stretch, ref
 from spark_pace.io.replaying.why.wording import iso, iso_or_none
 
+MOST_SPANS = 5  # in which it is told what failed
+
 
 @dataclass(frozen=True)
 class Opened:

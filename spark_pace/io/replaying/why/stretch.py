@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints, with_column
-from spark_pace.core.expr import Aggregate, Call, Expr, evaluate, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
@@ -125,14 +125,14 @@ def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> b
     return not bool(evaluate_mask(expr, columns)[0])
 
 
-def in_values(
-    search: Search, expr: Expr, told: Expr, rows: list[int], *, walking: bool
-) -> tuple[str, dict[str, object]]:
+def in_values(columns: Columns, expr: Expr, told: Expr) -> tuple[str, dict[str, object]]:
     """A false condition with its values: ``b.card = a.card: 'B' = 'A' is false``; and these values.
 
-    `told` is the condition as the rule has it: the same, but for names of columns.
+    Args:
+        columns: what it sees, one row.
+        expr: the condition.
+        told: the same as the rule has it, where columns may have other names.
     """
-    columns = search.varied(walking=walking).columns(as_matrix(rows))
 
     def value(node: Expr) -> object:
         return plain(evaluate(node, columns)[0].as_py())

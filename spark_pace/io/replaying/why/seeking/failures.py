@@ -105,7 +105,8 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     for conjunct, told in zip(pattern.where, stretch.pattern.where, strict=True):
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
         if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
-            text, values = in_values(search, conjunct.expr, told.expr, rows, walking=walking)
+            columns = search.varied(walking=walking).columns(as_matrix(rows))
+            text, values = in_values(columns, conjunct.expr, told.expr)
             return Failure("where", text, to_text(told.expr), values)
     return None
 
