@@ -288,43 +288,23 @@ def test_the_command_writes_one_object(tmp_path: Path) -> None:
 
 OPENED = AB + "\n    span: {open: type = 'a', close: type = 'c' and x > open.x, within: 9 s}"
 ANY = "pattern: {conjunction: [a: type = 'a', b: type = 'b']}\n    within: 5 s"
+EQUAL = ANY + "\n    where: a.x = b.x"
+MORE = OPENED + "\n    where: a.x - b.x > open.x"
 
 
 @pytest.mark.parametrize(
     ("events", "rest", "at", "shown"),
     [
-        (
-            "b=1 a=2 b=2",
-            ANY + "\n    where: a.x = b.x",
-            0,
-            "selection 0, b#0, then a#1: a.x = b.x: 2 = 1 is false",
-        ),
+        ("b=1 a=2 b=2", EQUAL, 0, "selection 0, b#0, then a#1: a.x = b.x: 2 = 1 is false"),
         ("b b d d d d d d a", ANY, 1, "selection 1, b#1, then a#2: within 5 s: 7 s"),
         ("b b d", ANY, 1, "selection 1, b#1: waits for a"),
-        (
-            "b a a",
-            ANY + "\n    context: earliest, selected",
-            2,
-            "selection 1, nothing, then a#1: #1 was used up by match 0",
-        ),
-        (
-            "b b a",
-            ANY + "\n    context: latest, zero",
-            0,
-            "selection 0, b#0 a#2: latest: match 0, #1 #2, was taken there",
-        ),
-        (
-            "a=2 b=1 c",
-            OPENED + "\n    where: a.x - b.x > open.x",
-            1,
-            "selection 0, a#0, then b#1: (a.x - b.x) > open.x: 1 > 2 is false",
-        ),
-        (
-            "a b b c=1",
-            OPENED,
-            2,
-            "selection 0, a#0, then b#2: #1 closed the selection that #0 opened in the span",
-        ),
+        ("b a a", ANY + "\n    context: earliest, selected", 2,
+         "selection 1, nothing, then a#1: #1 was used up by match 0"),
+        ("b b a", ANY + "\n    context: latest, zero", 0,
+         "selection 0, b#0 a#2: latest: match 0, #1 #2, was taken there"),
+        ("a=2 b=1 c", MORE, 1, "selection 0, a#0, then b#1: (a.x - b.x) > open.x: 1 > 2 is false"),
+        ("a b b c=1", OPENED, 2,
+         "selection 0, a#0, then b#2: #1 closed the selection that #0 opened in the span"),
         ("a c=1", OPENED, 0, "selection 0, a#0: no b came after #0 in the span"),
     ],
 )  # fmt: skip

@@ -59,7 +59,8 @@ def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
     false = [test.condition for test in why.filter if test.holds is False]
     if false:
         return f"the filter does not hold: {false[0]}"
-    if any(component.holds for component in why.components):
+    every = source.plan.rules[0].takes_all
+    if every or any(component.holds is not False for component in why.components):
         equal = ", ".join(source.plan.order.deduplicate_on)
         return f"it is a repeat: an event not long before is equal in {equal}"
     return "it matches no component"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Stretch:
     horizon: Horizon
     matches: tuple[Taken, ...]
     span: bool
+    _unused: dict[int, Search] = field(default_factory=dict, init=False, compare=False)
 
     @staticmethod
     def of(
@@ -78,12 +79,15 @@ class Stretch:
         """The row after the last one of the window that starts at a row."""
         return int(window_end(self.stream, np.array([row]), self.pattern.within)[0])
 
-    def without(self, used: Ints) -> Search:
-        """The search in which no event of these rows matches any component."""
-        mask = self.stream.mask.copy()
-        mask[used] = 0
-        events = with_column(self.stream.events, MASK, mask)
-        return search_of(Stream(events, self.stream.starts), self.search.pattern)
+    def unused(self, last: int) -> Search:
+        """The search in which no event of a match that ends before row `last` matches any component."""
+        used = [taken.rows for taken in self.matches if taken.rows[-1] < last]
+        if len(used) not in self._unused:  # as many are the same ones
+            mask = self.stream.mask.copy()
+            mask[np.concatenate([np.zeros(0, np.int64), *used])] = 0
+            events = with_column(self.stream.events, MASK, mask)
+            self._unused[len(used)] = search_of(Stream(events, self.stream.starts), self.search.pattern)
+        return self._unused[len(used)]
 
     def ref(self, row: int) -> EventRef:
         """The event of a row."""

@@ -81,6 +81,7 @@ class Seeking:
         origin: the initiator, and the event that they are to have.
         role: the component that the event is to stand for; None: they need not have it.
         last: the row at which they must end; None: any.
+        most_steps: after how many steps it ends.
     """
 
     stretch: Stretch
@@ -88,6 +89,7 @@ class Seeking:
     origin: Origin
     role: int | None
     last: int | None = None
+    most_steps: int = MOST_STEPS
     _steps: int = field(default=0, init=False)
 
     def furthest(self) -> Attempt:
@@ -125,7 +127,7 @@ class Seeking:
             return
         keep = passing(self.search, rows, pool)
         for row, kept in zip(pool.tolist(), keep.tolist(), strict=True):
-            if self._steps > MOST_STEPS:
+            if self._steps > self.most_steps:
                 return
             if kept:
                 yield from self.attempts([*rows, row])

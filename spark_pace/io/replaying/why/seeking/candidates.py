@@ -9,7 +9,6 @@ import numpy as np
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.core.match.search.search import Search
 from spark_pace.io.replaying.why.answer import Candidate, Member
 from spark_pace.io.replaying.why.opened import Opened
 from spark_pace.io.replaying.why.seeking.attempts import Attempt, Origin, Seeking, used_up, walked
@@ -144,7 +143,7 @@ def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
     lasts = lasts[(lasts >= origin.event) & (lasts < origin.stop)][:MOST_TERMINATORS]
     best: Attempt | None = None
     for last in lasts.tolist():
-        search = _unused(stretch, last)
+        search = stretch.unused(last)
         attempt = Seeking(stretch, search, origin, seeking.role, last).furthest()
         if attempt.failure is None:
             taken = used_up(stretch, last, last)
@@ -153,7 +152,7 @@ def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
             best = attempt
     if best is not None:
         return [best]
-    seeking.search = _unused(stretch, stretch.stream.rows)
+    seeking.search = stretch.unused(stretch.stream.rows)
     return [seeking.furthest()]
 
 
@@ -166,20 +165,14 @@ def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
     lasts = lasts[(lasts >= origin.event) & (lasts > origin.start) & (lasts < origin.stop)]
     best: Attempt | None = None
     for last in lasts[:MOST_TERMINATORS].tolist():
-        for seeking in in_any_order(stretch, _unused(stretch, last), origin, last):
+        for seeking in in_any_order(stretch, stretch.unused(last), origin, last):
             attempt = seeking.furthest()
             if best is None or len(attempt.rows) > len(best.rows):
                 best = attempt
     if best is not None:
         return [best]
-    left = _unused(stretch, stretch.stream.rows)
+    left = stretch.unused(stretch.stream.rows)
     return [seeking.furthest() for seeking in in_any_order(stretch, left, origin)]
-
-
-def _unused(stretch: Stretch, last: int) -> Search:
-    """The search without the events of matches that end before a row."""
-    used = [taken.rows for taken in stretch.matches if taken.rows[-1] < last]
-    return stretch.without(np.concatenate([np.zeros(0, np.int64), *used]))
 
 
 def _told(

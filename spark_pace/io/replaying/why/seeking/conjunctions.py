@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
-from spark_pace.io.replaying.why.seeking.attempts import Origin, Seeking
+from spark_pace.io.replaying.why.seeking.attempts import MOST_STEPS, Origin, Seeking
 from spark_pace.io.replaying.why.seeking.failures import Failure
 from spark_pace.io.replaying.why.stretch import Stretch
+
+FEWEST_STEPS = 20  # of each search where there are many: more than components
 
 
 @dataclass
@@ -23,7 +25,7 @@ class SeekingAnyOrder(Seeking):
     """
 
     order: tuple[int, ...] = ()
-    given: tuple[int, ...] = field(default=())
+    given: tuple[int, ...] = ()
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The rows among which the next one stands: behind the initiator."""
@@ -64,22 +66,23 @@ def in_any_order(
         last: the row at which they must end; None: any.
     """
     assert isinstance(search, AnyOrder)
-    ending = () if last is None else (last,)
-    for given in _given(search, tuple(dict.fromkeys([origin.start, origin.event, *ending]))):
-        order = search.order_from(given[0])
+    rows = tuple(dict.fromkeys([origin.start, origin.event, *(() if last is None else (last,))]))
+    ways = _ways(search, rows)
+    for roles in ways:
+        order = search.order_from(roles)
+        steps = max(FEWEST_STEPS, MOST_STEPS // len(ways))
         yield SeekingAnyOrder(
-            stretch, _arranged(search, order), origin, given[0][-1], last, order=order, given=given[1]
+            stretch, _arranged(search, order), origin, roles[-1], last, steps, order=order, given=rows
         )
 
 
-def _given(search: AnyOrder, rows: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Each way to give the rows components of their own, with the rows."""
-    partial: list[tuple[int, ...]] = [()]
+def _ways(search: AnyOrder, rows: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Each way to give the rows components of their own."""
+    ways: list[tuple[int, ...]] = [()]
     for row in rows:
         own = [role for role in range(search.steps) if has_bit(search.stream.mask[row], role)]
-        partial = [(*roles, role) for roles in partial for role in own if role not in roles]
-    for roles in partial:
-        yield roles, rows
+        ways = [(*roles, role) for roles in ways for role in own if role not in roles]
+    return ways
 
 
 def _arranged(search: Search, order: tuple[int, ...]) -> Search:
