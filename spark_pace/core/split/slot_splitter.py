@@ -5,7 +5,9 @@ It works on whole batches. Its state between two batches is one value of bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -15,18 +17,21 @@ from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 
 MOST_NAMED = 5
 
+Work = TypeVar("Work")
+
 
 @dataclass(frozen=True)
-class StepOutput:
+class StepOutput(Generic[Work]):
     """The output of a step.
 
     Attributes:
-        lanes: work for the operators, each as bytes.
+        lanes: work for the operators: of each lane its bytes, or what `advance` was told to make of it.
         late: events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None if
             there are none.
         stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot
@@ -34,7 +39,7 @@ class StepOutput:
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
     """
 
-    lanes: list[bytes]
+    lanes: list[Work]
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
     slowest: list[str] = field(default_factory=list)
@@ -78,21 +83,28 @@ class SlotSplitter:
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
         ]
 
-    def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
+    def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput[bytes]:
+        """Process a batch. Its lanes are encoded, to travel; see `advance`."""
+        return self.advance(frames, progress, Lane.encode)
+
+    def advance(
+        self, frames: list[pa.Table], progress: Progress, hand_over: Callable[[Lane], Work]
+    ) -> StepOutput[Work]:
         """Process a batch.
 
         Args:
             frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
             progress: how far the sources have come; the same for every slot.
+            hand_over: takes each lane as soon as its unit is done, so that not all must be held.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
-        lanes: list[bytes] = []
+        lanes: list[Work] = []
         for unit, carry in zip(self._units, self._carries, strict=True):
             planned = self._plan.rules[unit.rule_index]
             cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
-            lanes += [lane.encode() for lane in cut]
+            lanes += map(hand_over, cut)
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
