@@ -18,7 +18,13 @@ from spark_pace.errors import SetupError
 from spark_pace.spark.java.early import Asked, early_jvm
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.jvm import hush_ends, hush_updates
-from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
+from spark_pace.spark.java.settings import (
+    JARS_VARIABLE,
+    LOCAL_CHECKPOINT,
+    SETTINGS,
+    path_of_workers,
+    settings_here,
+)
 
 
 @contextmanager
@@ -83,6 +89,8 @@ def build_session(
     if not submitted:
         early = None if secret or jars else early_jvm().settings_for(Asked(name, settings or {}, quick))
         settings = early or settings_here(settings or {}, secret or {}, jars, quick)
+    else:
+        settings = {**(settings or {}), **path_of_workers({**_submitted_settings(), **(settings or {})})}
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -106,6 +114,12 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
     except (PySparkException, RuntimeError) as error:
         do = "Check the settings under `spark:` and the jars."
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. {do}") from error
+
+
+def _submitted_settings() -> dict[str, str]:
+    """The settings that `spark-submit` has made of its options and of its file of properties."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:
