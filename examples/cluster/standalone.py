@@ -152,8 +152,7 @@ class Cluster:
 
     def close(self) -> None:
         """End everything."""
-        for process in self._processes.values():
-            self._watch(process)
+        self._below()
         left = list(self._watched.values())
         for stop in (psutil.Process.terminate, psutil.Process.kill):
             for process in left:

@@ -19,6 +19,7 @@ _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '[^'\n]+'")
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's connector
@@ -59,8 +60,8 @@ def is_of_spark(error: Exception) -> bool:
 def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
     """The error if an executor cannot start Python workers; else None."""
     whole = "\n".join(texts)
+    missing = _NO_PYTHON.search(whole) or _NO_MODULE.search(whole)
     told = _NO_WORKER.search(whole)
-    missing = _NO_PYTHON.search(whole)
     if not told and not missing:
         return None
     lines = (missing[0] if missing else told[1] if told else "").strip().splitlines()

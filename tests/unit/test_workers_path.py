@@ -7,11 +7,11 @@ from pyspark.errors import StreamingQueryException
 
 from spark_pace.errors import SetupError
 from spark_pace.spark.failures import as_our_error
-from spark_pace.spark.java.settings import path_of_workers
+from spark_pace.spark.session import path_of_workers
 
 LACKING = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage failure
 Error from python worker:
-  /usr/bin/python3: Error while finding module specification (ModuleNotFoundError: No module named 'numpy')
+  Illegal instruction
 PYTHONPATH was:
   /opt/spark/python
 org.apache.spark.SparkException: EOFException occurred while reading the port number
@@ -22,33 +22,28 @@ NO_PYTHON = (
 
 
 @pytest.mark.parametrize(
-    ("settings", "path"),
+    ("sent", "given", "path"),
     [
-        ({}, None),
-        ({"spark.submit.pyFiles": "/tmp/operators.py"}, None),
-        (
-            {"spark.submit.pyFiles": "/a/one.whl,/a/m.py,file:/b/two.zip"},
-            "one.whl:two.zip:/a/one.whl:/b/two.zip",
-        ),
-        (
-            {"spark.submit.pyFiles": "local:///a/one.zip", "spark.executorEnv.PYTHONPATH": "/x"},
-            "one.zip:/a/one.zip:/x",
-        ),
+        ("", None, ""),
+        ("", "/x", "/x"),
+        ("/tmp/operators.py", None, ""),
+        ("/a/one.whl,/a/m.py,file:/b/two.zip", None, "one.whl:two.zip:/a/one.whl:/b/two.zip"),
+        ("local:///a/one.zip", "/x", "one.zip:/a/one.zip:/x"),
     ],
 )
 def test_workers_find_archives_in_their_folder_or_where_they_were_named(
-    settings: dict[str, str], path: str | None
+    sent: str, given: str | None, path: str
 ) -> None:
-    assert path_of_workers(settings).get("spark.executorEnv.PYTHONPATH") == path
+    assert path_of_workers(sent, given) == path
 
 
 @pytest.mark.parametrize(
     ("text", "got"),
     [
+        (LACKING, "Illegal instruction"),
         (
-            LACKING,
-            "/usr/bin/python3: Error while finding module specification "
-            "(ModuleNotFoundError: No module named 'numpy')",
+            LACKING.replace("Illegal", "ModuleNotFoundError: No module named 'numpy'"),
+            "ModuleNotFoundError: No module named 'numpy'",
         ),
         (NO_PYTHON, 'Cannot run program "/opt/python3": error=2, No such file or directory'),
     ],

@@ -16,8 +16,6 @@ from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_co
 from spark_pace.spark.stages.workers.start import NAME, forking_python
 
 _CLASS_PATH = "spark.driver.extraClassPath"
-_PY_FILES = "spark.submit.pyFiles"
-_WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 
@@ -83,24 +81,7 @@ def settings_here(
     if local and os.path.basename(python) == NAME:  # that of another process may end with it
         os.environ["PYSPARK_PYTHON"] = forking_python(session_folder() / "tmp")
     here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret}), **own}
-    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings, **path_of_workers(settings)}
-
-
-def path_of_workers(settings: Mapping[str, str]) -> dict[str, str]:
-    """The setting by which the daemon that forks Python workers finds the archives of `--py-files`.
-
-    Spark tells workers of archives only once the daemon runs, and of wheels never. An executor has them in
-    the folder that it starts the daemon in; the driver, which starts one too, has them where they were named.
-
-    Args:
-        settings: the settings of the session.
-    """
-    named = [path for path in settings.get(_PY_FILES, "").split(",") if path and not path.endswith(".py")]
-    if not named:
-        return {}  # single modules are found in that folder
-    here = [re.sub("^(file|local):(//)?", "", path) for path in named]
-    given = [settings[_WORKERS_PATH]] if _WORKERS_PATH in settings else []
-    return {_WORKERS_PATH: os.pathsep.join([*map(os.path.basename, here), *here, *given])}
+    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings}
 
 
 def _own_jvm(quick: bool) -> dict[str, str]:
