@@ -5,6 +5,7 @@ It works on whole batches. Its state between two batches is one value of bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
@@ -78,21 +80,29 @@ class SlotSplitter:
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
         ]
 
-    def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput:
+    def step(
+        self, frames: list[pa.Table], progress: Progress, prices: Mapping[int, Price] | None = None
+    ) -> StepOutput:
         """Process a batch.
 
         Args:
             frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
             progress: how far the sources have come; the same for every slot.
+            prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
+                as it is known. Lanes go by it if the plan has a bound; no result does.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
-        batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
+        frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
+        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
         lanes: list[bytes] = []
+        lane_rows = distinct_rows = 0
         for unit, carry in zip(self._units, self._carries, strict=True):
             planned = self._plan.rules[unit.rule_index]
             cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
             lanes += [lane.encode() for lane in cut]
+            lane_rows += sum(lane.events.num_rows for lane in cut)
+            distinct_rows += sum(lane.new_rows for lane in cut)
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
@@ -105,6 +115,9 @@ class SlotSplitter:
             "pending": self._order.pending.counted,
             "carry": sum(carry.rows for carry in self._carries),
             "open": sum(carry.open for carry in self._carries),
+            "lanes": len(lanes),
+            "lane_rows": lane_rows,
+            "distinct_rows": distinct_rows,
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
