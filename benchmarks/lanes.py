@@ -94,17 +94,11 @@ def run(
         results = [body for _, kind, body in rows if kind == "result"]
         found += merge(plan, results, {}).matches["query"].to_pylist()
         prices.learn(work)
-        counts = (output.stats[name] for name in ("lanes", "lane_rows", "distinct_rows"))
+        lanes, sent, distinct = (output.stats[name] for name in ("lanes", "lane_rows", "distinct_rows"))
         longest = max(lane["operator_seconds"] for lane in work)
         predicted = max(lane["predicted_seconds"] or 0.0 for lane in work)
-        batches.append(
-            Batch(
-                *counts,
-                longest,
-                predicted,
-                bound is not None and over_bound(plan, work, MOST_LANES) is not None,
-            )
-        )
+        over = bound is not None and over_bound(plan, work, MOST_LANES) is not None
+        batches.append(Batch(lanes, sent, distinct, longest, predicted, over))
     return found, batches
 
 

@@ -22,6 +22,9 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.slot_splitter import SlotSplitter
 
+Plans = Plan | Sequence[Plan]
+Told = Sequence[Price | None]
+
 
 class KeptChunks:
     """Large chunks of one slot's state, in memory: only those that its last state needs are still there."""
@@ -56,12 +59,7 @@ class Step:
 
 
 def drive(
-    plans: Plan | Sequence[Plan],
-    batches: Sequence[pa.Table],
-    *,
-    finish: bool,
-    parts: int = 1,
-    prices: Sequence[Price | None] = (None,),
+    plans: Plans, batches: Sequence[pa.Table], *, finish: bool, parts: int = 1, prices: Told = (None,)
 ) -> Iterator[Step]:
     """Run the batches, reading each in `parts` pieces, as several tasks would.
 
@@ -73,7 +71,7 @@ def drive(
     stores = [KeptChunks() for _ in snapshots]
     next_out_seq: dict[str, int] = {}
     frontier_us = NO_FRONTIER
-    for plan, table, price in zip(plans, tables, cycle(prices), strict=False):
+    for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
         sifted = [sift(plan, piece, frontier_us) for piece in pieces(table, parts)]
         frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
         for part in sifted:

@@ -95,14 +95,7 @@ class SlotSplitter:
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
         batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
-        lanes: list[bytes] = []
-        lane_rows = distinct_rows = 0
-        for unit, carry in zip(self._units, self._carries, strict=True):
-            planned = self._plan.rules[unit.rule_index]
-            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
-            lanes += [lane.encode() for lane in cut]
-            lane_rows += sum(lane.events.num_rows for lane in cut)
-            distinct_rows += sum(lane.new_rows for lane in cut)
+        lanes, counts = self._cut(batch)
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
@@ -115,14 +108,24 @@ class SlotSplitter:
             "pending": self._order.pending.counted,
             "carry": sum(carry.rows for carry in self._carries),
             "open": sum(carry.open for carry in self._carries),
-            "lanes": len(lanes),
-            "lane_rows": lane_rows,
-            "distinct_rows": distinct_rows,
+            **counts,
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
         return StepOutput(lanes, late, stats, slowest)
+
+    def _cut(self, batch: Batch) -> tuple[list[bytes], dict[str, int]]:
+        """The lanes of all units, each as bytes, and the counters of these."""
+        lanes: list[bytes] = []
+        lane_rows = distinct_rows = 0
+        for unit, carry in zip(self._units, self._carries, strict=True):
+            planned = self._plan.rules[unit.rule_index]
+            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
+            lanes += [lane.encode() for lane in cut]
+            lane_rows += sum(lane.events.num_rows for lane in cut)
+            distinct_rows += sum(lane.new_rows for lane in cut)
+        return lanes, {"lanes": len(lanes), "lane_rows": lane_rows, "distinct_rows": distinct_rows}
 
     @property
     def frontier_us(self) -> int:
