@@ -176,6 +176,7 @@ def _plan(spec: JobSpec, layout: Layout, spark: SparkSession) -> Plan:
         slots=layout.slots,
         buckets=layout.buckets,
         lanes=_cores(spark) if spec.lanes == "auto" else spec.lanes,
+        latency_bound_us=spec.latency_bound_us,
         on_operator_error=events.on_operator_error,
         operator_timeout_us=events.operator_timeout_us,
         places=layout.places,

@@ -89,6 +89,8 @@ class Board:
                 f"idle sources {batch.idle_sources:,}",
                 escape(waiting(batch)),
             )
+        if batch.over_bound is not None:
+            state.add_row("", escape(over_bound(batch)))
         found = Table("rule", "matches", "in this batch")
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{batch.matches.get(rule, 0):,}")
@@ -100,7 +102,7 @@ def line(batch: BatchReport) -> str:
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
         f"batch {batch.batch_id}: {batch.events:,} events, {rate(batch):,}/s; "
-        f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}"
+        f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
         f"late {batch.late:,}; carry {batch.carry:,}; matches: {found}"
     )
 
@@ -116,10 +118,14 @@ def closing_line(summary: Summary) -> str:
     end = "finished" if summary.finished else "up to date"
     if summary.stopped_by:
         end = "stopped; run it again to go on"
+    over = ""
+    if summary.over_bound:
+        batches = f"{summary.over_bound:,} of {summary.batches:,} batches"
+        over = f"; latency_bound could not be kept in {batches}, in the last: {summary.why_over_bound}"
     still_open = f"; {summary.still_open:,} selections still open" if summary.batches else ""
     return (
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
-        f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}"
+        f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"
     )
 
 
@@ -127,6 +133,11 @@ def waiting(batch: BatchReport) -> str:
     """If the stream stands still, the sources that it waits for; else nothing."""
     names = one_line(", ".join(batch.waiting_for))
     return f"waiting for sources: {names}; " if batch.waiting_for else ""
+
+
+def over_bound(batch: BatchReport) -> str:
+    """If no cut of lanes could keep the bound, why; else nothing."""
+    return f"latency_bound cannot be kept: {batch.over_bound}; " if batch.over_bound else ""
 
 
 def rate(batch: BatchReport) -> int:

@@ -66,11 +66,18 @@ class BatchReport(Counts):
     # selections that operators worked on; one that stays open counts in each batch that looks at it
     selections: Annotated[int, LANES]
     operator_seconds: Annotated[float, LANES]  # what they took, summed over all that worked at once
+    lanes: Annotated[int, SLOTS]  # into how many the work for operators was cut
+    lane_rows: Annotated[int, SLOTS]  # events that were sent in them
+    distinct_rows: Annotated[int, SLOTS]  # these without those that an earlier lane of the rule has too
+    longest_lane_seconds: float  # what operators took for the lane that took longest
+    longest_lane_predicted: float | None  # what they should take for the longest one; None where not known
+    over_bound: str | None  # why no cut could keep `latency_bound`, by what was predicted
 
 
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
+_ARROW |= {float | None: pa.float64()}
 # the fields that are not one column with their name, and the columns in their place
 _OTHERS = {
     "batch_id": {"batch_id": pa.int64(), "written_at": UTC_TIME},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeGuard
 
+from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.events import declared_schema, open_events, read_events
@@ -29,6 +30,7 @@ _REQUIRED = {
 }
 _JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
+PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
 # in a table's path delta-rs (1.6) decodes %20 and the like, takes \\ for /, and ends the process at the rest
 _MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
@@ -105,7 +107,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
     finish = _read_finish(fields, trigger)
-    slots, buckets, lanes = _read_parallelism(fields)
+    slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
     schema = rules[0].schema if rules else declared
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
@@ -127,6 +129,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         buckets=buckets,
         lanes=lanes,
         spark=settings,
+        latency_bound_us=bound,
     )
 
 
@@ -202,15 +205,40 @@ def _read_finish(fields: Section, trigger: int | Literal["available_now"]) -> bo
     return finish
 
 
-def _read_parallelism(fields: Section) -> tuple[int | None, int | None, int | Literal["auto"]]:
+def _read_parallelism(
+    fields: Section, rules: Sequence[Rule]
+) -> tuple[int | None, int | None, int | Literal["auto"], int | None]:
+    """The numbers of slots and buckets, the most lanes, and the bound of these in microseconds."""
     mapping = fields.mapping("parallelism", "{slots: 4, buckets: 8, lanes: auto}")
     if mapping is None:
-        return None, None, "auto"
-    keys = Section(mapping, fields.report, ("slots", "buckets", "lanes"))
-    lanes = keys.node("lanes")
-    automatic = lanes is None or (isinstance(lanes, Scalar) and lanes.text == "auto")
+        return None, None, "auto", None
+    keys = Section(mapping, fields.report, PARALLELISM_KEYS)
+    node = keys.node("lanes")
+    automatic = node is None or (isinstance(node, Scalar) and node.text == "auto")
     slots, buckets = keys.whole("slots", 1, _MOST), keys.whole("buckets", 1, _MOST)
-    return slots, buckets, "auto" if automatic else keys.whole("lanes", 1, _MOST) or 1
+    most = None if automatic else keys.whole("lanes", 1, _MOST)
+    bound = _read_bound(keys, most, rules)
+    return slots, buckets, "auto" if automatic else most or 1, bound
+
+
+def _read_bound(keys: Section, most_lanes: int | None, rules: Sequence[Rule]) -> int | None:
+    node = keys.node("latency_bound")
+    if node is None:
+        return None
+    must, got = "must be left out where nothing can be cut", ""
+    if most_lanes == 1:
+        got = "lanes: 1"
+    elif rules and all(_found_by_splitter(rule) for rule in rules):
+        got = "rules whose matches the splitter finds"
+    if got:
+        keys.report.add(keys.key_place("latency_bound"), must, got, "Leave it out.")
+    return read_duration(node, keys.report, "a duration such as 2 s", least=1)
+
+
+def _found_by_splitter(rule: Rule) -> bool:
+    """Whether operators only compute the fields of the rule's matches."""
+    pattern = rule.pattern
+    return rule.span is None and pattern is not None and context_of(pattern).way.work == "matched"
 
 
 def _read_settings(fields: Section) -> dict[str, str]:

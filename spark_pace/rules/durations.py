@@ -15,9 +15,11 @@ MAX_EVENTS = 1_000_000_000
 _AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
 
 
-def read_duration(node: Node, report: Report, must: str = "a duration such as 10 min") -> int | None:
-    """Microseconds, 0 or more; reports anything else."""
-    length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=0)
+def read_duration(
+    node: Node, report: Report, must: str = "a duration such as 10 min", *, least: int = 0
+) -> int | None:
+    """Microseconds, at least `least`; reports anything else."""
+    length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=least)
     return None if length is None else length.time_us
 
 

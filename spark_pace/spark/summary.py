@@ -19,6 +19,8 @@ class Summary(Counts):
         still_open: selections open at the end.
         finished: the end of the input was reached and everything decided.
         stopped_by: the signal that stopped the job, if one did.
+        over_bound: in how many batches no cut of lanes could keep `latency_bound`.
+        why_over_bound: why, in the last of them.
     """
 
     matches: dict[str, int]
@@ -27,6 +29,8 @@ class Summary(Counts):
     still_open: int = 0
     finished: bool = False
     stopped_by: signal.Signals | None = None
+    over_bound: int = 0
+    why_over_bound: str | None = None
 
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
@@ -36,3 +40,5 @@ class Summary(Counts):
         self.batches += 1
         self.still_open = report.open
         self.finished = report.finished
+        self.over_bound += report.over_bound is not None
+        self.why_over_bound = report.over_bound or self.why_over_bound

@@ -11,14 +11,21 @@ from hypothesis import strategies as st
 from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Rule
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
+from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 
-def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> Plan:
+def prices() -> st.SearchStrategy[list[Price | None]]:
+    """What operators are predicted to take, batch by batch: from a thousandth of the bound to twice of it."""
+    parts = st.sampled_from([0.0, 0.001, 0.1, 0.4, 2.0])
+    return st.lists(st.builds(Price, parts, parts) | st.none(), min_size=1, max_size=4)
+
+
+def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism, bound_us: int | None = None) -> Plan:
     return build_plan(
         rules,
         order=OrderSpec(arrival.delay_us),
@@ -26,6 +33,7 @@ def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> Plan:
         buckets=spread.buckets,
         lanes=spread.lanes,
         lane_rows=1,
+        latency_bound_us=bound_us,
     )
 
 
@@ -43,11 +51,12 @@ def test_any_arrival_and_any_parallelism_give_the_oracles_matches(
 
 
 @WIDE
-@given(any_rule(), arrivals(), parallelisms(), st.integers(1, 3))
-def test_state_saved_and_restored_between_all_batches_gives_the_oracles_matches(
-    rule: Rule, arrival: Arrival, spread: Parallelism, parts: int
+@given(any_rule(), arrivals(), parallelisms(), st.integers(1, 3), prices())
+def test_state_saved_and_restored_between_all_batches_gives_the_oracles_matches_whatever_lanes_are_cut_by(
+    rule: Rule, arrival: Arrival, spread: Parallelism, parts: int, told: list[Price | None]
 ) -> None:
-    steps = drive(plan_of([rule], arrival, spread), arrival.tables(rule), finish=True, parts=parts)
+    plan = plan_of([rule], arrival, spread, bound_us=SECOND)
+    steps = drive(plan, arrival.tables(rule), finish=True, parts=parts, prices=told)
     assert_equal(
         rule, expected_rows(rule, arrival.on_time()[0]), pa.concat_tables([step.matches for step in steps])
     )

@@ -39,7 +39,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 @pytest.mark.parametrize(("slots", "buckets", "seed"), [(1, 1, 1), (1, 4, 2), (4, 4, 3)])
 def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: int, seed: int) -> None:
-    spec = job(tmp_path, slots=slots, buckets=buckets)
+    bound_us = 1 if slots == 4 else None  # as long as nothing takes
+    spec = replace(job(tmp_path, slots=slots, buckets=buckets), latency_bound_us=bound_us)
     write_files(tmp_path, random_events(seed), 4)
     seen: list[BatchReport] = []
     summary = run_job(spec, on_progress=seen.append)
@@ -63,6 +64,13 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
         {(r["rule"], r["key"], r["selection_id"]) for r in expected}
     )
     assert min(metrics["operator_seconds"].to_pylist()) > 0
+    assert [
+        (row["longest_lane_predicted"] is not None, row["over_bound"] is not None)
+        for row in metrics.to_pylist()
+    ] == [(False, False)] + [(bound_us is not None,) * 2] * 3
+    for row in metrics.to_pylist():
+        assert 0 < row["longest_lane_seconds"] <= row["operator_seconds"]
+        assert 0 < row["lanes"] <= row["distinct_rows"] <= row["lane_rows"]
 
 
 def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import cycle
 
 import pyarrow as pa
 
@@ -18,7 +19,11 @@ from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import decode_result, operate
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Price
 from spark_pace.core.split.slot_splitter import SlotSplitter
+
+Plans = Plan | Sequence[Plan]
+Told = Sequence[Price | None]
 
 
 class KeptChunks:
@@ -54,11 +59,11 @@ class Step:
 
 
 def drive(
-    plans: Plan | Sequence[Plan], batches: Sequence[pa.Table], *, finish: bool, parts: int = 1
+    plans: Plans, batches: Sequence[pa.Table], *, finish: bool, parts: int = 1, prices: Told = (None,)
 ) -> Iterator[Step]:
     """Run the batches, reading each in `parts` pieces, as several tasks would.
 
-    `plans` is one plan for all batches, or one for each.
+    `plans` is one plan for all batches, or one for each. `prices` are those of the first rule, in turn.
     """
     tables = [*batches, None] if finish else list(batches)
     plans = [plans] * len(tables) if isinstance(plans, Plan) else plans
@@ -66,7 +71,7 @@ def drive(
     stores = [KeptChunks() for _ in snapshots]
     next_out_seq: dict[str, int] = {}
     frontier_us = NO_FRONTIER
-    for plan, table in zip(plans, tables, strict=True):
+    for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
         sifted = [sift(plan, piece, frontier_us) for piece in pieces(table, parts)]
         frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
         for part in sifted:
@@ -77,7 +82,7 @@ def drive(
         counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
-            output = splitter.step(frames[slot], progress)
+            output = splitter.step(frames[slot], progress, {0: price} if price else {})
             assert output.late is None, "the intake has taken the late events out"
             snapshots[slot] = splitter.snapshot()
             stores[slot].forget_all_but(splitter.stored())

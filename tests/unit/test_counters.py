@@ -42,6 +42,7 @@ rules:
 """
 TIME = "timestamp[us, tz=UTC]"
 WRITTEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
+IN_LANES = {"rule_index", "predicted_seconds", "sums"}  # of these the driver makes other counters
 IN_SLOTS = {"state_bytes"}  # the host of the splitter counts it: only there the state is bytes
 
 
@@ -58,6 +59,8 @@ def report(number: int) -> BatchReport:
         **counts, batch_id=1, seconds=2.0, matches={"r": 3, "s": 4}, pending=5, carry=6, open=7,
         state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s",
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
+        lanes=14, lane_rows=15, distinct_rows=16,
+        longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much",
     )  # fmt: skip
 
 
@@ -78,6 +81,9 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("finished", "bool"),
         ("selections", "int64"),
         ("operator_seconds", "double"),
+        *((name, "int64") for name in ("lanes", "lane_rows", "distinct_rows")),
+        *((name, "double") for name in ("longest_lane_seconds", "longest_lane_predicted")),
+        ("over_bound", "string"),
     ]
 
 
@@ -122,6 +128,6 @@ def test_each_lane_that_is_worked_off_tells_its_selections_and_seconds(plan: Pla
     assert rows is not None
     assert [kind for _, kind, _ in rows] == [RESULT, WORK] * len(lanes)
     work = [json.loads(body) for _, kind, body in rows if kind == WORK]
-    assert [set(lane) for lane in work] == [set(counters_of(LANES))] * len(lanes)
+    assert [set(lane) for lane in work] == [{*counters_of(LANES), *IN_LANES}] * len(lanes)
     assert sum(lane["selections"] for lane in work) == 3
     assert all(0 < lane["operator_seconds"] < 60 for lane in work)

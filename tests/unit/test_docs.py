@@ -174,9 +174,7 @@ def test_a_table_of_the_rules_has_every_key_of_a_job():
         *SCHEMA_KEYS,
         *source._FILES_KEYS,
         *source._KAFKA_KEYS,
-        "slots",
-        "buckets",
-        "lanes",
+        *reader.PARALLELISM_KEYS,
     }
     assert len(keys) > 35
     assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []

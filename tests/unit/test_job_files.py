@@ -55,7 +55,7 @@ def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.trigger_us == "available_now"
     assert (spec.finish, spec.operators, spec.spark) == (False, (), {})
-    assert (spec.slots, spec.buckets, spec.lanes) == (None, None, "auto")
+    assert (spec.slots, spec.buckets, spec.lanes, spec.latency_bound_us) == (None, None, "auto", None)
     assert (spec.events.order, spec.events.source_column, spec.events.heartbeat) == (OrderSpec(), None, None)
     assert spec.events.on_bad_record == spec.events.on_operator_error == "quarantine"
     assert spec.events.operator_timeout_us == 600_000_000
@@ -100,7 +100,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     more = """events: {delay: 10 min, ordering: watermark, on_bad_record: fail, on_operator_error: fail}
 trigger: 2 s
 operators: [my_rules]
-parallelism: {slots: 4, buckets: 8, lanes: 3}
+parallelism: {slots: 4, buckets: 8, lanes: 3, latency_bound: 2 s}
 spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
 """
     spec = read(tmp_path, more)
@@ -109,6 +109,7 @@ spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
         "fail",
         "fail",
     )
+    assert spec.latency_bound_us == 2_000_000
     assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (
         2_000_000,
         ("my_rules",),

@@ -45,6 +45,19 @@ def test_one_process_serves_all_lanes(tmp_path: Path, process: OperatorProcess) 
     assert called == []
 
 
+def lazy(span: Span) -> Iterator[dict[str, Any]]:
+    threading.Event().wait(first(span) / 1_000)
+    yield {"n": first(span)}
+
+
+def test_the_answers_say_what_each_selection_took(tmp_path: Path, process: OperatorProcess) -> None:
+    answers = list(process.call(spans(tmp_path, lazy, [1, 200, 50]), NEVER_US))
+    took = [seconds for piece in answers for seconds in piece.seconds]
+    assert len(took) == 3
+    assert took[1] >= 0.2 and took[2] >= 0.05
+    assert took[0] < took[1]
+
+
 def test_a_process_that_was_killed_between_two_lanes_costs_nothing(
     tmp_path: Path, process: OperatorProcess
 ) -> None:

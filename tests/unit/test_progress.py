@@ -32,7 +32,8 @@ def progress(**changes: object) -> BatchReport:
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
         "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "waiting_for": (), "finished": False,
-        "selections": 5, "operator_seconds": 0.5,
+        "selections": 5, "operator_seconds": 0.5, "lanes": 1, "lane_rows": 9, "distinct_rows": 9,
+        "longest_lane_seconds": 0.5, "longest_lane_predicted": None, "over_bound": None,
     }  # fmt: skip
     return BatchReport(**(values | changes))  # type: ignore[arg-type]
 
@@ -53,6 +54,16 @@ def test_the_line_says_where_there_is_no_frontier():
 def test_the_line_names_the_sources_that_a_standing_stream_waits_for():
     held = progress(slowest_source="b", waiting_for=("b", "c"))
     assert "lag 1:30:00; waiting for sources: b, c; late 1" in line(held)
+
+
+def test_a_bound_that_no_cut_could_keep_is_told_with_each_batch_and_at_the_end():
+    over = progress(over_bound="3 s predicted")
+    assert "lag 1:30:00; latency_bound cannot be kept: 3 s predicted; late 1" in line(over)
+    summary = Summary({"knock_on": 0})
+    for batch in (progress(), over, progress()):
+        summary.add(batch)
+    told = "; latency_bound could not be kept in 1 of 3 batches, in the last: 3 s predicted"
+    assert closing_line(summary).endswith(f"; 3 selections still open{told}")
 
 
 def test_a_source_whose_name_is_no_plain_text_is_shown_by_escapes():
@@ -110,6 +121,7 @@ def test_status_reads_the_tables(tmp_path: Path):
     batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": []}
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
+    batch |= {"over_bound": None}
     batch |= {"seconds": 1.5, "events": 1_000}
     rows = [
         batch | {"batch_id": number, "records": 1_000 + number, "late": number, "carry": 5 * number}

@@ -101,11 +101,13 @@ class Answers:
         rows: the rows for all of them, one below the other.
         counts: the number of rows for each selection.
         failed: why the operator failed, by the place of the selection among these.
+        seconds: what it took for each selection; empty where that is not known.
     """
 
     rows: pa.Table
     counts: tuple[int, ...]
     failed: Mapping[int, str]
+    seconds: tuple[float, ...] = ()
 
 
 # Yields the answers for all spans in their order, in any number of pieces.

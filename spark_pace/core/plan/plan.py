@@ -96,6 +96,8 @@ class Plan:
         buckets: the number of buckets that a rule's partition keys are spread over.
         lanes: the most lanes that a unit's work of one batch is cut into.
         lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
+        latency_bound_us: the most time that operators may take for a lane, as far as it is predicted; then
+            there are as few lanes as keep it, of any size. None: there is no bound.
         order: how the frontier follows the sources.
         source_column: the attribute that names an event's source; None: the event's position does.
         heartbeat: holds for records that only say how far their source has come; None: there are no such
@@ -121,6 +123,7 @@ class Plan:
     ties: tuple[str, ...]
     on_operator_error: OnBad
     operator_timeout_us: int
+    latency_bound_us: int | None
 
     @property
     def slots(self) -> int:
@@ -147,6 +150,7 @@ def build_plan(
     buckets: int = 1,
     lanes: int = 1,
     lane_rows: int = 4096,
+    latency_bound_us: int | None = None,
     on_operator_error: OnBad = "quarantine",
     operator_timeout_us: int = OPERATOR_TIMEOUT_US,
     tie_break: TieBreak = "position",
@@ -174,6 +178,7 @@ def build_plan(
     return Plan(
         schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
         order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
+        latency_bound_us,
     )  # fmt: skip
 
 

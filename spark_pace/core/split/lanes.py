@@ -6,7 +6,7 @@ A lane needs nothing else: any instance can work on it, as often as it has to, w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class LaneHeader:
         exact: whether the lane knows every selection that its matches wait for; if not, the merger does.
         resolved: where it has some join values of a rule's stream, the `before` and `first` of the stream's
             `Resolution`, if matches wait; else None.
+        weight: the events of the lane's own selections, of each its own; see `Piece.rows`.
+        predicted_seconds: what an operator is predicted to take for it; None where nothing is known.
     """
 
     rule_index: int
@@ -45,6 +47,8 @@ class LaneHeader:
     frontier_us: int
     exact: bool = True
     resolved: tuple[int, int] | None = None
+    weight: int = 0
+    predicted_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,20 @@ class Lane:
 
     For "free" work these are not known; instead, where streams end before the input does, the column
     ``ends_us`` has the `Horizon.ends_us` of each stream.
+
+    Attributes:
+        header: what an operator must know about it.
+        events: its events.
+        selections: its selections.
+        held: which rows of the stream that was split its events are; known only where it was split.
+        new_rows: how many of these no lane before it holds; likewise.
     """
 
     header: LaneHeader
     events: pa.Table
     selections: pa.Table | None = None
+    held: slice | Ints | None = None
+    new_rows: int = 0
 
     def encode(self) -> bytes:
         """The lane as bytes."""
@@ -99,12 +112,45 @@ def decode_lane(parcel: bytes | memoryview) -> Lane:
     return Lane(LaneHeader(**fields), tables[0], tables[1] if len(tables) > 1 else None)
 
 
+class Piece(NamedTuple):
+    """The things of one lane: those from `first` to the one before `last`.
+
+    Attributes:
+        first: the first of them.
+        last: the one behind the last.
+        rows: how many rows they have, of each its own.
+        seconds: what they are predicted to take; None where nothing is known, or there is no bound.
+    """
+
+    first: int
+    last: int
+    rows: int
+    seconds: float | None
+
+
 def position_columns(name: str, positions: Positions, shift: int) -> dict[str, Ints]:
     """Positions as two columns, relative to a lane that begins at row `shift`."""
     code = np.where(positions.code == UNKNOWN_CODE, UNKNOWN_CODE, np.maximum(positions.code - 2 * shift, -1))
     return {f"{name}_code": code, f"{name}_us": positions.time}
 
 
-def numbered(header: LaneHeader, number: int, owned: tuple[int, int]) -> LaneHeader:
+def numbered(header: LaneHeader, number: int, owned: tuple[int, int], piece: Piece) -> LaneHeader:
     """The header of another lane of the same unit and batch."""
-    return replace(header, number=number, owned=owned)
+    return replace(header, number=number, owned=owned, weight=piece.rows, predicted_seconds=piece.seconds)
+
+
+def with_new_rows(lanes: list[Lane], rows: int) -> list[Lane]:
+    """The lanes of one split, each with the number of its rows that no lane before it holds.
+
+    Args:
+        lanes: all lanes of a split.
+        rows: how many rows the stream has.
+    """
+    if len(lanes) < 2:
+        return [replace(lane, new_rows=lane.events.num_rows) for lane in lanes]
+    held, counted = np.zeros(rows, np.bool_), []
+    for lane in lanes:
+        assert lane.held is not None
+        counted.append(replace(lane, new_rows=lane.events.num_rows - int(held[lane.held].sum())))
+        held[lane.held] = True
+    return counted

@@ -54,12 +54,14 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
         release = window_ends(stream, links.deciding[done], pattern.within, task.horizon)
         last = np.maximum(last, release.code // 2)
     lanes: list[Lane] = []
-    for i, j in lanes_by_rows(task.plan, np.maximum(1, last - opening + 1)):
+    for piece in lanes_by_rows(task, np.maximum(1, last - opening + 1)):
+        i, j = piece.first, piece.last
         start, stop = int(opening[i]), int(last[i:j].max()) + 1
         own = {"selection_id": ids[done[i:j]], "opening": opening[i:j] - start, "close": close[i:j] - start}
         own |= position_columns("release", release.take(np.arange(i, j)), start)
-        header = numbered(task.header("closed"), len(lanes), (0, stop - start))
-        lanes.append(Lane(header, stream.events.slice(start, stop - start), pa.table(own)))
+        header = numbered(task.header("closed"), len(lanes), (0, stop - start), piece)
+        events = stream.events.slice(start, stop - start)
+        lanes.append(Lane(header, events, pa.table(own), slice(start, stop)))
     return lanes
 
 
@@ -83,7 +85,8 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
         return []
     lanes: list[Lane] = []
     sizes, matched_us = np.diff(found.offsets), match_times(task.stream, found, pattern.within)
-    for i, j in lanes_by_rows(task.plan, sizes):
+    for piece in lanes_by_rows(task, sizes):
+        i, j = piece.first, piece.last
         members = found.members[found.offsets[i] : found.offsets[j]]
         last = release.code[i:j] // 2
         needed = np.zeros(task.stream.rows, np.bool_)
@@ -99,7 +102,7 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
             "release_code": 2 * np.searchsorted(rows, last) + (release.code[i:j] & 1),
             "release_us": release.time[i:j],
         }
-        header = numbered(task.header("matched"), len(lanes), (0, len(rows)))
+        header = numbered(task.header("matched"), len(lanes), (0, len(rows)), piece)
         events = task.stream.events.take(pa.array(rows)).combine_chunks()
-        lanes.append(Lane(header, events, pa.table(own)))
+        lanes.append(Lane(header, events, pa.table(own), rows))
     return lanes

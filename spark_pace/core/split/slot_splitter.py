@@ -5,7 +5,7 @@ It works on whole batches. Its state between two batches is one value of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,6 +16,7 @@ from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.snapshot import load, save
@@ -83,12 +84,18 @@ class SlotSplitter:
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
         ]
 
-    def step(self, frames: list[pa.Table], progress: Progress) -> StepOutput[bytes]:
+    def step(
+        self, frames: list[pa.Table], progress: Progress, prices: Mapping[int, Price] | None = None
+    ) -> StepOutput[bytes]:
         """Process a batch. Its lanes are encoded, to travel; see `advance`."""
-        return self.advance(frames, progress, Lane.encode)
+        return self.advance(frames, progress, Lane.encode, prices)
 
     def advance(
-        self, frames: list[pa.Table], progress: Progress, hand_over: Callable[[Lane], Work]
+        self,
+        frames: list[pa.Table],
+        progress: Progress,
+        hand_over: Callable[[Lane], Work],
+        prices: Mapping[int, Price] | None = None,
     ) -> StepOutput[Work]:
         """Process a batch.
 
@@ -96,15 +103,14 @@ class SlotSplitter:
             frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
             progress: how far the sources have come; the same for every slot.
             hand_over: takes each lane as soon as its unit is done, so that not all must be held.
+            prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
+                as it is known. Lanes go by it if the plan has a bound; no result does.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
-        batch = Batch(advance.released, passed_us, self._order.frontier_us, self._order.max_time_us)
-        lanes: list[Work] = []
-        for unit, carry in zip(self._units, self._carries, strict=True):
-            planned = self._plan.rules[unit.rule_index]
-            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
-            lanes += map(hand_over, cut)
+        frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
+        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
+        lanes, counts = self._cut(batch, hand_over)
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
@@ -117,11 +123,24 @@ class SlotSplitter:
             "pending": self._order.pending.counted,
             "carry": sum(carry.rows for carry in self._carries),
             "open": sum(carry.open for carry in self._carries),
+            **counts,
             "frontier_us": batch.frontier_us,
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
         return StepOutput(lanes, late, stats, slowest)
+
+    def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
+        """What was made of the lanes of all units, and the counters of these."""
+        lanes: list[Work] = []
+        lane_rows = distinct_rows = 0
+        for unit, carry in zip(self._units, self._carries, strict=True):
+            planned = self._plan.rules[unit.rule_index]
+            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
+            lanes += map(hand_over, cut)
+            lane_rows += sum(lane.events.num_rows for lane in cut)
+            distinct_rows += sum(lane.new_rows for lane in cut)
+        return lanes, {"lanes": len(lanes), "lane_rows": lane_rows, "distinct_rows": distinct_rows}
 
     @property
     def frontier_us(self) -> int:

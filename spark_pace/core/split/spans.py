@@ -46,16 +46,17 @@ def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
     if not len(spans.start):
         return []
     if task.planned.rule.operator is not None:
-        ranges = lanes_by_calls(task.plan, len(spans.start))
+        pieces = lanes_by_calls(task, spans.end - spans.start)
     else:
-        ranges = lanes_by_rows(task.plan, spans.end - spans.start)
+        pieces = lanes_by_rows(task, spans.end - spans.start)
     lanes: list[Lane] = []
-    for i, j in ranges:
-        own = spans.take(np.arange(i, j))
+    for piece in pieces:
+        own = spans.take(np.arange(piece.first, piece.last))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
-        header = numbered(task.header("spans"), len(lanes), (0, stop - start))
-        lanes.append(Lane(header, task.stream.events.slice(start, stop - start), _table(own, start)))
+        header = numbered(task.header("spans"), len(lanes), (0, stop - start), piece)
+        events = task.stream.events.slice(start, stop - start)
+        lanes.append(Lane(header, events, _table(own, start), slice(start, stop)))
     return lanes
 
 

@@ -12,6 +12,7 @@ from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
 
@@ -31,6 +32,7 @@ class SplitTask:
         pattern: what is left of the rule's pattern to be tested inside segments; None without a pattern.
         resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
             are not in `stream`; else None.
+        price: what the rule's operators are predicted to take; None where nothing is known.
     """
 
     plan: Plan
@@ -42,6 +44,7 @@ class SplitTask:
     next_selection: Ints
     pattern: Pattern | None
     resolution: Resolution | None = None
+    price: Price | None = None
 
     def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
         """The header of a lane that holds all rows."""

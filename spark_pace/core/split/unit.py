@@ -5,8 +5,8 @@ How the unit's stream is split depends on the rule's span or on the way of its c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from spark_pace.core.match.release import Resolution, must_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
+from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits, terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.forgetting import Forgetting
@@ -49,7 +50,7 @@ from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, 
 from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
 from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
 from spark_pace.core.split.free.parallel import split_parallel
-from spark_pace.core.split.lanes import Lane
+from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.one_open import split_one_open
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
@@ -58,19 +59,21 @@ from spark_pace.core.split.using_up import split_using_up
 
 @dataclass(frozen=True)
 class Batch:
-    """The events that a batch has released.
+    """The events that a batch has released, and what is known beside them.
 
     Attributes:
         released: events in stream order; None where there are none.
         passed_us: the frontier before.
         frontier_us: the frontier now.
         seen_us: the greatest event time seen.
+        prices: what the operators of rules are predicted to take, by the rule's place in the plan.
     """
 
     released: pa.Table | None
     passed_us: int
     frontier_us: int
     seen_us: int
+    prices: Mapping[int, Price] = field(default_factory=dict)
 
     @property
     def ends(self) -> bool:
@@ -118,7 +121,7 @@ class Turn:
         pattern = rule.pattern if self.join is None else self.join.pattern
         return SplitTask(
             self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
-            pattern, resolution,
+            pattern, resolution, batch.prices.get(self.planned.index),
         )  # fmt: skip
 
 
@@ -248,6 +251,11 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
 
 
 def _split(task: SplitTask) -> Split:
+    split = _decided(task)
+    return replace(split, lanes=with_new_rows(split.lanes, task.stream.rows))
+
+
+def _decided(task: SplitTask) -> Split:
     way = way_of(task.planned)
     if way is None:
         return split_spans(task)

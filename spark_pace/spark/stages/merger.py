@@ -44,6 +44,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
 from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.operators import BatchRows
+from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
 
 _KEPT_SEQUENCES = 20
@@ -72,6 +73,7 @@ class MergerHost:
     def __post_init__(self) -> None:
         """Nothing was collected yet."""
         self._rows = BatchRows(self.plan)
+        self._prices = Prices(self.plan)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
@@ -114,8 +116,7 @@ class MergerHost:
         tell_frontiers(session, {batch_id + 1: frontier_us})
         files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
         stood = frontier_us == begin.frontier_us
-        counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
-        counted["quarantined"] = quarantine.num_rows
+        counted = {**self._counted(session, work), "quarantined": quarantine.num_rows}
         report = self._report(batch_id, stats, merged.matches, counted, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
@@ -124,6 +125,16 @@ class MergerHost:
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
+        """The counters of the lanes of a batch; the next batch is told what they say of later ones."""
+        counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
+        counted |= {**longest_lanes(work), "over_bound": None}
+        if self.plan.latency_bound_us is not None:
+            counted["over_bound"] = over_bound(self.plan, work, session.sparkContext.defaultParallelism)
+            self._prices.learn(work)
+            self._prices.tell(session)
+        return counted
 
     def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:
         """Remove the chunks that only the batch before began with: it is done, so it will not run again."""

@@ -154,9 +154,9 @@ def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answ
     child.send(pickle.dumps(request))
     done = request.first
     while done < request.last:
-        counts, failed, rows = _opened(child.receive())
+        counts, failed, rows, seconds = _opened(child.receive())
         done += len(counts)
-        yield Answers(decode(rows), counts, failed)
+        yield Answers(decode(rows), counts, failed, seconds)
 
 
 def _opened(message: bytes) -> Any:
@@ -192,24 +192,28 @@ def _serve(link: Link) -> None:
 
 def _answer(link: Link, spans: Spans, request: _Request) -> None:
     waiting: list[Answer] = []
+    took: list[float] = []
     size, since = 0, time.monotonic()
     for place in range(request.first, request.last):
         link.step.begin(place, request.timeout_us)
         attempts = request.attempts(place)
+        began = time.perf_counter()
         answer = call_operator(spans.rule, spans[place], attempts or 1, BaseException)
+        took.append(time.perf_counter() - began)
         link.check()
         if isinstance(answer, str) and not attempts:
-            _hand_on(link, spans, waiting)
+            _hand_on(link, spans, waiting, took[:-1])
             os._exit(1)
         waiting.append(answer)
         size += len(answer) if isinstance(answer, str) else answer.nbytes
         if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == request.last - 1:
-            _hand_on(link, spans, waiting)
-            waiting, size, since = [], 0, time.monotonic()
+            _hand_on(link, spans, waiting, took)
+            waiting, took, size, since = [], [], 0, time.monotonic()
 
 
-def _hand_on(link: Link, spans: Spans, waiting: list[Answer]) -> None:
+def _hand_on(link: Link, spans: Spans, waiting: list[Answer], took: list[float]) -> None:
     with suppress(Exception):  # an operator may have closed it
         sys.stdout.flush()
     answers = gathered(spans.rule, waiting)
-    link.send(pickle.dumps((answers.counts, answers.failed, encode(answers.rows.combine_chunks()))))
+    rows = encode(answers.rows.combine_chunks())
+    link.send(pickle.dumps((answers.counts, answers.failed, rows, tuple(took))))

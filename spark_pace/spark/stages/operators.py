@@ -21,6 +21,7 @@ from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.stages.operator_process import OperatorProcess
+from spark_pace.spark.stages.prices import Measured
 from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, to_batches
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class OperatorHost:
             _process.start()
         for batch in batches:
             for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                yield from _worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
+                yield from work_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
@@ -55,24 +56,30 @@ class OperatorHost:
 def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row] | None:
     """The results of a slot's lanes if they have at most so many bytes; None if they have more.
 
-    Work for a Python operator is never small: one call may take minutes.
+    Work for a Python operator is never small: one call may take minutes. Neither is what is predicted to take
+    longer, altogether, than the plan's bound.
     """
     if sum(map(len, lanes)) > small_bytes:
         return None
-    rules = {decode_header(lane)["rule_index"] for lane in lanes}
-    if any(plan.rules[index].rule.operator is not None for index in rules):
+    headers = [decode_header(lane) for lane in lanes]
+    if any(plan.rules[header["rule_index"]].rule.operator is not None for header in headers):
         return None
-    return [row for lane in lanes for row in _worked_off(plan, lane, call_here)]
+    predicted = sum(header["predicted_seconds"] or 0.0 for header in headers)
+    if plan.latency_bound_us is not None and predicted * 1_000_000 > plan.latency_bound_us:
+        return None
+    return [row for lane in lanes for row in work_off(plan, lane, call_here)]
 
 
-def _worked_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
+def work_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
     """The result of a lane, and what it took."""
+    measured = Measured(call)
     began = time.perf_counter()
-    result = operate(plan, lane, call)
+    result = operate(plan, lane, measured)
     seconds = time.perf_counter() - began
     header = decode_header(result)
-    work = json.dumps({"selections": header["selections"], "operator_seconds": seconds}).encode()
-    return [(header["rule_index"], RESULT, result), (0, WORK, work)]
+    told = {name: header[name] for name in ("rule_index", "selections", "predicted_seconds")}
+    work = json.dumps({**told, "operator_seconds": seconds, "sums": measured.sums(header, seconds)})
+    return [(header["rule_index"], RESULT, result), (0, WORK, work.encode())]
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -111,4 +118,4 @@ class BatchRows:
 def _lanes_left(rows: pa.Table) -> bool:
     """Whether a splitter has left lanes for the operators, as it says in its counts."""
     stats = rows.filter(pc.equal(rows.column("kind"), STATS)).column("body").to_pylist()
-    return any(json.loads(body).get("lanes") for body in stats)
+    return any(json.loads(body).get("lanes_left") for body in stats)

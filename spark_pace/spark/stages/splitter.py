@@ -13,6 +13,7 @@ from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.spark.stages.operators import worked_off
+from spark_pace.spark.stages.prices import prices_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class SplitterHost:
         splitter = SlotSplitter(self.plan, slot, before, self.store)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
         progress = together(Progress(**report["progress"]) for report in reports)
-        output = splitter.step([decode(body) for kind, body in incoming if kind == FRAME], progress)
+        prices = {} if self.plan.latency_bound_us is None else prices_of_batch()
+        frames = [decode(body) for kind, body in incoming if kind == FRAME]
+        output = splitter.step(frames, progress, prices)
         snapshot = splitter.snapshot()
         state.update((snapshot,))
         stats: dict[str, Any] = {
@@ -71,7 +74,7 @@ class SplitterHost:
         }
         results = worked_off(self.plan, output.lanes, self.small_bytes)
         if results is None:
-            stats["lanes"] = len(output.lanes)
+            stats["lanes_left"] = len(output.lanes)
             results = [((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)]
         if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())

@@ -20,7 +20,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
-from spark_pace.core.split.lanes import Lane, numbered
+from spark_pace.core.split.lanes import Lane, Piece, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 
@@ -108,13 +108,14 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
     if not len(initiators):
         return []
     lanes: list[Lane] = []
-    for lo, hi in _stretches(task):
+    for lo, hi, piece in _stretches(task):
         i, j = np.searchsorted(initiators, (lo, hi))
         if i < j and not idle[i:j].all():
-            end = int(ends[i:j].max())
+            end = max(int(ends[i:j].max()), hi)
             exact = not lanes or task.planned.key_column is not None or task.resolution is not None
-            header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo))
-            lanes.append(Lane(header, stream.events.slice(lo, max(end, hi) - lo), _stream_ends(task, lo, hi)))
+            header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo), piece)
+            events = stream.events.slice(lo, end - lo)
+            lanes.append(Lane(header, events, _stream_ends(task, lo, hi), slice(lo, end)))
     return lanes
 
 
@@ -136,14 +137,14 @@ def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
     return ~(closed & resolution.lets_out(_numbers(task, initiators), new))
 
 
-def _stretches(task: SplitTask) -> list[tuple[int, int]]:
-    """The ranges of rows that lanes are made of: whole keys with `partition_by`, else about equal."""
+def _stretches(task: SplitTask) -> list[tuple[int, int, Piece]]:
+    """The ranges of rows that lanes are made of: whole keys with `partition_by`."""
     rows = task.stream.rows
     if task.planned.key_column is None:
-        return lanes_by_rows(task.plan, np.ones(rows, np.int64))
+        return [(piece.first, piece.last, piece) for piece in lanes_by_rows(task, np.ones(rows, np.int64))]
     bounds = np.append(task.stream.starts, rows)
-    pieces = lanes_by_rows(task.plan, np.diff(bounds))
-    return [(int(bounds[lo]), int(bounds[hi])) for lo, hi in pieces]
+    pieces = lanes_by_rows(task, np.diff(bounds))
+    return [(int(bounds[piece.first]), int(bounds[piece.last]), piece) for piece in pieces]
 
 
 def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Backwards) -> list[Lane]:
@@ -152,23 +153,26 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     lanes: list[Lane] = []
     # with a trailing negation a match may wait for others of its key that are decided later
     whole = search.trailing and task.planned.key_column is None
-    stretches = [(0, stream.rows)] if whole else _stretches(task)
-    for lo, hi in stretches:
+    stretches = _stretches(replace(task, plan=replace(task.plan, lanes=1)) if whole else task)
+    for lo, hi, piece in stretches:
         if not np.diff(np.searchsorted(search.terminators, (lo, hi)))[0]:
             continue
         if task.planned.key_column is not None:
-            before, events = lo, stream.events.slice(lo, hi - lo)
+            held: slice | Ints = slice(lo, hi)
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
             # a match waits for the ends of earlier windows: of N events, these may lie behind the stretch
             behind = (pattern.within.events or 0) if must_wait(task.planned.rule) else 0
-            events = stream.events.slice(before, hi + behind - before)
+            held = slice(before, hi + behind)
         else:
             assert way.tail is not None
-            reached = np.append(way.tail(stream, search, lo), np.arange(lo, hi))
-            before, events = hi - len(reached), stream.events.take(pa.array(reached))
-        header = numbered(task.header("free"), len(lanes), (lo - before, hi - before))
-        lanes.append(Lane(header, events, _stream_ends(task, lo, hi)))
+            held = np.append(way.tail(stream, search, lo), np.arange(lo, hi))
+        if isinstance(held, slice):
+            before, events = held.start, stream.events.slice(held.start, held.stop - held.start)
+        else:
+            before, events = hi - len(held), stream.events.take(pa.array(held))
+        header = numbered(task.header("free"), len(lanes), (lo - before, hi - before), piece)
+        lanes.append(Lane(header, events, _stream_ends(task, lo, hi), held))
     return lanes
 
 

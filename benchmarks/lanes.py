@@ -1,0 +1,130 @@
+"""Lanes by a bound: what is sent twice, and how long the longest lane takes (`python -m benchmarks.lanes`).
+
+The testbed of the papers: a camera shows faces, and queries of ten seconds overlap. Every batch has a minute
+of it. The stages of a job without Spark: the lanes of a batch, at most eight, are worked off one after the
+other, so that none waits for another, by operators in a process of their own as in a job. Every bound must
+find what a sequential program finds.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from examples.faces.stream import BEGIN_US, seen, stream
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import sift
+from spark_pace.core.merger import merge
+from spark_pace.core.operate.operator import decode_result
+from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.files import table_events
+from spark_pace.rules import load_rules
+from spark_pace.spark.stages.operator_process import OperatorProcess
+from spark_pace.spark.stages.operators import work_off
+from spark_pace.spark.stages.prices import Prices, over_bound
+
+RULE = Path(__file__).parent.parent / "examples" / "faces" / "rule.yaml"
+MINUTE_US = 60_000_000
+MOST_LANES = 8
+LEARNING = 2  # batches at the start, of which the first knows no price and loads what it needs
+TIMEOUT_US = 600_000_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch took: `rows` are those sent in all lanes, `longest` and `predicted` seconds of a lane."""
+
+    lanes: int
+    rows: int
+    distinct: int
+    longest: float
+    predicted: float
+    over: bool
+
+
+@click.command()
+@click.option("--minutes", default=12, show_default=True)
+@click.option("--bounds", default="none,2,1,0.5,0.25,0.1,0.02", show_default=True, help="In seconds.")
+def main(minutes: int, bounds: str) -> None:
+    """Run all bounds; print a line of a table for each."""
+    events = stream(60 * minutes, 1)
+    expected = [row[0] for row in seen(events)]
+    process = OperatorProcess()
+    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound | predicted so |")
+    print("|---|---|---|---|---|---|---|")
+    try:
+        for text in bounds.split(","):
+            bound = None if text == "none" else float(text)
+            found, batches = run(events, minutes, bound, process)
+            if found != expected:
+                raise SystemExit(f"bound {text}: {len(found):,} matches instead of {len(expected):,}")
+            print(line(batches[LEARNING:], bound), flush=True)
+    finally:
+        process.stop()
+
+
+def run(
+    events: pa.Table, minutes: int, bound: float | None, process: OperatorProcess
+) -> tuple[list[int], list[Batch]]:
+    """The queries that found someone, in order, and what each batch took."""
+    (rule,) = load_rules(RULE)
+    rule = replace(rule, operator="examples.faces.operators:recognize_slowly")
+    bound_us = None if bound is None else round(bound * 1e6)
+    plan = build_plan([rule], order=OrderSpec(), lanes=MOST_LANES, latency_bound_us=bound_us)
+    splitter, prices = SlotSplitter(plan, 0), Prices(plan)
+    minute = pc.divide(pc.subtract(events["time"].cast(pa.int64()), BEGIN_US), MINUTE_US)
+    found, batches = [], []
+    for number in range(minutes):
+        table = events.filter(pc.equal(minute, number))
+        output = splitter.step(*intake(plan, table, splitter, number == minutes - 1), prices.known())
+        rows = [
+            row
+            for lane in output.lanes
+            for row in work_off(plan, lane, partial(process.call, timeout_us=TIMEOUT_US))
+        ]
+        work = [json.loads(body) for _, kind, body in rows if kind == "work"]
+        results = [body for _, kind, body in rows if kind == "result"]
+        found += merge(plan, map(decode_result, results), {}).matches["query"].to_pylist()
+        prices.learn(work)
+        lanes, sent, distinct = (output.stats[name] for name in ("lanes", "lane_rows", "distinct_rows"))
+        longest = max(lane["operator_seconds"] for lane in work)
+        predicted = max(lane["predicted_seconds"] or 0.0 for lane in work)
+        over = bound is not None and over_bound(plan, work, MOST_LANES) is not None
+        batches.append(Batch(lanes, sent, distinct, longest, predicted, over))
+    return found, batches
+
+
+def intake(
+    plan: Plan, table: pa.Table, splitter: SlotSplitter, last: bool
+) -> tuple[list[pa.Table], Progress]:
+    """What the intake makes of a batch."""
+    sifted = sift(plan, table_events(table, plan.schema, "camera").events, splitter.frontier_us)
+    return [frame for _, frame in pack(plan, sifted.events)], replace(sifted.progress, finish=last)
+
+
+def line(batches: list[Batch], bound: float | None) -> str:
+    """What the batches of a run say: sums, and medians of seconds."""
+    lanes = statistics.mean(batch.lanes for batch in batches)
+    sent = sum(batch.rows for batch in batches) / sum(batch.distinct for batch in batches)
+    longest = statistics.median(batch.longest for batch in batches)
+    predicted = statistics.median(batch.predicted for batch in batches)
+    cells = ["none", f"{lanes:.1f}", f"{sent:.2f}", f"{longest:.3g} s", "", "", ""]
+    if bound is not None:
+        kept = sum(batch.longest <= bound for batch in batches)
+        so = sum(not batch.over for batch in batches)
+        cells[0] = f"{bound:g} s"
+        cells[4:] = [f"{predicted:.3g} s", f"{kept} of {len(batches)}", f"{so} of {len(batches)}"]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What operators are predicted to take: learned from each batch, told to the splitters of the next.
+
+A local property of Spark's carries it to the tasks. It is no part of the plan and of no checkpoint, for no
+result depends on it. A run begins without prices, so that its first batch is cut as if there were no bound:
+what an earlier run has measured may be of another machine, or of another version of an operator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
+
+_PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
+_KEPT = 0.5  # what was measured before counts half with each batch
+
+
+@dataclass
+class Measured:
+    """Calls a rule's Python operator for a lane, and notes what each call took, where that is known."""
+
+    call: CallOperator
+    _rows: list[Ints] = field(default_factory=list)
+    _seconds: list[float] = field(default_factory=list)
+
+    def __call__(self, spans: Spans) -> Iterator[Answers]:
+        """The answers for spans, as the wrapped function yields them."""
+        self._rows.append(spans.end - spans.start)
+        for answers in self.call(spans):
+            self._seconds += answers.seconds or (0.0,) * len(answers.counts)
+            yield answers
+
+    def sums(self, header: Mapping[str, Any], seconds: float) -> list[float]:
+        """What the lane says of the price of its rule: see `sums_of_calls` and `sums_of_lane`.
+
+        Args:
+            header: of the lane's result.
+            seconds: what the lane took.
+        """
+        sums = sums_of_lane(header["weight"], seconds)
+        if self._rows:
+            sums = sums_of_calls(self._rows[0], np.array(self._seconds), seconds)
+        return list(map(float, sums))
+
+
+@dataclass
+class Prices:
+    """Learns the prices of a plan's rules, in the driver."""
+
+    plan: Plan
+    _sums: dict[int, Floats] = field(default_factory=dict)
+
+    def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
+        """Take the rows `WORK` of a batch."""
+        new: dict[int, Floats] = {}
+        for lane in work:
+            rule = lane["rule_index"]
+            new[rule] = new.get(rule, 0.0) + np.array(lane["sums"])
+        for rule, sums in new.items():
+            self._sums[rule] = self._sums.get(rule, 0.0) * _KEPT + sums
+
+    def known(self) -> dict[int, Price]:
+        """The prices, as far as they are known, by the rule's place in the plan."""
+        rules = self.plan.rules
+        prices = {
+            rule: price_of(sums, by_call=rules[rule].rule.operator is not None)
+            for rule, sums in self._sums.items()
+        }
+        return {rule: price for rule, price in prices.items() if price is not None}
+
+    def tell(self, spark: SparkSession) -> None:
+        """Tell the tasks of later batches. Call it inside the query's `foreachBatch`."""
+        prices = {rule: [price.selection, price.event] for rule, price in self.known().items()}
+        spark.sparkContext.setLocalProperty(_PRICES, json.dumps(prices))
+
+
+def prices_of_batch() -> dict[int, Price]:
+    """In a task: the prices that its batch goes by, by the rule's place in the plan."""
+    task = TaskContext.get()
+    told = None if task is None else task.getLocalProperty(_PRICES)
+    return {int(rule): Price(*parts) for rule, parts in json.loads(told or "{}").items()}
+
+
+def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of the rows `WORK` of a batch: the counters about the lanes that took, or should take, longest."""
+    predicted = [lane["predicted_seconds"] for lane in work if lane["predicted_seconds"] is not None]
+    return {
+        "longest_lane_seconds": max((lane["operator_seconds"] for lane in work), default=0.0),
+        "longest_lane_predicted": max(predicted, default=None),
+    }
+
+
+def over_bound(plan: Plan, work: Sequence[Mapping[str, Any]], slots: int) -> str | None:
+    """Why no cut could keep the plan's bound in a batch, by what was predicted; None if one could.
+
+    Args:
+        plan: the plan, with a bound.
+        work: the rows `WORK` of the batch.
+        slots: how many tasks run at once.
+    """
+    assert plan.latency_bound_us is not None
+    bound = plan.latency_bound_us / 1_000_000
+    known = [lane for lane in work if lane["predicted_seconds"] is not None]
+    total = sum(lane["predicted_seconds"] for lane in known)
+    if total > bound * slots:
+        return f"{total:,.4g} s predicted for operators, more than {bound:,.4g} s on each of {slots:,} slots"
+    longest = max(known, key=lambda lane: lane["predicted_seconds"], default=None)
+    if longest is None or longest["predicted_seconds"] <= bound * (1 + 1e-6):
+        return None
+    of = f"a lane of {longest['selections']:,} selections of {plan.rules[longest['rule_index']].rule.name}"
+    return f"{longest['predicted_seconds']:,.4g} s predicted for {of}, more than {bound:,.4g} s"
