@@ -117,6 +117,7 @@ def test_executors_without_the_package_are_told_in_one_line(
     command = documented(0, sent, job_in(tmp_path / "job", 1))
     place = command.index("--py-files") + 1
     command[place] = command[place].split(",")[1]  # the operators alone
+    command[1:1] = ["--conf", "spark.cores.max=1", "--conf", "spark.task.maxFailures=1"]
     pythons = {"PYSPARK_PYTHON": str(sent / "python/bin/python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
     code = cluster.start("lacking", command, {**pythons, "PYTHONPATH": str(ROOT)}).wait(LONG_S)
     assert code == 1, cluster.log("lacking")
@@ -132,7 +133,7 @@ def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the command of cluster mode, with speculation; the worker has the driver or an executor."""
-    job = job_in(tmp_path / "job", 6)
+    job = job_in(tmp_path / "job", 4)
     speculation = ["--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=10ms"]
     command = documented(1, sent, job)
     cluster.start("supervised", [*command[:1], *speculation, *command[1:]])
