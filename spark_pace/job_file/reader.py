@@ -10,6 +10,7 @@ from typing import Literal, TypeGuard
 
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
+from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts
@@ -27,7 +28,7 @@ _REQUIRED = {
     "sink": "sink: {kind: delta, path: out}",
     "checkpoint": "checkpoint: out/_checkpoint",
 }
-_JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
+_JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "admission", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 _MOST = 10_000
 # in a table's path delta-rs (1.6) decodes %20 and the like, takes \\ for /, and ends the process at the rest
@@ -105,6 +106,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
     finish = _read_finish(fields, trigger)
+    admission = read_admission(fields)
     slots, buckets, lanes = _read_parallelism(fields)
     settings = _read_settings(fields)
     schema = rules[0].schema if rules else declared
@@ -122,6 +124,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         checkpoint_path=checkpoint,
         trigger_us=trigger,
         finish=finish,
+        admission=admission,
         operators=operators,
         slots=slots,
         buckets=buckets,
