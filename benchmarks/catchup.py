@@ -4,6 +4,9 @@ The reader parses the same records with `from_json` and throws them away, in the
 of the same size. The two take turns; the ratio is the median of the turns' ratios. Before any figure is
 printed, the matches are compared with the core's. Memory must be bounded by the batches, not by the backlog:
 over the first run it may rise by at most half above what it was after the first batches.
+
+The job also reads the topic without a limit of its own, with `admission` and without: what each batch read
+and took is shown. With it, no batch behind the warm-up may take more than twice `batch_seconds`.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import shutil
 import statistics
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,6 +40,7 @@ from spark_pace.io.files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource
+from spark_pace.sizing.admission import Admission
 from spark_pace.spark.session import build_session
 from tests.long.soak.sampler import memory
 from tests.long.soak.settings import MEMORY
@@ -49,10 +54,11 @@ MOST_GROWTH = 1.5
 ROUNDS = 3
 TOPIC = "backlog"
 OUT = ROOT / "out" / "catchup"
+ADMISSION = Admission()
 
 
 def main() -> int:
-    """Run; 1 if memory is not bounded."""
+    """Run; 1 if memory is not bounded, or a batch takes too long."""
     shutil.rmtree(OUT, ignore_errors=True)
     broker = Broker(OUT / "broker")
     broker.start()
@@ -62,7 +68,8 @@ def main() -> int:
         broker.stop()
     (OUT / "results.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print("\n".join(f"{name}: {value}" for name, value in result.items()))
-    return 0 if result["memory_growth"] <= MOST_GROWTH else 1
+    too_long = result["longest_warm_batch"] > 2 * ADMISSION.batch_seconds
+    return 1 if too_long or result["memory_growth"] > MOST_GROWTH else 0
 
 
 def measure(broker: Broker) -> dict[str, Any]:
@@ -80,6 +87,7 @@ def measure(broker: Broker) -> dict[str, Any]:
         rounds = [
             (seconds(lambda: run_anew(spec)), seconds(lambda: _floor(spark, spec))) for _ in range(ROUNDS)
         ]
+        admitted, at_once = (curve(spec, ledgers, admission) for admission in (ADMISSION, None))
     finally:
         spark.stop()
     ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
@@ -96,6 +104,9 @@ def measure(broker: Broker) -> dict[str, Any]:
         "memory_greatest_mb": max(sizes) >> 20,
         "memory_growth": round(max(sizes) / after, 3),
         "rounds_seconds": rounds,
+        "with_admission": admitted,
+        "without": at_once,
+        "longest_warm_batch": max(warm_seconds(admitted)),
     }
 
 
@@ -104,6 +115,33 @@ def _job(servers: str) -> JobSpec:
     source = KafkaSource("json", servers, (TOPIC,), "earliest", BATCH_RECORDS, (), {})
     events = replace(spec.events, order=OrderSpec(delay_us=1_000_000))
     return replace(spec, source=source, events=events, sink_path=str(OUT / "runs"), spark=MEMORY)
+
+
+def curve(spec: JobSpec, ledgers: list[Path], admission: Admission | None) -> list[dict[str, float]]:
+    """What each batch read and took where the source sets no limit, and the resident memory after it."""
+    assert isinstance(spec.source, KafkaSource)
+    batches: list[dict[str, float]] = []
+    process = psutil.Process(os.getpid())
+    times: list[float] = []
+
+    def note(batch: BatchReport) -> None:
+        times.append(time.monotonic())
+        took = round(times[-1] - times[-2], 2) if times[1:] else round(batch.seconds, 2)
+        batches.append({"records": batch.records, "seconds": took, "resident_mb": resident(process) >> 20})
+
+    out = f"{spec.sink_path}/{'admission' if admission else 'at_once'}"
+    source = replace(spec.source, max_offsets_per_trigger=None)
+    own = replace(
+        spec, source=source, admission=admission, sink_path=out, checkpoint_path=f"{out}/_checkpoint"
+    )
+    run_job(own, on_progress=note)
+    require_equal(own, ledgers)
+    return batches
+
+
+def warm_seconds(batches: list[dict[str, float]]) -> list[float]:
+    """What each batch behind the warm-up took; at least one 0."""
+    return [0.0, *(batch["seconds"] for batch in batches[ADMISSION.warm_up + 1 :])]
 
 
 def deal(directory: Path) -> list[Path]:

@@ -33,6 +33,7 @@ def job(name: str, events: Path) -> JobSpec:
         checkpoint_path=str(out / "_checkpoint"),
         trigger_us="available_now",
         finish=True,
+        admission=None,
         operators=("benchmarks.operators",),
         slots=None,
         buckets=None,

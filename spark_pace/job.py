@@ -31,6 +31,7 @@ from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
+from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost, table_schemas
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
@@ -163,7 +164,11 @@ def _queries(
             events, chunks = job_input.rows(spark, plan, end), change.checkpoint.chunks()
             rows = split_rows(events, plan, layout.keys, _cores(spark), chunks)
             merger = merger_of(plan)
-            yield start(rows, merger, trigger, spec.name), merger
+            query = start(rows, merger, trigger, spec.name)
+            if job.admission is not None and not unfinished:
+                every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6
+                merger.on_report = Throttle(job.admission.every(every), job_input, query, merger)
+            yield query, merger
 
 
 def _plan(spec: JobSpec, layout: Layout, spark: SparkSession) -> Plan:

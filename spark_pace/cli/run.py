@@ -45,6 +45,8 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
             spec, on_progress=lambda batch: print(line(batch), flush=True), reset_rules=reset_rules
         )
     print(closing_line(summary), flush=True)
+    if advice := advice_on_late(spec, summary):
+        print(advice, flush=True)
     return summary
 
 
@@ -127,6 +129,16 @@ def closing_line(summary: Summary) -> str:
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"
     )
+
+
+def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
+    """Where events are late that were there at the start: what decided that, and what to do."""
+    if not summary.late or spec.admission is None or spec.trigger_us != "available_now":
+        return None
+    if spec.events.order.by_source:
+        return None
+    do = "A longer delay, or ordering: sources, keeps them."
+    return f"late: which events are late depends on how the input was cut into batches (admission). {do}"
 
 
 def waiting(batch: BatchReport) -> str:

@@ -11,6 +11,7 @@ from typing import Literal, TypeGuard
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
+from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts
@@ -28,7 +29,7 @@ _REQUIRED = {
     "sink": "sink: {kind: delta, path: out}",
     "checkpoint": "checkpoint: out/_checkpoint",
 }
-_JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "operators", "parallelism", "spark")
+_JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "admission", "operators", "parallelism", "spark")
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
@@ -107,6 +108,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
     finish = _read_finish(fields, trigger)
+    admission = read_admission(fields)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
     schema = rules[0].schema if rules else declared
@@ -124,6 +126,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         checkpoint_path=checkpoint,
         trigger_us=trigger,
         finish=finish,
+        admission=admission,
         operators=operators,
         slots=slots,
         buckets=buckets,

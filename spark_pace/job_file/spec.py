@@ -12,6 +12,7 @@ from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.sizing.admission import Admission
 
 Format = Literal["json", "csv", "parquet"]
 KafkaFormat = Literal["json", "csv", "columns"]
@@ -139,6 +140,7 @@ class JobSpec:
     checkpoint_path: str
     trigger_us: int | Literal["available_now"]
     finish: bool
+    admission: Admission | None  # None: off
     operators: tuple[str, ...]  # modules whose functions `operator:` may name
     slots: int | None  # None: as many as Spark has cores
     buckets: int | None  # None: likewise

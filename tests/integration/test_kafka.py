@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.sizing.admission import Admission
+from spark_pace.spark.sources import input as inputs
 from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD
 from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
@@ -41,6 +44,20 @@ def test_a_job_finds_what_the_core_finds(
     summary = run_job(spec, on_progress=batches.append)
     assert (summary.events, summary.late, summary.finished) == (200, 0, True)
     assert [batch.records for batch in batches] == ([80, 80, 40, 0] if record is as_json else [200, 0])
+    assert matches(spec) == in_core(spec, topic, events)
+
+
+def test_the_first_batches_of_a_full_topic_are_small_and_double_up_to_the_limit(
+    broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(inputs._FIRST_CAPS, "kafka", 20)
+    events = random_events(8)
+    send(topic, *dealt(events, as_json))
+    spec = kafka_job(tmp_path, broker.servers, topic, max_offsets_per_trigger=70)
+    # a busy machine does not end the warm-up
+    run_job(replace(spec, admission=Admission(batch_seconds=3600.0)))
+    batches = table(spec, "metrics").sort_by("batch_id")
+    assert batches["records"].to_pylist() == [20, 40, 70, 70, 0]
     assert matches(spec) == in_core(spec, topic, events)
 
 

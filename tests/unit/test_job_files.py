@@ -11,6 +11,7 @@ from spark_pace.errors import ConfigError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
 from spark_pace.job_file.fixed import event_settings
 from spark_pace.rules.document.report import quote
+from spark_pace.sizing.admission import Admission
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:
@@ -118,6 +119,19 @@ spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
         3,
     )
     assert spec.spark == {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("", Admission(5.0, 5, 0.25)),
+        ("admission: off", None),
+        ("admission: {batch_seconds: 1500 ms, warm_up: 0, max_deviation: 1}", Admission(1.5, 0, 1.0)),
+        ("admission: {warm_up: 3}", Admission(5.0, 3, 0.25)),
+    ],
+)
+def test_admission_is_on_unless_it_is_off(tmp_path: Path, written: str, expected: Admission | None) -> None:
+    assert read(tmp_path, f"{written}\n").admission == expected
 
 
 def test_kafka_is_read_and_secrets_stay_unresolved(tmp_path: Path) -> None:

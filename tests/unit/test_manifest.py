@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.spark.sources.file_names import FileNamesPartition, FileNamesReader
+from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader
 from spark_pace.spark.sources.listing import Listing
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable
 
@@ -161,6 +161,28 @@ def test_a_batch_has_at_most_as_many_files_as_it_may(root: Path) -> None:
     source = reader(root, max_files="2")
     assert source.getDefaultReadLimit() == ReadMaxFiles(2)
     assert source.latestOffset({"entries": 0}, ReadMaxFiles(2)) == {"entries": 2}
+
+
+def test_a_batch_weighs_at_most_what_it_may_but_has_a_file(root: Path) -> None:
+    for name, size in {"a": 4_000, "b": 1_000, "sub/c": 9_000, "z.gz": 1_000}.items():
+        (root / name).write_text(size * "x")
+    source = reader(root, first_bytes="9000", finish="true")
+    assert source.getDefaultReadLimit() == ReadMaxBytes(9_000)
+    source.prepareForTriggerAvailableNow()
+    offsets = [source.initialOffset()]
+    for limit in (9_000, 20_000, 9_000, 1, 1):
+        offsets.append(source.latestOffset(offsets[-1], ReadMaxBytes(limit)))
+    opening = 4_096
+    weights = {"a": opening + 4_000, "b": opening + 1_000, "sub/c": opening + 9_000, "z.gz": opening + 4_000}
+    read = [0, weights["a"], weights["a"] + weights["b"] + weights["sub/c"], sum(weights.values())]
+    assert [offset.get(READ_BYTES, 0) for offset in offsets] == [*read, *read[-1:] * 2]
+    assert [offset["entries"] for offset in offsets] == [0, 1, 3, 5, 5, 5]
+
+
+def test_a_cap_and_the_most_files_of_a_batch_both_hold(root: Path) -> None:
+    source = reader(root, first_bytes="1000000", max_files="2")
+    source.prepareForTriggerAvailableNow()
+    assert source.latestOffset({"entries": 0}, source.getDefaultReadLimit())["entries"] == 2
 
 
 def test_an_available_now_run_takes_no_files_that_come_later(root: Path) -> None:

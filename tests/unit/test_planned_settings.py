@@ -73,7 +73,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("event_time", "time_unit", "by_source", "deduplicate_on"),  # fixed by the checkpoint
         *("source_column", "slots", "buckets", "topics"),
         *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places
-        *("max_files_per_trigger", "max_offsets_per_trigger"),  # of the offsets
+        *("max_files_per_trigger", "max_offsets_per_trigger", "admission"),  # of the offsets
         *("starting_offsets", "trigger_us", "finish"),
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
         *("on_bad_record", "on_operator_error", "operator_timeout_us"),

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from signal import SIGINT
@@ -13,7 +14,7 @@ import pytest
 from deltalake import write_deltalake
 from rich.console import Console
 
-from spark_pace.cli.run import Board, closing_line, line
+from spark_pace.cli.run import Board, advice_on_late, closing_line, line
 from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
 from spark_pace.job_file import read_job
 from spark_pace.spark.summary import Summary
@@ -168,3 +169,16 @@ def _peak_of_status(out: Path, count: int) -> int:
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"│ short            │ {count // 2:,} " in shown
     return int(shown.splitlines()[-1])
+
+
+def test_a_run_whose_batches_decide_what_is_late_says_what_to_do():
+    spec = read_job(ROOT / "conf/jobs/flights.yaml")
+    some, by_source = Summary({}, late=3), replace(spec.events.order, by_source=True)
+    assert advice_on_late(spec, some) == (
+        "late: which events are late depends on how the input was cut into batches (admission). "
+        "A longer delay, or ordering: sources, keeps them."
+    )
+    assert advice_on_late(spec, Summary({})) is None
+    assert advice_on_late(replace(spec, admission=None), some) is None
+    assert advice_on_late(replace(spec, trigger_us=1), some) is None
+    assert advice_on_late(replace(spec, events=replace(spec.events, order=by_source)), some) is None

@@ -20,6 +20,39 @@ def kafka(checkpoint: Path, *topics: str) -> KafkaInput:
     return KafkaInput(source, Checkpoint(checkpoint), False, "quarantine")
 
 
+@pytest.mark.parametrize(
+    ("most", "options", "expected"),
+    [
+        (None, {}, 100),
+        (30, {}, 30),
+        (None, {"minoffsetspertrigger": "250"}, 250),
+        (200, {"minOffsetsPerTrigger": "250"}, 200),
+        (None, {"minOffsetsPerTrigger": "10"}, 100),
+    ],
+)
+def test_a_cap_stays_within_what_the_job_file_and_the_options_say(
+    tmp_path: Path, most: int | None, options: dict[str, str], expected: int
+) -> None:
+    source = KafkaSource("json", "localhost:1", ("t",), "earliest", most, (), options)
+    assert KafkaInput(source, Checkpoint(tmp_path), False, "quarantine").bounded(100) == expected
+
+
+def test_a_batch_has_read_the_offsets_that_it_has_passed(tmp_path: Path) -> None:
+    """Of a compacted topic more than the records; of a new partition, which begins anywhere, the records."""
+    before = [{"a": {"0": 5, "1": 10}}, {"rows": 0}]
+    after = [{"a": {"0": 25, "1": 10, "2": 1_000}, "b": {"0": 70}}, {"rows": 1}]
+    source = kafka(tmp_path, "a", "b")
+    assert source.amount(before, after, 7) == 20
+    assert source.amount(before, after, 50) == source.amount([], after, 50) == 50
+
+
+def test_files_weigh_what_is_noted_of_them(tmp_path: Path) -> None:
+    source = files(tmp_path, tmp_path)
+    assert source.amount([{"entries": 1, "bytes": 10}], [{"entries": 2, "bytes": 35}], 7) == 25
+    assert source.amount([], [{"entries": 2, "bytes": 35}], 7) == 35
+    assert source.amount([{"entries": 1, "bytes": 10}], [{"entries": 2}], 7) == 0
+
+
 def files(folder: Path, checkpoint: Path) -> FilesInput:
     source = FilesSource("json", str(folder), None)
     return FilesInput(source, Checkpoint(checkpoint), False, "quarantine")

@@ -152,17 +152,23 @@ class Checkpoint:
             StateError: Spark's note is damaged.
         """
         last = self.last_begun()
-        if last < 0:
-            return []
+        return self.offsets_after(last) if last >= 0 else []
+
+    def offsets_after(self, batch_id: int) -> list[Any]:
+        """The offset of each source after a batch that has begun.
+
+        Raises:
+            StateError: Spark's note is damaged.
+        """
         try:
-            version, _, *offsets = self._offsets(last).decode("utf-8").splitlines()
+            version, _, *offsets = self._offsets(batch_id).decode("utf-8").splitlines()
             if version != "v1" or not offsets:
                 raise ValueError("too few lines")
             return [json.loads(offset) for offset in offsets]
         except ValueError as error:
             must = "must be as Spark wrote it"
             got = f"damaged text ({error})"
-            raise StateError(f"{self.offsets_of(last)} — {must}; got {got}. {RESTORE}") from error
+            raise StateError(f"{self.offsets_of(batch_id)} — {must}; got {got}. {RESTORE}") from error
 
     def _offsets(self, batch_id: int) -> bytes:
         """What Spark has noted of a batch that has begun."""

@@ -10,6 +10,7 @@ Spark runs this in Python workers, so it imports little: neither pyarrow nor the
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,20 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
-from spark_pace.spark.sources.manifest import Manifest
+from spark_pace.spark.sources.manifest import FINISH, Manifest
 
 FILE_NAMES = "spark_pace_files"
+READ_BYTES = "bytes"  # in offsets of jobs with admission: what all files up to there weigh
+
+_PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
+_UNPACKED = 4  # bytes of text for a byte of such a file, roughly
+_OPENING = 4096  # bytes that are read in the time that it takes to open a file, roughly
 
 
 class FileNames(DataSource):
@@ -56,8 +63,11 @@ class FileNamesPartition(InputPartition):
 class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Turns the manifest into batches. Its offset is ``{"entries": n}``, a number of entries of the manifest.
 
+    Where a batch is bounded by bytes, what all these files weigh stands beside it (`READ_BYTES`).
+
     Options: `root`, `manifest` (paths), `tasks` (the most tasks of a batch), `finish` (``true``: mark the end
-    of an available-now run), `max_files` (the most files of a batch; absent: all).
+    of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes` (the most
+    that the first batch's files weigh, unless it is one file; absent: batches are not bounded by bytes).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -67,6 +77,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
+        self._first_bytes = int(options["first_bytes"]) if "first_bytes" in options else None
         self._frozen = False
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -81,15 +92,42 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"entries": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """At most `max_files` a batch."""
+        """The bytes of the first batch, else at most `max_files` a batch."""
+        if self._first_bytes is not None:
+            return ReadMaxBytes(self._first_bytes)
         return ReadAllAvailable() if self._max_files is None else ReadMaxFiles(self._max_files)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the next batch; the same as `start` if there is nothing new."""
         if not self._frozen:
             self._manifest.scan(self._root)
-        max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        return {"entries": self._manifest.next_index(start["entries"], max_files)}
+        max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._max_files
+        end = self._manifest.next_index(start["entries"], max_files)
+        if isinstance(limit, ReadMaxBytes):
+            return self._within(start, end, limit.max_bytes)
+        return {"entries": end}
+
+    def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
+        """The offset behind as many of the files up to `end` as weigh `max_bytes`, and at least one."""
+        first, read = start["entries"], 0
+        for index, name in enumerate(self._manifest.entries[first:end], first):
+            weight = self._weight(name)
+            if read and read + weight > max_bytes:
+                end = index
+                break
+            read += weight
+        return {"entries": end, READ_BYTES: start.get(READ_BYTES, 0) + read} if end > first else start
+
+    def _weight(self, name: str) -> int:
+        """The bytes of a file, as text; opening it counts too. Of the marker of the end 0."""
+        if name == FINISH:
+            return 0
+        path = self._root / name if self._root.is_dir() else self._root
+        try:
+            size = os.stat(path).st_size
+        except OSError:  # the intake says so of it
+            size = 0
+        return _OPENING + (_UNPACKED * size if name.endswith(_PACKED) else size)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Deal the files out to the tasks."""

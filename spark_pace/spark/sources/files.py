@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.files import EventsRead, read_source_file
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
-from spark_pace.spark.sources.file_names import FILE_NAMES, FileNames
+from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.manifest import FINISH, require_readable
 from spark_pace.spark.stages.intake import intake_rows
 
@@ -34,6 +34,7 @@ class FilesInput:
     checkpoint: Checkpoint
     finish: bool
     on_bad_record: OnBad
+    first_cap: int | None = None
 
     kind: ClassVar[str] = "files"
     lasting: ClassVar[tuple[str, ...]] = ()
@@ -43,6 +44,15 @@ class FilesInput:
     def ends(self) -> tuple[bool, ...]:
         """One query."""
         return (self.finish,)
+
+    def bounded(self, cap: int) -> int:
+        """The same: the source itself bounds the number of files."""
+        return cap
+
+    def amount(self, before: list[Any], after: list[Any], records: int) -> int:
+        """What the files of a batch weigh, in bytes; 0 if that was not noted."""
+        start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
+        return int(max(0, end - start))
 
     def require_readable(self, spark: SparkSession) -> None:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
@@ -72,6 +82,8 @@ class FilesInput:
         }
         if self.source.max_files_per_trigger is not None:
             options["max_files"] = str(self.source.max_files_per_trigger)
+        if self.first_cap is not None:
+            options["first_bytes"] = str(self.first_cap)
         names = spark.readStream.format(FILE_NAMES).options(**options).load()
         read = partial(_read, self.source.path, self.source.format, plan.schema)
         return intake_rows(names, plan, self.on_bad_record, read)

@@ -27,13 +27,21 @@ class Input(Protocol):
         reads_in_jvm: whether the JVM handles each event; else only names of files and frames pass through it.
         source: what the job file says, with the environment's values in.
         checkpoint: the job's checkpoint.
+        first_cap: the most that a run's first batch reads, in the unit of `amount`; None: no cap changes.
     """
 
     kind: ClassVar[str]
     lasting: ClassVar[tuple[str, ...]]
     reads_in_jvm: ClassVar[bool]
 
-    def __init__(self, source: Any, checkpoint: Checkpoint, finish: bool, on_bad_record: OnBad) -> None:
+    def __init__(
+        self,
+        source: Any,
+        checkpoint: Checkpoint,
+        finish: bool,
+        on_bad_record: OnBad,
+        first_cap: int | None = None,
+    ) -> None:
         """Take what the job file says; `finish`: the input ends."""
 
     @property
@@ -45,8 +53,24 @@ class Input(Protocol):
         """See above."""
 
     @property
+    def first_cap(self) -> int | None:
+        """See above."""
+
+    @property
     def ends(self) -> tuple[bool, ...]:
         """One entry for each query that a run starts, in order: whether the input ends with that query."""
+
+    def bounded(self, cap: int) -> int:
+        """A cap within the limits that the job file sets."""
+
+    def amount(self, before: list[Any], after: list[Any], records: int) -> int:
+        """How much a batch has read.
+
+        Args:
+            before: the offsets after the batch before it; none before the first batch.
+            after: those after it.
+            records: how many it had.
+        """
 
     def require_readable(self, spark: SparkSession) -> None:
         """Refuse what cannot be read, before a query starts. Writes nothing.
@@ -64,6 +88,8 @@ class Input(Protocol):
 
 
 _INPUTS: dict[type, type[Input]] = {FilesSource: FilesInput, KafkaSource: KafkaInput}
+# what a first batch may read, so that a small input is one batch: bytes of files, records of Kafka
+_FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000}
 _LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
 
 
@@ -74,7 +100,9 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
         SetupError: there are no files, or a variable of the environment is missing.
     """
     source = spec.source.resolved(secrets)
-    return _INPUTS[type(source)](source, checkpoint, spec.finish, spec.events.on_bad_record)
+    kind = _INPUTS[type(source)]
+    first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
+    return kind(source, checkpoint, spec.finish, spec.events.on_bad_record, first_cap)
 
 
 def tie(job_input: Input) -> None:

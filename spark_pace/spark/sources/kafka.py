@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,6 +36,7 @@ class KafkaInput:
     checkpoint: Checkpoint
     finish: bool
     on_bad_record: OnBad
+    first_cap: int | None = None
 
     kind: ClassVar[str] = "kafka"
     lasting: ClassVar[tuple[str, ...]] = ("topics",)
@@ -45,6 +46,19 @@ class KafkaInput:
     def ends(self) -> tuple[bool, ...]:
         """A second query for the end, if there is one."""
         return (False, True) if self.finish else (False,)
+
+    def bounded(self, cap: int) -> int:
+        """At most `max_offsets_per_trigger`, and no less than the options of the connector wait for."""
+        options = {key.lower(): value for key, value in self.source.options.items()}
+        least, most = options.get("minoffsetspertrigger", ""), self.source.max_offsets_per_trigger
+        cap = max(cap, int(least)) if least.isdigit() else cap
+        return cap if most is None else min(cap, most)
+
+    def amount(self, before: list[Any], after: list[Any], records: int) -> int:
+        """The offsets that a batch has passed, which may be more than it has records."""
+        start, end = (_by_partition(offsets) for offsets in (before, after))
+        # where a partition that is new to the job begins is not noted
+        return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
     def require_readable(self, spark: SparkSession) -> None:
         """Refuse brokers that do not answer, and topics that are not there."""
@@ -77,9 +91,16 @@ class KafkaInput:
             "failOnDataLoss": "true",
             "includeHeaders": str(any(column.startswith(_HEADERS) for _, column in source.columns)).lower(),
         }
-        if source.max_offsets_per_trigger is not None and not end:
-            options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
+        most = source.max_offsets_per_trigger if self.first_cap is None else self.bounded(self.first_cap)
+        if most is not None and not end:
+            options["maxOffsetsPerTrigger"] = str(most)
         return options
+
+
+def _by_partition(offsets: list[Any]) -> dict[tuple[str, str], int]:
+    """The offset of each partition; the source of the end has no topics."""
+    topics = [topic for offset in offsets for topic in offset.items() if isinstance(topic[1], dict)]
+    return {(topic, part): number for topic, parts in topics for part, number in parts.items()}
 
 
 def _own_column(name: str) -> Column:

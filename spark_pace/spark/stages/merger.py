@@ -59,13 +59,17 @@ def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
 
 @dataclass
 class MergerHost:
-    """Writes the batches of one query; `on_report` hears of each after it is written."""
+    """Writes the batches of one query; `on_report` hears of each after it is written.
+
+    `began` is the time by `time.monotonic` at which the last batch was handed over, to be read and matched.
+    """
 
     plan: Plan
     tables: DeltaTables
     checkpoint: Checkpoint
     on_report: Callable[[BatchReport], None]
     failure: Exception | None = None
+    began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
@@ -81,6 +85,7 @@ class MergerHost:
             if self._closed:
                 do = "Start the job again: it goes on where it stopped."
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
+            self.began = time.monotonic()
             try:
                 self._write(rows.sparkSession, self._rows.collect(rows), batch_id)
             except Exception as error:

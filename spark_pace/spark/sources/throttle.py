@@ -1,0 +1,91 @@
+"""After each batch, tells Spark how much the next one may read (`spark_pace.sizing.admission`).
+
+Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of sources
+and limits. Nothing public changes that table, but it is there to be set between two batches, for every source
+alike. The alternatives were a file that a source of ours reads, which Kafka's does not, and another query
+whenever the limit changes, which costs seconds. What a batch reads is noted by Spark before it is read, so a
+batch that runs again does not depend on any of this.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_pace.io.metrics import BatchReport
+from spark_pace.sizing.admission import Admission, Batch
+from spark_pace.spark.sources.input import Input
+from spark_pace.spark.stages.merger import MergerHost
+
+
+class Throttle:
+    """The cap of one query's batches. Called with each report of a batch, inside `foreachBatch`."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        job_input: Input,
+        query: StreamingQuery,
+        merger: MergerHost,
+    ) -> None:
+        """Begin with the first cap of the input, which its options have told Spark.
+
+        Who hears of the merger's reports now hears of them too.
+        """
+        assert job_input.first_cap is not None
+        self._admission = admission
+        self._input = job_input
+        self._query = query
+        self._merger = merger
+        self._then = merger.on_report
+        self._pace = admission.begin(job_input.first_cap)
+
+    def __call__(self, report: BatchReport) -> None:
+        """Set the cap of the next batch."""
+        seconds = time.monotonic() - self._merger.began
+        batch = Batch(self._amount(report), seconds, report.records, report.pending)
+        before, self._pace = self._pace, self._admission.after(self._pace, batch)
+        if before.cap != self._pace.cap:
+            set_limits(self._query, self._input.bounded(self._pace.cap))
+        self._then(report)
+
+    def _amount(self, report: BatchReport) -> int:
+        """What the batch has read, by Spark's notes."""
+        checkpoint, batch_id = self._input.checkpoint, report.batch_id
+        before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
+        return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)
+
+
+def set_limits(query: StreamingQuery, cap: int) -> None:
+    """Set the limit of each source that has one. Call it inside the query's `foreachBatch`."""
+    execution: Any = query._jsq.streamingQuery()
+    sources = execution.uniqueSources()
+    entries = sources.iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        sources = sources.updated(entry._1(), _limited(entry._2(), cap))
+    getattr(execution, "uniqueSources_$eq")(sources)
+
+
+def _limited(limit: Any, cap: int) -> Any:
+    """A limit like this one with another number; the same if it is no limit on records or bytes."""
+    spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+    limits = spark.connector.read.streaming
+    kind = limit.getClass().getSimpleName()
+    if kind == "ReadMaxRows":
+        return limits.ReadLimit.maxRows(cap)
+    if kind == "CompositeReadLimit":
+        parts = limit.getReadLimits()
+        for place, part in enumerate(parts):
+            parts[place] = _limited(part, cap)
+        return limits.ReadLimit.compositeLimit(parts)
+    if kind == "PythonStreamingSourceReadLimit":
+        ours = json.loads(limit.json())
+        if "max_bytes" in ours:
+            text = json.dumps(ours | {"max_bytes": cap})
+            return spark.execution.datasources.v2.python.PythonStreamingSourceReadLimit(text)
+    return limit
