@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering compared soak catchup clean distclean demo-kafka
+.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering compared soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ kafka-stop: $(VENV)/.ready  ## Stop it
 
 demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a producer replays the year (SPEED=800000 times as fast)
 	$(BIN)/python -m examples.flights.demo_kafka --speed $(or $(SPEED),800000)
+
+cluster-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
+	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder

@@ -24,7 +24,7 @@ from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator import decode_result, operate
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
@@ -83,7 +83,7 @@ def run(events: pa.Table, minutes: int, bound: float | None) -> tuple[list[int],
         table = events.filter(pc.equal(minute, number))
         output = splitter.step(*intake(plan, table, splitter, number == minutes - 1), prices.known())
         results, work = zip(*(worked_off(plan, lane) for lane in output.lanes), strict=True)
-        found += merge(plan, results, {}).matches["query"].to_pylist()
+        found += merge(plan, map(decode_result, results), {}).matches["query"].to_pylist()
         prices.learn(work)
         lanes, sent, distinct = (output.stats[name] for name in ("lanes", "lane_rows", "distinct_rows"))
         counters = longest_lanes(work)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,12 +63,30 @@ def array(table: pa.Table, name: str) -> pa.Array:
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """The column as a numpy array; it must have no nulls."""
-    return array(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    column = array(table, name)
+    if pa.types.is_boolean(column.type):
+        return bools(column)
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def bools(values: pa.BooleanArray) -> Bools:
+    """The values as a numpy array; they must have no nulls. It takes a tenth of Arrow's own time."""
+    count, skipped = len(values), values.offset % 8
+    if not count:
+        return np.zeros(0, np.bool_)
+    held = np.frombuffer(values.buffers()[1], np.uint8)[values.offset // 8 :]
+    return np.unpackbits(held, count=skipped + count, bitorder="little")[skipped:].view(np.bool_)
+
+
+def boolean(values: Bools) -> pa.BooleanArray:
+    """The values as an Arrow array; see `bools`."""
+    held = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, held])
 
 
 def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
     """bool[n], in which of some unsigned integers the bit is set."""
-    return (words >> words.dtype.type(bit)) & words.dtype.type(1) == 1  # type: ignore[no-any-return]
+    return words & words.dtype.type(1 << bit) != 0  # type: ignore[no-any-return]
 
 
 def json_rows(table: pa.Table) -> list[str]:
@@ -98,7 +116,7 @@ def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
     if rows.all():
         return table
-    return compacted(table.filter(pa.array(rows)))
+    return compacted(table.filter(boolean(rows)))
 
 
 def compacted(table: pa.Table) -> pa.Table:
@@ -112,17 +130,46 @@ def compacted(table: pa.Table) -> pa.Table:
 
 
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    indices = pc.fill_null(values.indices, -1).to_numpy()
     if len(values.dictionary) == 1 and values.null_count < len(values):  # the one source, most often
         return values
+    indices = pc.fill_null(values.indices, -1).to_numpy()
     used, place = np.unique(indices, return_inverse=True)
     nulls = int(len(used) > 0 and used[0] < 0)
     codes = pa.array(place - nulls, pa.int32(), mask=indices < 0)
     return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used[nulls:])))
 
 
+def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of this schema one below the other. Every column has one chunk; what is alone is not copied."""
+    filled = [table for table in tables if table.num_rows] or [schema.empty_table()]
+    return (filled[0] if len(filled) == 1 else pa.concat_tables(filled)).combine_chunks()
+
+
+def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
+    """Whether rows are known to ascend by these columns, nulls first; `strictly`: no two are equal in all.
+
+    Only integers are looked at: with other columns it is not known.
+    """
+    equal: Bools | None = None  # which rows are equal to the row before in the columns so far
+    for column in columns:
+        if not pa.types.is_integer(column.type):
+            return False
+        filled = pc.fill_null(column, 0).to_numpy()
+        parts = [filled] if not column.null_count else [bools(pc.is_valid(column)), filled]
+        for part in parts:
+            falls, same = part[1:] < part[:-1], part[1:] == part[:-1]
+            if (falls if equal is None else falls & equal).any():
+                return False
+            equal = same if equal is None else same & equal
+        if equal is not None and not equal.any():
+            return True
+    return not strictly
+
+
 def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     """The permutation (int64[n]) that sorts rows by these columns in their order, ascending, nulls first."""
+    if columns and in_order(columns.values()):
+        return np.arange(len(next(iter(columns.values()))))
     keys = {}
     for number, column in enumerate(columns.values()):
         if column.null_count:
@@ -217,6 +264,8 @@ def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, 
     """
     total = int(weights.sum())
     pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
+    if pieces == 1:
+        return [(0, len(weights))] if len(weights) else []
     targets = np.arange(1, pieces) * (total / pieces)
     inner = np.searchsorted(np.cumsum(weights), targets) + 1
     bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()

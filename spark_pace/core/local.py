@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
+from spark_pace.core.columns import joined
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import FAILED_SCHEMA, operate
+from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, work_off
 from spark_pace.core.order.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
@@ -71,10 +73,12 @@ class LocalRun:
         for slot, frame in [] if sifted is None else pack(self.plan, sifted.events):
             frames.setdefault(slot, []).append(frame)
         progress = replace(sifted.progress if sifted else Progress(), finish=finish)
+        operate = partial(work_off, self.plan)
         outputs = [
-            splitter.step(frames.get(slot, []), progress) for slot, splitter in enumerate(self.splitters)
+            splitter.advance(frames.get(slot, []), progress, operate)
+            for slot, splitter in enumerate(self.splitters)
         ]
-        results = [operate(self.plan, lane) for output in outputs for lane in output.lanes]
+        results = [result for output in outputs for result in output.lanes]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
         late = sifted.late if sifted else LATE_SCHEMA.empty_table()
@@ -106,19 +110,17 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    matches = pa.concat_tables(
-        [matches_schema(plan).empty_table(), *(step.matches for step in steps)]
-    ).combine_chunks()
+    matches = joined(matches_schema(plan), [step.matches for step in steps])
+    if len(plan.rules) > 1:  # those of one rule are in order
+        matches = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])
     failed = pa.concat_tables([FAILED_SCHEMA.empty_table(), *(step.failed for step in steps)])
     stats = {name: sum(step.stats[name] for step in steps) for name in COUNTED}
     stats |= {name: steps[-1].stats[name] if steps else 0 for name in STANDING}
-    return LocalResult(
-        matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")]), late, failed, stats
-    )
+    return LocalResult(matches, late, failed, stats)
 
 
-def _counts(sifted: Sifted | None, outputs: list[StepOutput]) -> dict[str, int]:
+def _counts(sifted: Sifted | None, outputs: list[StepOutput[Result]]) -> dict[str, int]:
     stats = dict.fromkeys(COUNTED, 0)
     if sifted is not None:
         stats |= {

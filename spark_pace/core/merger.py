@@ -18,6 +18,8 @@ from spark_pace.core.columns import (
     UTC_TIME,
     Ints,
     array,
+    in_order,
+    joined,
     numbers,
     sorted_rows,
     value_codes,
@@ -25,7 +27,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
-from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, decode_result
+from spark_pace.core.operate.operator import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
@@ -69,32 +71,31 @@ def _final(kind: pa.DataType) -> pa.DataType:
     return UTC_TIME if pa.types.is_timestamp(kind) else kind
 
 
-def merge(plan: Plan, parcels: Iterable[bytes | memoryview], next_out_seq: dict[str, int]) -> Merged:
+def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -> Merged:
     """Put a batch's matches in order and number them.
 
     Args:
         plan: the plan.
-        parcels: the results of all operators of the batch, in any order.
+        results: the results of all operators of the batch, in any order.
         next_out_seq: for each rule the number of its next match; 0 where it has none.
 
     Returns:
-        The batch's output. The same parcels and numbers give the same output.
+        The batch's output. The same results and numbers give the same output.
     """
-    results: dict[int, list[Result]] = {}
-    for parcel in parcels:
-        result = decode_result(parcel)
-        results.setdefault(result.header.rule_index, []).append(result)
+    of_rules: dict[int, list[Result]] = {}
+    for result in results:
+        of_rules.setdefault(result.header.rule_index, []).append(result)
     following = dict(next_out_seq)
     schema = matches_schema(plan)
-    tables, failed = [schema.empty_table()], [FAILED_SCHEMA.empty_table()]
-    for rule_index in sorted(results, key=lambda index: plan.rules[index].rule.name):
+    tables, failed = list[pa.Table](), [FAILED_SCHEMA.empty_table()]
+    for rule_index in sorted(of_rules, key=lambda index: plan.rules[index].rule.name):
         planned = plan.rules[rule_index]
-        ordered = _ordered(planned, results[rule_index])
+        ordered = _ordered(planned, of_rules[rule_index])
         base = following.get(planned.rule.name, 0)
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
-        failed += [result.failed for result in results[rule_index]]
-    return Merged(pa.concat_tables(tables).combine_chunks(), _in_order(pa.concat_tables(failed)), following)
+        failed += [result.failed for result in of_rules[rule_index]]
+    return Merged(joined(schema, tables), _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
@@ -110,12 +111,15 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     if not table.num_rows:
         return table
     names = _sort_columns(planned, table.column_names)
-    columns = {name: array(table, name) for name in names} | _production_sets(table["events"])
+    columns = {name: array(table, name) for name in names}
+    if in_order(columns.values(), strictly=True):
+        return table
+    columns |= _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
     if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
-    return table.take(pa.array(order))
+    return table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))
 
 
 def _lifted(results: list[Result]) -> list[pa.Table]:
@@ -159,7 +163,10 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
     for column in list(columns.values())[::-1]:
         if differs.all():  # as a rule their events tell them apart
             break
-        codes = value_codes(column)[order]
+        if pa.types.is_integer(column.type) and not column.null_count:
+            codes = column.to_numpy()[order]
+        else:
+            codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
     place = {component.name: index for index, component in enumerate(rule.pattern.components)}
     starts = np.append(np.flatnonzero(differs), len(order))

@@ -17,6 +17,7 @@ from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.operate.operator import decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
@@ -187,7 +188,7 @@ class ResultsMerger:
             for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True)
             if kind == RESULT
         ]
-        matches = merge(self.plan, results, {}).matches
+        matches = merge(self.plan, map(decode_result, results), {}).matches
         yield from matches.cast(_without_zone(matches.schema)).to_batches()
 
 

@@ -17,6 +17,10 @@ _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
+# the words of Spark where a machine has no Python that can run workers
+_NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '[^'\n]+'")
+_NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's connector
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)
@@ -41,12 +45,30 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
     do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
-    return _of_the_checkpoint(texts) or SparkPaceError(f"the query — must run; got {got}. {do}")
+    return (
+        _of_the_machines(texts)
+        or _of_the_checkpoint(texts)
+        or SparkPaceError(f"the query — must run; got {got}. {do}")
+    )
 
 
 def is_of_spark(error: Exception) -> bool:
     """Whether a call to Spark failed, and not a step of this program."""
     return isinstance(error, (Py4JError, PySparkException))
+
+
+def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
+    """The error if an executor cannot start Python workers; else None."""
+    whole = "\n".join(texts)
+    missing = _NO_PYTHON.search(whole) or _NO_MODULE.search(whole)
+    told = _NO_WORKER.search(whole)
+    if not told and not missing:
+        return None
+    lines = (missing[0] if missing else told[1] if told else "").strip().splitlines()
+    got = lines[-1].strip().rstrip(". ") if lines else "no word of why"
+    must = "must find spark_pace and what it needs on every machine"
+    do = "install what it needs there, or name another Python by PYSPARK_PYTHON."
+    return SetupError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
 
 
 def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:

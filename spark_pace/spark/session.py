@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,9 @@ from spark_pace.spark.java.early import Asked, early_jvm
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.jvm import hush_ends, hush_updates
 from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
+
+_SENT = "spark.submit.pyFiles"
+_PATH = "PYTHONPATH"
 
 
 @contextmanager
@@ -88,6 +92,7 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(builder, secret or {})
     _require_delta(spark, submitted)
+    _let_workers_find(spark)
     return spark
 
 
@@ -106,6 +111,30 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
     except (PySparkException, RuntimeError) as error:
         do = "Check the settings under `spark:` and the jars."
         raise SetupError(f"Spark — must start; got: {_last_line(error)}. {do}") from error
+
+
+def path_of_workers(sent: str, given: str | None) -> str:
+    """The PYTHONPATH by which the daemon that forks Python workers finds the archives of `--py-files`.
+
+    Spark tells workers of archives only once the daemon runs, and of wheels never. An executor has them in
+    the folder that it starts the daemon in; the driver, which starts one too, has them where they were named.
+    It finds single modules in that folder without this.
+
+    Args:
+        sent: the setting `spark.submit.pyFiles`.
+        given: the PYTHONPATH that the user has set for executors.
+    """
+    named = [re.sub("^(file|local):(//)?", "", path) for path in sent.split(",")]
+    archives = [path for path in named if path and not path.endswith(".py")]
+    return os.pathsep.join([*map(os.path.basename, archives), *archives, *([given] if given else [])])
+
+
+def _let_workers_find(spark: SparkSession) -> None:
+    """Let Python workers find what was sent. As a setting of Spark's it would hide what executors have."""
+    settings = spark.sparkContext.getConf()
+    path = path_of_workers(settings.get(_SENT, ""), settings.get(f"spark.executorEnv.{_PATH}"))
+    if path:
+        spark.sparkContext.environment[_PATH] = path
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:

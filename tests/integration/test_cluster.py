@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from examples.cluster.packed import packed_engine
+from examples.cluster.standalone import HOME as SPARK
+from examples.cluster.standalone import bare_python
 from spark_pace import read_table
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
@@ -44,33 +50,107 @@ def until(holds: Callable[[], bool]) -> None:
         pause.wait(1)
 
 
-def documented_command() -> str:
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the documented commands send, and a Python without it."""
+    folder = tmp_path_factory.mktemp("sent")
+    (folder / "operators").mkdir()
+    (folder / "operators" / "my_operators.py").write_text(OPERATOR)
+    shutil.make_archive(str(folder / "operators"), "zip", folder / "operators")
+    packed_engine(folder).rename(folder / "spark_pace.zip")
+    bare_python(folder / "python")
+    return folder
+
+
+def documented(number: int, sent: Path, job: Path) -> list[str]:
+    """A command of the page about clusters, with what it leaves open filled in."""
+    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     found = re.findall(r"^spark-submit .*?(?<!\\)$", text, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1
-    return str(found[0])
+    assert len(found) == 2
+    given = {
+        "/shared/checkout": str(ROOT),
+        "/shared": str(sent),
+        "MASTER": "spark-master",
+        "SPARK": str(SPARK),
+        "JOB": str(job),
+    }
+    command = re.sub("|".join(given), lambda name: given[name[0]], found[number])
+    # the workers of docker-compose.yml have the checkout on their path
+    bare = ["--conf", "spark.executorEnv.PYTHONPATH=/nowhere"]
+    name, *options = shlex.split(command.replace("\\\n", " "))
+    return [name, *bare, *options]
+
+
+def job_in(folder: Path, files: int) -> Path:
+    """A job in a new folder, with an operator that comes with it."""
+    folder.mkdir()
+    job = make_job(folder, rules=RULES.replace("tests.spark.jobs", "my_operators"))
+    job.write_text(job.read_text().replace("tests.spark.jobs", "my_operators"))
+    write_files(folder, random_events(50), files)
+    return job
+
+
+def the_same_in_core(job: Path, sent: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the job's matches are those that the core finds; there are some."""
+    monkeypatch.syspath_prepend(sent / "operators")
+    spec = read_job(job)
+    return matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
 def test_the_documented_command_runs_a_job_on_all_workers(
-    cluster: Containers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = make_job(tmp_path, rules=RULES.replace("tests.spark.jobs", "my_operators"))
-    job.write_text(job.read_text().replace("tests.spark.jobs", "my_operators"))
-    (tmp_path / "my_operators.py").write_text(OPERATOR)
-    write_files(tmp_path, random_events(50), 2)
-    (tmp_path / "installed").mkdir()
-    # as by `make setup`, and nothing else of the checkout
-    (tmp_path / "installed" / "spark_pace").symlink_to(ROOT / "spark_pace")
-    given = {"MASTER": "spark-master", "OPERATORS.py": f"{tmp_path}/my_operators.py", "JOB": str(job)}
-    documented = documented_command().replace("\\\n", " ")
-    command = shlex.split(re.sub("|".join(given), lambda name: given[name[0]], documented))
-    code = cluster.start("submitted", command, {"PYTHONPATH": str(tmp_path / "installed")}).wait(LONG_S)
+    job = job_in(tmp_path / "job", 2)
+    command = documented(0, sent, job)
+    code = cluster.start("submitted", command, {"PYSPARK_PYTHON": str(sent / "python/bin/python")}).wait(
+        LONG_S
+    )
     assert code == 0, cluster.log("submitted")
     last = r"^finished: 200 events in .*, 0 late, 0 quarantined;"
     assert re.search(last, cluster.log("submitted"), re.MULTILINE)
-    monkeypatch.syspath_prepend(tmp_path)
-    spec = read_job(job)
-    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+    assert the_same_in_core(job, sent, monkeypatch)
+
+
+def test_executors_without_the_package_are_told_in_one_line(
+    cluster: Containers, sent: Path, tmp_path: Path
+) -> None:
+    command = documented(0, sent, job_in(tmp_path / "job", 1))
+    place = command.index("--py-files") + 1
+    command[place] = command[place].split(",")[1]  # the operators alone
+    pythons = {"PYSPARK_PYTHON": str(sent / "python/bin/python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    code = cluster.start("lacking", command, {**pythons, "PYTHONPATH": str(ROOT)}).wait(LONG_S)
+    assert code == 1, cluster.log("lacking")
+    told = [line for line in cluster.log("lacking").splitlines() if line.startswith("the executors")]
+    assert told == [
+        "the executors' Python — must find spark_pace and what it needs on every machine; got: "
+        "ModuleNotFoundError: No module named 'spark_pace'. Send spark_pace by --py-files, "
+        "install what it needs there, or name another Python by PYSPARK_PYTHON."
+    ]
+
+
+def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
+    cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command of cluster mode, with speculation; the worker has the driver or an executor."""
+    job = job_in(tmp_path / "job", 6)
+    speculation = ["--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=10ms"]
+    command = documented(1, sent, job)
+    cluster.start("supervised", [*command[:1], *speculation, *command[1:]])
+    commits = tmp_path / "job" / "checkpoint" / "commits"
+
+    def done(batches: int) -> bool:
+        return commits.exists() and len([name for name in os.listdir(commits) if name.isdigit()]) >= batches
+
+    victims = (".CoarseGrainedExecutorBackend", ".worker.Worker", ".DriverWrapper")
+    for batches, victim in enumerate(victims, 1):
+        until(lambda batches=batches: done(batches))
+        killed = cluster.processes(victim)[:1]
+        assert [process.kill() for process in killed] == [None]
+        if "Worker" in victim:
+            cluster.up("spark-worker")
+    told = cluster.folder / "spark" / "work"
+    until(lambda: any("finished: " in path.read_text() for path in told.glob("driver-*/stdout")))
+    assert the_same_in_core(job, sent, monkeypatch)
 
 
 def test_docker_compose_up_brings_matches(cluster: Containers) -> None:

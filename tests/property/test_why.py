@@ -2,64 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.plan.rule import Component, Pattern, Rule
-from spark_pace.io.replaying import replay_table
-from spark_pace.io.replaying.why import Why, why
-from spark_pace.io.replaying.why.answer import Candidate, EventRef, Member
-from tests.oracle.expressions import Bindings, holds
-from tests.oracle.stream import Event, Placed, inside
+from spark_pace.core.plan.rule import PredicateSpan, Rule
+from spark_pace.io.replaying.why import Why
+from spark_pace.io.replaying.why.answer import ComponentTest, ConditionTest
+from spark_pace.io.replaying.why.opened import MOST_SPANS
+from tests.oracle.candidates import is_candidate, opened_by, satisfies
+from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
+from tests.oracle.contexts import initiators
+from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
+from tests.oracle.stream import Bound, Event, inside
 from tests.support.any_rule import any_rule
+from tests.support.forms import form
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.results import table_of
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import dense_streams
+from tests.support.told_by_why import Answers, Home, Told, answers
 
 ASKED = 2  # events of a stream
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers for some events of a table, by their rows, and what the oracle needs to check them."""
-
-    rule: Rule
-    events: list[Event]
-    matches: list[dict[str, Any]]
-    told: dict[int, Why]
-
-    @property
-    def pattern(self) -> Pattern:
-        assert self.rule.pattern is not None
-        return self.rule.pattern
-
-    def row(self, ref: EventRef) -> dict[str, Any]:
-        return self.events[ref.offset].row
-
-    def placed(self, ref: EventRef) -> Placed:
-        return Placed(self.events[ref.offset], ref.offset, ref.seq)
-
-    def bindings(self, members: list[Member], forbidding: Member | None = None) -> Bindings:
-        grouped = {one.name for one in self.pattern.components if one.times is not None}
-        groups = {name: [self.row(m.event) for m in members if m.component == name] for name in grouped}
-        bound = {member.component: self.row(member.event) for member in members}
-        if forbidding is not None:
-            bound[forbidding.component] = self.row(forbidding.event)
-        return Bindings(bound=bound, groups=groups)
-
-
-def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:
-    table = table_of(rule, events).select([field.name for field in rule.schema.fields])
-    matches = [] if rule.operator else replay_table([rule], table).matches.to_pylist()
-    told = {place: why([rule], table, rule=rule.name, at=f"table:{place}") for place in places}
-    return Answers(rule, events, matches, told)
 
 
 def check(rule: Rule, events: list[Event], seed: int) -> None:
@@ -67,130 +35,219 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
     found = answers(rule, events, set(places))
     for place, answer in found.told.items():
         note(f"{place}: {answer}")
-        with_it = [
-            one["out_seq"] for one in found.matches if place in [event["offset"] for event in one["events"]]
-        ]
-        assert [match.out_seq for match in answer.matches] == with_it
-        if answer.untold:
-            continue
+        assert [match.out_seq for match in answer.matches] == found.with_event(answer)
+        check_components(found, answer)
         there = {selection.selection_id for selection in answer.selections if selection.there}
         assert {match.selection_id for match in answer.matches} <= there
+        undelivered = {one.selection_id for one in answer.selections if one.state == "open"}
+        assert there - undelivered <= {*found.homes(answer)} <= there or rule.span is None
+        assert bool(answer.untold) == (rule.operator is not None)
+        if rule.pattern is None:
+            check_aggregated(found, answer)
+            continue
         for candidate in answer.candidates:
-            assert candidate.selection_id in {one.selection_id for one in answer.selections}
-            CHECKS[candidate.kind](found, answer, candidate)
-        if (
-            rule.span is None
-            and rule.forget_key_after_us is None
-            and answer.seq is not None
-            and not answer.matches
-        ):
-            assert answer.candidates or not could_begin(found, answer)
+            (selection,) = [one for one in answer.selections if one.selection_id == candidate.selection_id]
+            assert candidate.status == "failed" or selection.state == "open"
+            told = Told(found, answer, candidate, found.home(answer, candidate.selection_id))
+            assert len({told.placed(one.event) for one in candidate.events}) == len(candidate.events)
+            CHECKS[candidate.kind](told)
+        assert answer.candidates or answer.matches or not could_begin(found, answer)
+
+
+def check_aggregated(found: Answers, answer: Why) -> None:
+    """Every span that holds the event has its match, or a condition that is false of its events."""
+    if found.rule.operator is not None:
+        return
+    homes, having = found.homes(answer), found.rule.having
+    matched = {match.selection_id for match in answer.matches}
+    failed = {one.selection_id for one in answer.selections if one.there} - matched
+    assert len(answer.candidates) + answer.more_candidates >= len(failed)
+    assert {one.selection_id for one in answer.candidates} <= failed or answer.more_selections
+    for candidate in answer.candidates:
+        if candidate.status == "failed":
+            assert having is not None
+            (part,) = {one for one in conjuncts_of(having) if to_text(one) == candidate.condition}
+            rows = [placed.row for placed in homes[candidate.selection_id]]
+            here = Bindings(event=rows[0], bound={"open": rows[0]}, span=rows)
+            assert not holds(part, here)
+            check_values(candidate.values, part, here)
+        else:
+            assert candidate.selection_id not in homes
 
 
 def could_begin(found: Answers, answer: Why) -> bool:
-    """Whether the event can stand for a component, and an initiator stands before it."""
-    roles = [one.component for one in answer.components if one.holds and not one.negated]
-    here, initiator = found.events[answer.offset], found.pattern.components[0]
-    before = any(other.time < here.time and can_be(found, initiator, other, here) for other in found.events)
-    return initiator.name in roles or (bool(roles) and before)
+    """Whether the event can stand for a component, and an initiator stands before it, or is it."""
+    spans = list(found.homes(answer).values())[-MOST_SPANS:]
+    stream = found.stream(answer)
+    homes = spans if found.rule.span is not None else [] if stream is None else [stream]
+    for home in homes:
+        (here,) = [placed for placed in home if placed.event.offset == answer.offset]
+        roles = [
+            index
+            for index, one in enumerate(found.pattern.components)
+            if not one.negated and satisfies(found.pattern, index, here)
+        ]
+        if roles and any(one.seq <= here.seq for one in initiators(found.pattern, home)):
+            return True
+    return False
 
 
-def can_be(found: Answers, component: Component, event: Event, beside: Event) -> bool:
-    """Whether an event is in the rule's stream of another's key, and can stand for a component."""
-    passes = found.rule.filter is None or holds(found.rule.filter, Bindings(event=event.row))
-    same = all(event.row[name] == beside.row[name] for name in found.rule.partition_by)
-    return passes and same and holds(component.predicate, Bindings(event=event.row))
+# ---------------------------------------------------------------- what the event can be
+
+
+def check_components(found: Answers, answer: Why) -> None:
+    """What is said of single conditions is so, and nothing that can be said is left out."""
+    rule, stream, row = found.rule, found.stream(answer), found.events[answer.offset].row
+    if rule.filter is not None:
+        check_tests(answer.filter, rule.filter, Bindings(event=row))
+    assert (answer.seq is None) == (stream is None)
+    home = stream if rule.span is None else None
+    check_in(found, answer, answer.components, home)
+    for selection in answer.selections:
+        if selection.there and rule.pattern is not None:
+            inner = found.home(answer, selection.selection_id) if rule.span is not None else None
+            check_in(found, answer, selection.components, inner)
+
+
+def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: Home | None) -> None:
+    """`home`: what stands before the event, as far as that is known."""
+    rule, row = found.rule, found.events[answer.offset].row
+    conditions = {} if rule.pattern is None else {one.name: one.predicate for one in rule.pattern.components}
+    if isinstance(rule.span, PredicateSpan):
+        closes = conjunction([rule.span.close, *rule.span.close_where])
+        conditions |= {"span opens": rule.span.open, "span closes": closes}
+    here = Bindings(event=row)
+    if home is not None:
+        (placed,) = [one for one in home if one.event.offset == answer.offset]
+        here = Bindings(event=row, before=placed.before, bound=opened_by(placed))
+    for component in told:
+        check_tests(component.conditions, conditions[component.component], here, known=home is not None)
+        tests = [test.holds for test in component.conditions]
+        assert component.holds == (False if False in tests else None if None in tests else True)
+
+
+def check_tests(
+    tests: Iterable[ConditionTest], condition: Expr, here: Bindings, *, known: bool = False
+) -> None:
+    parts = {to_text(part): part for part in conjuncts_of(condition)}
+    for test in tests:
+        part = parts[test.condition]
+        if known or not (has_previous(part) or has_open(part)):
+            assert test.holds == holds(part, here)
+            check_values(test.values, part, here)
+        else:
+            assert test.holds is None
+
+
+def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
+    nodes = {to_text(node): node for node in nodes_of(expr)}
+    assert values == {name: value_of(nodes[name], here) for name in values}
 
 
 # ---------------------------------------------------------------- what is called false is false
 
 
-def members_of(candidate: Candidate) -> list[Member]:
-    tried = [] if candidate.tried is None else [candidate.tried]
-    return [*candidate.events, *tried]
+def check_where(told: Told) -> None:
+    (expr,) = {one.expr for one in told.pattern.where if to_text(one.expr) == told.candidate.condition}
+    assert not holds(expr, told.bindings())
+    check_values(told.candidate.values, expr, told.bindings())
 
 
-def check_where(found: Answers, answer: Why, candidate: Candidate) -> None:
-    (expr,) = {one.expr for one in found.pattern.where if to_text(one.expr) == candidate.condition}
-    assert not holds(expr, found.bindings(members_of(candidate)))
+def check_within(told: Told) -> None:
+    assert told.candidate.tried is not None
+    first, last = told.placed(told.candidate.events[0].event), told.placed(told.candidate.tried.event)
+    assert not inside(told.pattern.within, first, last)
 
 
-def check_within(found: Answers, answer: Why, candidate: Candidate) -> None:
-    assert candidate.tried is not None
-    first, last = found.placed(candidate.events[0].event), found.placed(candidate.tried.event)
-    assert not inside(found.pattern.within, first, last)
-
-
-def check_group(found: Answers, answer: Why, candidate: Candidate) -> None:
+def check_group(told: Told) -> None:
+    candidate = told.candidate
     assert candidate.condition is not None
     name = candidate.condition.split(" ")[0]
-    (times,) = {one.times for one in found.pattern.components if one.name == name}
+    times = told.pattern.components[told.found.index(name)].times
     assert times is not None
     if candidate.values:
-        count = sum(member.component == name for member in {*members_of(candidate)})
+        count = sum(member.component == name for member in {*told.members})
         assert candidate.values == {"count": count}
         assert count < times.least or (times.most is not None and count > times.most)
 
 
-def check_contiguity(found: Answers, answer: Why, candidate: Candidate) -> None:
-    assert candidate.tried is not None
+def check_contiguity(told: Told) -> None:
+    candidate = told.candidate
+    assert candidate.tried is not None and told.pattern.contiguity == "strict"
     for member in candidate.by:
-        assert candidate.events[0].event.seq < member.event.seq < candidate.tried.event.seq
+        assert candidate.events[0].event.seq < told.placed(member.event).seq < candidate.tried.event.seq
         assert member.event not in [one.event for one in candidate.events]
 
 
-def check_forbidden(found: Answers, answer: Why, candidate: Candidate) -> None:
-    for member in candidate.by:
-        index, component = next(
-            (k, one) for k, one in enumerate(found.pattern.components) if one.name == member.component
-        )
-        assert component.negated
-        assert holds(component.predicate, Bindings(event=found.row(member.event)))
-        here = found.bindings(members_of(candidate), member)
-        assert all(holds(one.expr, here) for one in found.pattern.where if index in one.components)
-        assert candidate.events[0].event.seq < member.event.seq
+def check_forbidden(told: Told) -> None:
+    for member in told.candidate.by:
+        index = told.found.index(member.component)
+        assert told.pattern.components[index].negated
+        assert satisfies(told.pattern, index, told.placed(member.event))
+        here = told.bindings(member)
+        assert all(holds(one.expr, here) for one in told.pattern.where if index in one.components)
+        assert told.candidate.events[0].event.seq < member.event.seq
 
 
-def check_missing(found: Answers, answer: Why, candidate: Candidate) -> None:
+def check_missing(told: Told) -> None:
+    candidate, pattern = told.candidate, told.pattern
     assert candidate.tried is None
-    if found.rule.span is not None or candidate.text.startswith("no event can be"):
+    if candidate.condition is None:
+        assert candidate.status == "unfinished"
+        assert not told.is_delivered
         return
-    within = found.pattern.within
-    if found.rule.forget_key_after_us is not None or (within is not None and within.events is not None):
-        return
-    component = next(one for one in found.pattern.components if one.name == candidate.condition)
-    first, last = (found.events[one.event.offset] for one in (candidate.events[0], *candidate.by))
-    used = {event["offset"] for match in found.matches for event in match["events"]}
-    for place, event in enumerate(found.events):
-        close = within is None or event.time - first.time <= (within.time_us or 0)
-        free = str(found.pattern.context) != "earliest, selected" or place not in used
-        assert not (event.time > last.time and close and free and can_be(found, component, event, first))
+    index = told.found.index(candidate.condition)
+    first, (behind, *until) = told.placed(candidate.events[0].event), candidate.by
+    used = {event["offset"] for match in told.matches for event in match["events"]}
+    used |= {member.event.offset for member in candidate.events}
+    uses_up = "that is not used up" in candidate.text or pattern.order == "conjunction"
+    for placed in told.home:
+        between = placed.seq > behind.event.seq and all(placed.seq < end.event.seq for end in until)
+        if between and inside(pattern.within, first, placed):
+            free = not uses_up or placed.event.offset not in used
+            assert not (free and satisfies(pattern, index, placed))
 
 
-def check_used_up(found: Answers, answer: Why, candidate: Candidate) -> None:
-    assert candidate.tried is not None
-    (match,) = [one for one in found.matches if one["out_seq"] == candidate.values["out_seq"]]
-    assert candidate.tried.event.offset in [event["offset"] for event in match["events"]]
+def check_used_up(told: Told) -> None:
+    assert told.candidate.tried is not None
+    (match,) = [one for one in told.matches if one["out_seq"] == told.candidate.values["out_seq"]]
+    assert told.candidate.tried.event.offset in [event["offset"] for event in match["events"]]
 
 
-def check_closed(found: Answers, answer: Why, candidate: Candidate) -> None:
-    assert candidate.tried is not None
-    (selection,) = [one for one in answer.selections if one.selection_id == candidate.selection_id]
-    assert selection.closed_by is None or selection.closed_by.seq < candidate.tried.event.seq
+def check_closed(told: Told) -> None:
+    """The selection that was opened by the first of two was closed by the other one's match, or ended."""
+    assert told.candidate.tried is not None
+    (opening, *closing), tried = told.candidate.by, told.placed(told.candidate.tried.event)
+    assert any(one.seq == opening.event.seq for one in initiators(told.pattern, told.home))
+    assert opening.event.seq <= told.candidate.events[0].event.seq
+    if not closing:
+        assert not inside(told.pattern.within, told.placed(opening.event), tried)
+    for member in closing:
+        assert told.placed(member.event).seq < tried.seq
+        ends = [(one["events"][0]["seq"], one["events"][-1]["seq"]) for one in told.matches]
+        if told.is_delivered:
+            assert any(opening.event.seq <= first and last == member.event.seq for first, last in ends)
+        else:
+            opened, _ = CONTEXTS_OF_ORACLE[str(told.pattern.context)](told.pattern, told.home)
+            (resolved,) = [one.resolved for one in opened if one.opening.seq == opening.event.seq]
+            assert resolved == told.placed(member.event).position
 
 
-def check_order(found: Answers, answer: Why, candidate: Candidate) -> None:
-    assert found.pattern.context.selection == "next"
-    component = next(one for one in found.pattern.components if one.name == candidate.condition)
-    assert not holds(component.predicate, Bindings(event=found.events[answer.offset].row))
+def check_order(told: Told) -> None:
+    assert told.pattern.context.selection == "next" and told.candidate.condition is not None
+    (here,) = [placed for placed in told.home if placed.event.offset == told.answer.offset]
+    assert not satisfies(told.pattern, told.found.index(told.candidate.condition), here)
 
 
-def check_not_chosen(found: Answers, answer: Why, candidate: Candidate) -> None:
-    offsets = [member.event.offset for member in candidate.by]
-    assert offsets in [[event["offset"] for event in match["events"]] for match in found.matches]
+def check_not_chosen(told: Told) -> None:
+    offsets = [member.event.offset for member in told.candidate.by]
+    assert offsets in [[event["offset"] for event in match["events"]] for match in told.matches]
+    if str(told.pattern.context) != "earliest, selected":
+        bound = [Bound(told.placed(one.event), told.found.index(one.component)) for one in told.members]
+        assert is_candidate(told.pattern, told.home, tuple(sorted(bound, key=lambda one: one.placed.seq)))
 
 
-CHECKS: dict[str, Callable[[Answers, Why, Candidate], None]] = {
+CHECKS: dict[str, Callable[[Told], None]] = {
     "where": check_where,
     "within": check_within,
     "group": check_group,
@@ -210,6 +267,8 @@ RULES = st.one_of(
     CHOSEN.flatmap(lambda context: rules(context, where=True)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
+    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates")),
+    any_rule(),
     any_rule(),
 )
 

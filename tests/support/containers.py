@@ -141,6 +141,16 @@ class Containers:
         self._started.append(process)
         return process
 
+    def processes(self, name: str) -> list[psutil.Process]:
+        """The processes inside that run a class of Spark."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            java, *words = process.info["cmdline"] or [""]
+            ours = any(str(self.folder / "spark") in word for word in words)
+            if Path(java).name == "java" and ours and any(word.endswith(name) for word in words):
+                found.append(process)
+        return found
+
     def log(self, name: str) -> str:
         """What the processes of that name have said."""
         return (self.folder / f"{name}.log").read_text(encoding="utf-8")

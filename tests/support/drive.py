@@ -16,7 +16,7 @@ from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator import decode_result, operate
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
@@ -95,7 +95,7 @@ def drive(
         counts.update(repeats=repeats, events=-repeats)
         for part in sifted:
             counts.update(events=part.events.num_rows, late=part.late.num_rows, heartbeats=part.heartbeats)
-        merged = merge(plan, results, next_out_seq)
+        merged = merge(plan, map(decode_result, results), next_out_seq)
         next_out_seq = merged.next_out_seq
         yield Step(merged.matches, merged.failed, [part.late for part in sifted], counts, frontier_us)
 

@@ -235,7 +235,7 @@ case i when 1 then 'one' when 2 then 'two' else s end
 length(s) | lower(s) | upper(s) | trim(s) | concat(s, z) | concat(s, '-', z, s) | s || z | substring(s, 1, 2)
 substring(s, 2) | substring(s, 3, 0)
 startswith(s, 'E') | endswith(s, 'R') | contains(s, 'a') | contains(s, '') | s like 'a%' | s like '_'
-s rlike 'a' | s not rlike r'^[A-Z]{3}$' | s rlike '' | s rlike r'\\s+(?:E|\\d)' | s rlike 'a.\\\\z'
+s regexp 'a' | s not rlike r'^[A-Z]{3}$' | s rlike '' | s rlike r'\\s+(?:E|\\d)' | s rlike 'a.\\\\z'
 s like '%b' | s not like 'E_R' | s like '' | s like '%'
 s = 'it\\'s' | concat(s, '\\\\') | s like '%(.)[a]%'
 year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d)

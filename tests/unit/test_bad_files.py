@@ -43,6 +43,10 @@ def test_every_message_belongs_to_a_file() -> None:
     assert {path.stem for path in BAD.glob("*.txt")} == {path.stem for path in FILES}
 
 
+def test_every_file_has_a_number_of_its_own() -> None:
+    assert len({path.name[:3] for path in FILES}) == len(FILES)
+
+
 def test_a_file_of_10_mb_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("big.yaml").write_text(VALID_RULES + "# long\n" * 1_500_000, encoding="utf-8")

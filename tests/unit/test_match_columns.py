@@ -15,7 +15,7 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.operator import Result, decode_result, operate
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -38,18 +38,17 @@ def plan(tmp_path: Path) -> Plan:
     return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
 
 
-def results(plan: Plan) -> list[bytes]:
+def results(plan: Plan) -> list[Result]:
     """What the operators hand over for two events."""
     table = pa.table({"time": [datetime(2024, 1, 1)] * 2, "k": ["u", "v"], "x": [1, 2]})
     events = sift(plan, table_events(table, plan.schema, "s").events, NO_FRONTIER).events
     frames = [frame for _, frame in pack(plan, events)]
     output = SlotSplitter(plan, 0).step(frames, Progress(finish=True))
-    return [operate(plan, lane) for lane in output.lanes]
+    return [decode_result(operate(plan, lane)) for lane in output.lanes]
 
 
-def changed(parcel: bytes, change: Callable[[pa.Table], pa.Table]) -> bytes:
-    result = decode_result(parcel)
-    return replace(result, matches=change(result.matches)).encode()
+def changed(result: Result, change: Callable[[pa.Table], pa.Table]) -> Result:
+    return replace(result, matches=change(result.matches))
 
 
 def test_the_columns_stand_in_their_order_and_events_last(plan: Plan) -> None:
@@ -69,22 +68,22 @@ def test_a_match_fills_every_column_of_its_rule_and_no_other(plan: Plan) -> None
     "name", [name for name in (*FIXED_COLUMNS, "doubled") if name not in ("rule", "out_seq")]
 )
 def test_a_column_that_nobody_fills_is_refused(plan: Plan, name: str) -> None:
-    parcels = [
-        changed(parcel, lambda table: table.drop_columns([name] if name in table.column_names else []))
-        for parcel in results(plan)
+    given = [
+        changed(result, lambda table: table.drop_columns([name] if name in table.column_names else []))
+        for result in results(plan)
     ]
     wrong = rf'must have each of their columns .* got a difference in {name}$|Field "{name}" does not exist'
     with pytest.raises((ValueError, KeyError), match=wrong):  # by some of them matches are put in order
-        merge(plan, parcels, {})
+        merge(plan, given, {})
 
 
 def test_a_column_that_nobody_knows_is_refused(plan: Plan) -> None:
-    parcels = [
-        changed(parcel, lambda table: table.append_column("new", pa.nulls(table.num_rows)))
-        for parcel in results(plan)
+    given = [
+        changed(result, lambda table: table.append_column("new", pa.nulls(table.num_rows)))
+        for result in results(plan)
     ]
     with pytest.raises(ValueError, match=r"matches of of_k — must have .* got a difference in new$"):
-        merge(plan, parcels, {})
+        merge(plan, given, {})
 
 
 @pytest.mark.parametrize("name", FIXED_COLUMNS)

@@ -162,7 +162,7 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         (
             "s[0]",
             'e — must be an expression of the rule language; got "[". '
-            "Only the language of docs/rules.md is read.",
+            "Write element_at(s, 1): places count from 1.",
         ),
         (
             "{fn abs(i)}",

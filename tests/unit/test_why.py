@@ -286,20 +286,58 @@ def test_the_command_writes_one_object(tmp_path: Path) -> None:
     assert [member["component"] for member in found["matches"][0]["events"]] == ["a", "b"]
 
 
-def test_it_says_plainly_what_it_does_not_explain(tmp_path: Path) -> None:
-    conjunction = "pattern: {conjunction: [a: type = 'a', b: type = 'b']}\n    within: 9 s"
-    compared = "pattern: {sequence: [a: type = 'a', b: type = 'b' and x > prev(x)]}\n    within: 9 s"
-    opening = AB + "\n    span: {open: type = 'a', close: type = 'c', within: 9 s}\n    where: b.x > open.x"
-    counting = "span: {every: 1 s, size: 2 s}\n    emit: {n: count(*)}"
-    answers = [told(tmp_path, "b=1 a=2 b=1", rest, 1) for rest in (conjunction, compared)]
-    answers += [told(tmp_path, "a=2 b=1 c", opening, "events.json:1"), told(tmp_path, "a b", counting, 1)]
-    assert [answer.untold for answer in answers] == [
-        ("selections and candidates of a conjunction",),
-        ("parts of conditions that read an event before by prev",),
-        ("candidates whose conditions read the event that opens the span",),
-        ("what the rule makes of a span",),
-    ]
-    assert not [line for line in lines_of(answers[0]) if line.startswith("  selections")]
-    assert [len(answer.matches) for answer in answers] == [2, 0, 0, 0]
-    assert [len(answer.candidates) for answer in answers] == [0, 1, 0, 0]
-    assert [component.holds for component in answers[1].components] == [True, False]
+OPENED = AB + "\n    span: {open: type = 'a', close: type = 'c' and x > open.x, within: 9 s}"
+ANY = "pattern: {conjunction: [a: type = 'a', b: type = 'b']}\n    within: 5 s"
+EQUAL = ANY + "\n    where: a.x = b.x"
+MORE = OPENED + "\n    where: a.x - b.x > open.x"
+
+
+@pytest.mark.parametrize(
+    ("events", "rest", "at", "shown"),
+    [
+        ("b=1 a=2 b=2", EQUAL, 0, "selection 0, b#0, then a#1: a.x = b.x: 2 = 1 is false"),
+        ("b b d d d d d d a", ANY, 1, "selection 1, b#1, then a#2: within 5 s: 7 s"),
+        ("b b d", ANY, 1, "selection 1, b#1: waits for a"),
+        ("b a a", ANY + "\n    context: earliest, selected", 2,
+         "selection 1, nothing, then a#1: #1 was used up by match 0"),
+        ("b b a", ANY + "\n    context: latest, zero", 0,
+         "selection 0, b#0 a#2: latest: match 0, #1 #2, was taken there"),
+        ("a=2 b=1 c", MORE, 1, "selection 0, a#0, then b#1: (a.x - b.x) > open.x: 1 > 2 is false"),
+        ("a b b c=1", OPENED, 2,
+         "selection 0, a#0, then b#2: #1 closed the selection that #0 opened in the span"),
+        ("a c=1", OPENED, 0, "selection 0, a#0: no b came after #0 in the span"),
+    ],
+)  # fmt: skip
+def test_it_tells_candidates_of_conjunctions_and_in_spans(
+    tmp_path: Path, events: str, rest: str, at: int, shown: str
+) -> None:
+    lines = list(lines_of(told(tmp_path, events, rest, f"events.json:{at}")))
+    found = [line[15:] for line in lines if line[2:12].strip() in ("stopped", "unfinished")]
+    assert found[0] == shown
+
+
+def test_conditions_on_other_events_are_told_beside_these(tmp_path: Path) -> None:
+    before = "pattern: {sequence: [a: type = 'a', b: type = 'b' and x > prev(x)]}\n    within: 9 s"
+    answer = told(tmp_path, "a=1 d=3 b=2", before, 2)
+    assert [component.holds for component in answer.components] == [False, False]
+    assert answer.components[1].conditions[1].values == {"x": 2, "prev(x, 1)": 3}
+    lines = list(lines_of(told(tmp_path, "a=2 b=1 c=1", OPENED, "events.json:2")))
+    assert "               span closes: x > open.x depends on other events: x = 1" in lines
+    assert "                 in it span closes: no, x > open.x does not hold: x = 1, open.x = 2" in lines
+
+
+def test_an_event_of_no_component_counts_where_conditions_look_back(tmp_path: Path) -> None:
+    before = "pattern: {sequence: [a: type = 'a', b: type = 'b' and x > prev(x)]}\n    within: 9 s"
+    answer = told(tmp_path, "d=1 a=1 d=1 b=2", before, 2)
+    assert (answer.seq, answer.not_in_stream, len(answer.selections)) == (2, None, 1)
+    assert [match.out_seq for match in told(tmp_path, "d=1 a=1 d=1 b=2", before, 3).matches] == [0]
+
+
+def test_spans_that_are_aggregated_are_told(tmp_path: Path) -> None:
+    rest = "span: {every: 1 s, size: 2 s}\n    where: count(*) >= 2 and sum(x) > 3\n    emit: {n: count(*)}"
+    answer = told(tmp_path, "a=1 b=2 c=2", rest, 1)
+    assert ([match.selection_id for match in answer.matches], answer.untold) == ([2], ())
+    assert [one.text for one in answer.candidates] == ["sum(x) > 3: 3 > 3 is false"]
+    lines = list(lines_of(answer))
+    assert "  matches      0, of selection 2, at 2024-01-01T00:00:03Z" in lines
+    assert "  stopped      selection 1: sum(x) > 3: 3 > 3 is false" in lines

@@ -11,7 +11,7 @@ import click
 
 from spark_pace.errors import one_line
 from spark_pace.io.replaying.why import Why, why
-from spark_pace.io.replaying.why.answer import Candidate, ConditionTest, Selection
+from spark_pace.io.replaying.why.answer import Candidate, ComponentTest, ConditionTest, Selection
 from spark_pace.io.replaying.why.wording import shown
 from spark_pace.job_file import is_job, read_job
 from spark_pace.rules import load_rules
@@ -48,7 +48,7 @@ def lines_of(answer: Why) -> Iterator[str]:
         attributes = ", ".join(f"{name} = {shown(value)}" for name, value in answer.attributes.items())
         yield f"  {'event':<12} {attributes}"
     yield from _labelled("filter", [_test(test) for test in answer.filter])
-    yield from _labelled("can be", list(_components(answer)))
+    yield from _labelled("can be", list(_components(answer.components)))
     if answer.not_in_stream is not None:
         yield f"  not in the rule's stream: {answer.not_in_stream}"
         return
@@ -68,12 +68,12 @@ def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _test(test: ConditionTest) -> str:
     values = ", ".join(f"{name} = {shown(value)}" for name, value in test.values.items())
-    holds = "is not told here" if test.holds is None else "holds" if test.holds else "does not hold"
+    holds = "depends on other events" if test.holds is None else "holds" if test.holds else "does not hold"
     return f"{test.condition} {holds}{': ' if values else ''}{values}"
 
 
-def _components(answer: Why) -> Iterator[str]:
-    for component in answer.components:
+def _components(components: Sequence[ComponentTest]) -> Iterator[str]:
+    for component in components:
         name = f"not {component.component}" if component.negated else component.component
         false = [_test(test) for test in component.conditions if test.holds is False]
         unknown = [_test(test) for test in component.conditions if test.holds is None]
@@ -83,10 +83,11 @@ def _components(answer: Why) -> Iterator[str]:
 
 def _selections(answer: Why) -> Iterator[str]:
     there = [selection for selection in answer.selections if selection.there]
-    if not there and not any("selections" in told for told in answer.untold):
+    if not there:
         yield "none was open there"
     for selection in answer.selections[:SHOWN_SELECTIONS]:
         yield _selection(selection)
+        yield from (f"  in it {told}" for told in _components(selection.components))
     more = answer.more_selections + len(answer.selections[SHOWN_SELECTIONS:])
     if more:
         yield f"and {more:,} more"
@@ -106,12 +107,13 @@ def _selection(selection: Selection) -> str:
 
 def _matches(answer: Why) -> Iterator[str]:
     for match in answer.matches[:SHOWN_MATCHES]:
-        events = " ".join(map(str, match.events))
-        yield f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}: {events}"
+        events = "".join(f" {member}" for member in match.events)
+        of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
+        yield f"{of}:{events}" if events else of
     more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
     if more:
         yield f"and {more:,} more"
-    if not answer.matches and not any("makes of a span" in told for told in answer.untold):
+    if not answer.matches and not answer.untold:
         yield "none"
 
 
@@ -123,5 +125,6 @@ def _candidates(answer: Why, status: str) -> Iterator[str]:
 
 def _candidate(candidate: Candidate) -> str:
     had = " ".join(map(str, candidate.events))
-    tried = "" if candidate.tried is None else f", then {candidate.tried}"
-    return f"selection {candidate.selection_id}, {had or 'nothing'}{tried}: {candidate.text}"
+    if candidate.tried is not None:
+        had = f"{had or 'nothing'}, then {candidate.tried}"
+    return f"selection {candidate.selection_id}{', ' if had else ''}{had}: {candidate.text}"

@@ -9,8 +9,13 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from spark_pace.core.columns import boolean
+
+MOST_BYTES = 32  # of a text that is compared in words
 
 
 def _has_nan(value: Any) -> bool:
@@ -28,10 +33,38 @@ def _any_nan(*values: Any) -> bool:
 def equal(values: list[Any]) -> Any:
     """``a = b``."""
     left, right = values
+    if (result := _equal_texts(left, right)) is not None:
+        return result
     result = pc.equal(left, right)
     if _any_nan(left, right):
         result = pc.or_(result, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     return result
+
+
+def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
+    """Which texts equal a constant, where all have its length, as codes have; None where they do not.
+
+    They stand side by side then, and are compared in words of a few bytes. That takes a tenth of the time.
+    """
+    if not isinstance(texts, pa.StringArray) or not isinstance(constant, pa.StringScalar):
+        return None
+    sought = (constant.as_py() or "").encode()
+    count, length = len(texts), len(sought)
+    if not count or not 0 < length <= MOST_BYTES or texts.null_count:
+        return None
+    _, offsets, held = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + count + 1]
+    if ends[-1] - ends[0] != count * length or (np.diff(ends) != length).any():
+        return None
+    equal = np.ones(count, np.bool_)
+    at = 0
+    while at < length:
+        width = next(width for width in (8, 4, 2, 1) if at + width <= length)
+        word = np.dtype(f"u{width}")
+        words = np.ndarray(count, word, held, int(ends[0]) + at, length)
+        equal &= words == np.frombuffer(sought, word, 1, at)[0]
+        at += width
+    return boolean(equal)
 
 
 def less(values: list[Any]) -> Any:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import array
+from spark_pace.core.columns import array, bools
 from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
@@ -80,7 +80,7 @@ def evaluate(expr: Expr, columns: Columns) -> pa.Array:
 def evaluate_mask(expr: Expr, columns: Columns) -> npt.NDArray[np.bool_]:
     """The value of a condition in every row as a numpy array; null counts as false."""
     value = evaluate(expr, columns)
-    return cast("npt.NDArray[np.bool_]", pc.fill_null(value, False).to_numpy(zero_copy_only=False))
+    return bools(pc.fill_null(value, False))
 
 
 def _value(expr: Expr, columns: Columns) -> Any:

@@ -27,7 +27,7 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
     """
     if not events.num_rows:
         return []
-    held, member = _held(plan, events)
+    events, held, member = _wanted_somewhere(plan, events, *_held(plan, events))
     full = _with_bits(events, [*held, *member])
     for names in plan.partition_keys:
         texts = key_texts(names, [array(events, name) for name in names])
@@ -48,6 +48,20 @@ def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
     return held, [_stream_member(planned, held, events.num_rows) for planned in plan.rules]
 
 
+def _wanted_somewhere(
+    plan: Plan, events: pa.Table, held: list[Bools], member: list[Bools]
+) -> tuple[pa.Table, list[Bools], list[Bools]]:
+    """The events that some slot needs, with the columns that are needed for it, and what holds of them."""
+    used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
+    used.update(*plan.partition_keys)
+    events = events.select([name for name in events.column_names if name in used])
+    wanted = np.logical_or.reduce(member)
+    if plan.order.deduplicate_on or wanted.all():  # see `_slot_frames`
+        return events, held, member
+    rows = np.flatnonzero(wanted)
+    return chosen(events, wanted), [one[rows] for one in held], [one[rows] for one in member]
+
+
 def _stream_member(planned: RulePlan, held: list[Bools], rows: int) -> Bools:
     """bool[n], which events belong to the rule's stream, given where each predicate holds.
 
@@ -64,13 +78,13 @@ def _stream_member(planned: RulePlan, held: list[Bools], rows: int) -> Bools:
 
 def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
     """The events with one bit more for each of `held`, in the columns ``@bits``."""
-    words: dict[str, npt.NDArray[np.uint64]] = {}
+    words: dict[str, npt.NDArray[np.uint8]] = {}
     for number, holds in enumerate(held):
         name, bit = bits_column(number)
-        word = words.setdefault(name, np.zeros(len(holds), np.uint64))
-        word |= holds.astype(np.uint64) << np.uint64(bit)
+        word = words.setdefault(name, np.zeros((len(holds), 8), np.uint8))  # the lowest byte first
+        word[:, bit // 8] |= holds.view(np.uint8) << np.uint8(bit % 8)
     for name, word in words.items():
-        events = with_column(events, name, word)
+        events = with_column(events, name, word.view("<u8").ravel().astype(np.uint64, copy=False))
     return events
 
 

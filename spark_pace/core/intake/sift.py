@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,17 +44,16 @@ def sift(plan: Plan, records: pa.Table, frontier_us: int) -> Sifted:
         frontier_us: the frontier when the batch began.
     """
     progress = _progress(plan, records)
-    beats = np.zeros(records.num_rows, np.bool_)
+    events, rows = records, LATE_SCHEMA.empty_table()
     if plan.heartbeat is not None:
-        beats = evaluate_mask(plan.heartbeat, EventColumns(records))
-    events = chosen(records, ~beats)
-    late = numbers(events, TIME) < frontier_us
-    rows = (
-        late_table(chosen(events, late), frontier_us, plan.schema)
-        if late.any()
-        else LATE_SCHEMA.empty_table()
-    )
-    return Sifted(chosen(events, ~late), rows, int(beats.sum()), progress)
+        events = chosen(records, ~evaluate_mask(plan.heartbeat, EventColumns(records)))
+    beats = records.num_rows - events.num_rows
+    if progress.least_us is not None and progress.least_us < frontier_us:
+        late = numbers(events, TIME) < frontier_us
+        if late.any():
+            rows = late_table(chosen(events, late), frontier_us, plan.schema)
+            events = chosen(events, ~late)
+    return Sifted(events, rows, beats, progress)
 
 
 def _progress(plan: Plan, records: pa.Table) -> Progress:

@@ -152,10 +152,29 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
     after = np.searchsorted(initiators, closes, "right")
     next_segment = np.searchsorted(initiators, ends, "left")
     behind = start + 1 + np.arange(count)
-    following = (np.where(closes >= 0, after, np.where(over, behind, next_segment)) - start).tolist()
-    opened = []
-    index = 0
+    following = np.where(closes >= 0, after, np.where(over, behind, next_segment)) - start
+    opened = _reached(np.minimum(following, count))
+    return opened, start + int(following[opened[-1]])
+
+
+def _reached(following: Ints) -> Ints:
+    """The places, from 0 on, that are reached when each place is followed by a later one; ascending.
+
+    What follows nothing is left out, again and again. If nothing is left out any more, all that is left is
+    reached; else a loop goes from each place to the next.
+    """
+    count = len(following)
+    places, before = np.arange(count), 2 * count + 8
+    while len(places) < before - before // 8:
+        before = len(places)
+        left = np.zeros(count + 1, np.bool_)
+        left[following[places]] = True
+        left[0] = True
+        places = np.flatnonzero(left[:count])
+    if len(places) == before:
+        return places
+    step, index, reached = following.tolist(), 0, []
     while index < count:
-        opened.append(index)
-        index = following[index]
-    return np.array(opened, np.int64), start + index
+        reached.append(index)
+        index = step[index]
+    return np.array(reached, np.int64)

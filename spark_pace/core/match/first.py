@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, expand, has_bit, pieces
+from spark_pace.core.columns import Ints, expand, has_bit, pieces, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
@@ -164,6 +164,8 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
+    if search.plain and not isinstance(search, AnyOrder):
+        return _nearest_of_each(search, ranges)
     if search.compiled and not search.looked_up:
         return depth_first(search, ranges, second_thoughts=False)
     if search.simple:
@@ -172,6 +174,16 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     found, matrix = _step_by_step(walking, ranges)
     kept = walking.lasting(matrix)
     return found[kept], matrix[kept]
+
+
+def _nearest_of_each(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
+    """The walks of a plain sequence: at each step the next event of the component."""
+    columns, after = [ranges.anchors], ranges.after
+    for level in range(1, search.steps):
+        after = search.following(level, after)
+        columns.append(after)
+    found = np.arange(len(after)) if search.steps == 1 else np.flatnonzero(after < ranges.end)
+    return found, np.column_stack([column[found] for column in columns])
 
 
 def nearest(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
@@ -296,8 +308,8 @@ def _step(search: Search, level: int, matrix: Ints, after: Ints, end: Ints) -> t
             owner, index = expand(lo[waiting[piece]], stop[piece])
             grown = np.column_stack([matrix[waiting[piece][owner]], pool[index]])
             fits = np.flatnonzero(search.passes(level, grown))
-            walks, position = np.unique(owner[fits], return_index=True)
-            taken[waiting[piece][walks]] = grown[fits[position], -1]
+            fits = fits[segments_of(owner[fits])]  # the first of each walk
+            taken[waiting[piece][owner[fits]]] = grown[fits, -1]
         lo[waiting] = stop
         waiting = waiting[(taken[waiting] < 0) & (stop < hi[waiting])]
         block *= 4

@@ -24,13 +24,13 @@ def at_rows(stream: Stream, rows: Ints) -> Positions:
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
     """Where each selection is resolved: where it closes, or at the end of its window."""
-    ends = window_ends(stream, found.openings, within, horizon)
-    closed = found.closes >= 0
-    rows = np.where(closed, found.closes, 0)
-    return Positions(
-        np.where(closed, 2 * rows, ends.code),
-        np.where(closed, stream.time[rows] if stream.rows else rows, ends.time),
-    )
+    if (found.closes >= 0).all():
+        return at_rows(stream, found.closes)
+    code, time = 2 * found.closes, stream.time[found.closes]
+    unclosed = np.flatnonzero(found.closes < 0)
+    ends = window_ends(stream, found.openings[unclosed], within, horizon)
+    code[unclosed], time[unclosed] = ends.code, ends.time
+    return Positions(code, time)
 
 
 def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> Positions:

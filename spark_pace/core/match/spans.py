@@ -133,14 +133,18 @@ def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
 def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
     """The windows [k * every, k * every + size), k any integer, that hold an event."""
     size, every = span.size_us, span.every_us
-    low = (stream.time - size) // every + 1  # the first window that holds the event
+    high = stream.time // every
+    # the first window that holds the event
+    low = (high - size // every if size % every == 0 else (stream.time - size) // every) + 1
     if passed_us > NO_FRONTIER:
         # the first window whose end - 1 is not below the frontier
         low = np.maximum(low, (passed_us - size) // every + 1)
-    high = stream.time // every
     before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
     before[stream.starts] = low[stream.starts] - 1
-    row, k = expand(np.maximum(low, before + 1), np.maximum(high, low - 1) + 1)
+    first_new = np.maximum(low, before + 1)
+    opening = np.flatnonzero(first_new <= high)
+    row, k = expand(first_new[opening], high[opening] + 1)
+    row = opening[row]
     start = stream.before_time(row, k * every)
     end = stream.before_time(row, k * every + size)
     last_us = k * every + size - 1

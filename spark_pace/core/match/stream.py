@@ -53,6 +53,8 @@ class Stream:
     @cached_property
     def segment(self) -> Ints:
         """int64[n], the number of each row's segment."""
+        if len(self.starts) == 1:
+            return np.zeros(self.rows, np.int64)
         lengths = np.diff(np.append(self.starts, self.rows))
         return np.repeat(np.arange(len(self.starts)), lengths)
 
@@ -64,6 +66,8 @@ class Stream:
     @cached_property
     def segment_end(self) -> Ints:
         """int64[n], the row after the last one of each row's segment."""
+        if len(self.starts) == 1:
+            return np.full(self.rows, self.rows)
         return np.append(self.starts[1:], self.rows)[self.segment]
 
     def matching(self, bit: int) -> Ints:

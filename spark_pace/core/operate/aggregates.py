@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Bools, Ints, expand, pieces, value_ranks
+from spark_pace.core.columns import Bools, Ints, bools, expand, pieces, value_ranks
 from spark_pace.core.expr import evaluate, evaluate_mask
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
@@ -29,6 +29,7 @@ Terms: TypeAlias = Callable[[Ints | int, Ints | slice], Floats]
 
 _HALF = 32  # sums of whole numbers are made of the sums of their halves, which do not overflow
 _LOW = (1 << _HALF) - 1
+_LARGEST = (1 << 63) - 1  # sums that are no greater do not overflow
 
 
 def aggregate_spans(rule: Rule, stream: Stream, start: Ints, end: Ints) -> tuple[Ints, pa.Table]:
@@ -82,8 +83,8 @@ class SpanAggregates:
             return values.take(pa.array(self.start if function == "first" else self.end - 1))
         if function in ("min", "max"):
             return self._extreme(values, least=function == "min")
-        valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
-        count = self._difference(valid)
+        valid = bools(pc.is_valid(values))
+        count = self._difference(valid) if values.null_count else self.end - self.start
         if function == "count":
             return pa.array(count)
         if function == "stddev":
@@ -100,6 +101,10 @@ class SpanAggregates:
     def _halves(self, values: pa.Array) -> tuple[Ints, Ints]:
         """The sum of whole numbers is ``high * 2 ** 32 + low``, low from 0 to 2 ** 32 - 1; int64[s] each."""
         numbers = pc.fill_null(values, 0).to_numpy()
+        most = max(-int(numbers.min(initial=0)), int(numbers.max(initial=0)))
+        if most * len(numbers) <= _LARGEST:
+            total = self._difference(numbers)
+            return total >> _HALF, total & _LOW
         high, low = self._difference(numbers >> _HALF), self._difference(numbers & _LOW)
         return high + (low >> _HALF), low & _LOW
 

@@ -50,7 +50,7 @@ from spark_pace.core.split.lanes import Lane
 def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     """The matches in the spans of a lane."""
     start, end = lane.column("start"), lane.column("end")
-    inside = _Inside.of(rule, stream)
+    inside = Inside.of(rule, stream)
     ranges = even_ranges(end - start, len(start), PIECE_ROWS)
     pieces = [_matches_of(rule, lane, inside, np.arange(i, j)) for i, j in ranges]
     selection = np.concatenate([piece.selection for piece, _, _ in pieces])
@@ -81,7 +81,7 @@ def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
     return Labels(lane.column("selection_id")[spans], lane.column("opened_us")[spans], matched_us, release)
 
 
-def _matches_of(rule: Rule, lane: Lane, inside: _Inside, index: Ints) -> tuple[Found, Positions, Ints]:
+def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Found, Positions, Ints]:
     """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
     start, end = lane.column("start")[index], lane.column("end")[index]
     owner, rows = expand(start, end)
@@ -110,7 +110,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: _Inside, index: Ints) -> tuple[F
 
 
 @dataclass(frozen=True)
-class _Inside:
+class Inside:
     """What is looked at in the spans of a lane.
 
     Attributes:
@@ -126,7 +126,7 @@ class _Inside:
     conditions: tuple[_Condition, ...]
 
     @staticmethod
-    def of(rule: Rule, stream: Stream) -> _Inside:
+    def of(rule: Rule, stream: Stream) -> Inside:
         """What the rule looks at."""
         assert rule.pattern is not None
         conditions = []
@@ -134,9 +134,9 @@ class _Inside:
             if exprs := of_other_events(component.predicate):
                 conditions.append(_Condition.of(bit, exprs, stream))
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
-            return _Inside(stream, rule.pattern, (), tuple(conditions))
+            return Inside(stream, rule.pattern, (), tuple(conditions))
         opening = tuple(sorted(opening_attributes(rule.pattern)))
-        return _Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
+        return Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
         """The stream of these rows in spans.
@@ -174,7 +174,7 @@ class _Condition:
     bit: int
     comparisons: tuple[Comparison, ...]
     others: Expr
-    columns: _SpanColumns
+    columns: SpanColumns
 
     @staticmethod
     def of(bit: int, exprs: tuple[Expr, ...], stream: Stream) -> _Condition:
@@ -186,7 +186,7 @@ class _Condition:
         nothing = np.zeros(0, np.int64)
         comparisons = tuple(comparison_of(one, roles, stream) for one in compared)
         return _Condition(
-            bit, comparisons, conjunction(others), _SpanColumns(stream, previous, nothing, nothing)
+            bit, comparisons, conjunction(others), SpanColumns(stream, previous, nothing, nothing)
         )
 
     def narrow(self, mask: npt.NDArray[np.uint16], rows: Ints, first: Ints) -> None:
@@ -197,15 +197,13 @@ class _Condition:
         for comparison in self.comparisons:
             holds &= comparison.holds(pairs)
         left = np.flatnonzero(holds)
-        columns = _SpanColumns(
-            self.columns.stream, self.columns.previous, rows[here[left]], first[here[left]]
-        )
+        columns = SpanColumns(self.columns.stream, self.columns.previous, rows[here[left]], first[here[left]])
         holds[left] = evaluate_mask(self.others, columns)
         mask[here[~holds]] &= np.uint16(~(1 << self.bit) & 0xFFFF)
 
 
 @dataclass(frozen=True)
-class _SpanColumns:
+class SpanColumns:
     """What a condition on one event of a span sees: its attributes, and those of others of the span.
 
     Attributes:

@@ -132,6 +132,14 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
     return ties
 
 
+def _sources(stream: Stream, rows: pa.Array) -> pa.Array:
+    """string[], the sources of the events in these rows."""
+    sources = array(stream.events, SOURCE)
+    if len(sources.dictionary) == 1 and not sources.null_count:  # most often
+        return pa.repeat(sources.dictionary[0].cast(pa.string()), len(rows))
+    return sources.take(rows).cast(pa.string())
+
+
 def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
     """The production set of each match, in stream order."""
     assert planned.rule.pattern is not None
@@ -142,7 +150,7 @@ def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
             names.take(pa.array(found.roles)),
             pa.array(stream.seq[found.members]),
             _utc(stream.time[found.members]),
-            array(stream.events, SOURCE).take(index).cast(pa.string()),
+            _sources(stream, index),
             array(stream.events, OFFSET).take(index),
         ],
         fields=list(EVENTS_TYPE.value_type),

@@ -89,31 +89,33 @@ def decode_result(parcel: bytes | memoryview) -> Result:
 
 
 def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
+    """`work_off` for a lane's bytes: a result's bytes."""
+    return work_off(plan, decode_lane(parcel), call).encode()
+
+
+def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     """Find the matches of a lane that are releasable now.
 
     Args:
         plan: the plan.
-        parcel: a lane's bytes.
+        lane: the lane.
         call: calls a rule's Python operator for the selections of the lane.
-
-    Returns:
-        A result's bytes.
 
     Raises:
         OperatorError: a Python operator failed on a selection and the plan says to stop then.
     """
-    lane = decode_lane(parcel)
+    lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.operator is not None:
-        return _by_python(plan, planned, lane, stream, call).encode()
+        return _by_python(plan, planned, lane, stream, call)
     if rule.pattern is None:
         start, end = lane.column("start"), lane.column("end")
         spans, fields = aggregate_spans(rule, stream, start, end)
         labels = of_whole_spans(rule, lane, spans)
         matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
         failed = FAILED_SCHEMA.empty_table()
-        return Result(lane.header, NOTHING_US, matches, failed, len(start)).encode()
+        return Result(lane.header, NOTHING_US, matches, failed, len(start))
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -126,7 +128,7 @@ def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_he
     found, labels = _releasable(rule, lane.header, found, labels)
     matches = pattern_matches(plan, planned, stream, found, labels)
     failed = FAILED_SCHEMA.empty_table()
-    return Result(lane.header, resolved_us, matches, failed, len(found.openings)).encode()
+    return Result(lane.header, resolved_us, matches, failed, len(found.openings))
 
 
 def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
@@ -138,6 +140,8 @@ def _releasable(rule: Rule, header: LaneHeader, found: Found, labels: Labels) ->
         now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
     elif header.exact or not must_wait(rule):
         now &= time >= header.passed_us
+    if now.all():
+        return found, labels
     index = np.flatnonzero(now)
     kept = Labels(
         labels.selection_id[index],

@@ -77,6 +77,10 @@ class Lane:
         tables = [self.events] if self.selections is None else [self.events, self.selections]
         return encode_parcel(vars(self.header), tables)
 
+    def in_one_chunk(self) -> Lane:
+        """The lane with columns of one chunk each, as `decode_lane` gives them."""
+        return replace(self, events=self.events.combine_chunks())
+
     @property
     def by_join_value(self) -> bool:
         """Whether its events are in the order of their join values first."""

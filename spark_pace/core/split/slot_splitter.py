@@ -5,8 +5,9 @@ It works on whole batches. Its state between two batches is one value of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -17,18 +18,21 @@ from spark_pace.core.order.order import Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 
 MOST_NAMED = 5
 
+Work = TypeVar("Work")
+
 
 @dataclass(frozen=True)
-class StepOutput:
+class StepOutput(Generic[Work]):
     """The output of a step.
 
     Attributes:
-        lanes: work for the operators, each as bytes.
+        lanes: work for the operators: of each lane its bytes, or what `advance` was told to make of it.
         late: events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None if
             there are none.
         stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot
@@ -36,7 +40,7 @@ class StepOutput:
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
     """
 
-    lanes: list[bytes]
+    lanes: list[Work]
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
     slowest: list[str] = field(default_factory=list)
@@ -82,12 +86,23 @@ class SlotSplitter:
 
     def step(
         self, frames: list[pa.Table], progress: Progress, prices: Mapping[int, Price] | None = None
-    ) -> StepOutput:
+    ) -> StepOutput[bytes]:
+        """Process a batch. Its lanes are encoded, to travel; see `advance`."""
+        return self.advance(frames, progress, Lane.encode, prices)
+
+    def advance(
+        self,
+        frames: list[pa.Table],
+        progress: Progress,
+        hand_over: Callable[[Lane], Work],
+        prices: Mapping[int, Price] | None = None,
+    ) -> StepOutput[Work]:
         """Process a batch.
 
         Args:
             frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
             progress: how far the sources have come; the same for every slot.
+            hand_over: takes each lane as soon as its unit is done, so that not all must be held.
             prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
                 as it is known. Lanes go by it if the plan has a bound; no result does.
         """
@@ -95,7 +110,7 @@ class SlotSplitter:
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
         batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
-        lanes, counts = self._cut(batch)
+        lanes, counts = self._cut(batch, hand_over)
         late = None
         if advance.late is not None:
             late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
@@ -115,14 +130,14 @@ class SlotSplitter:
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
         return StepOutput(lanes, late, stats, slowest)
 
-    def _cut(self, batch: Batch) -> tuple[list[bytes], dict[str, int]]:
-        """The lanes of all units, each as bytes, and the counters of these."""
-        lanes: list[bytes] = []
+    def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
+        """What was made of the lanes of all units, and the counters of these."""
+        lanes: list[Work] = []
         lane_rows = distinct_rows = 0
         for unit, carry in zip(self._units, self._carries, strict=True):
             planned = self._plan.rules[unit.rule_index]
             cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
-            lanes += [lane.encode() for lane in cut]
+            lanes += map(hand_over, cut)
             lane_rows += sum(lane.events.num_rows for lane in cut)
             distinct_rows += sum(lane.new_rows for lane in cut)
         return lanes, {"lanes": len(lanes), "lane_rows": lane_rows, "distinct_rows": distinct_rows}

@@ -23,7 +23,7 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
-from spark_pace.rules.expressions.names import name_of, whole
+from spark_pace.rules.expressions.names import name_of, no_list, whole
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
@@ -217,7 +217,8 @@ class _Compiler:
     def _in(self, tree: exp.In) -> Expr | Wrong | None:
         items = tree.expressions
         if not items:
-            return self._unknown(tree)
+            field = tree.args.get("field")
+            return self._unknown(tree) if field is None else self._apply(no_list, [field])
 
         def build(values: list[Expr]) -> Expr | Wrong:
             unified = unify(values, "BIGINT")

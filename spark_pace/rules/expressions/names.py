@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from spark_pace.core.expr import STRUCT, Aggregate, Column, is_single
+from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, is_single
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.arrays import ARRAY_FUNCTIONS
 from spark_pace.rules.expressions.scopes import Scope
@@ -48,5 +50,15 @@ def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
     called = around.name.lower() if isinstance(around, exp.Anonymous) else ""
     if isinstance(around, exp.Anonymous) and around.expressions[0] is tree and called in ARRAY_FUNCTIONS:
         return None
+    if isinstance(around, exp.In) and around.this is not tree:
+        sought = around.this.sql(dialect="spark") if isinstance(around.this, exp.Literal) else "constant"
+        do = f"Write array_contains({tree.sql(dialect='spark')}, {sought})."
+        return Wrong("must be a single value", got, do)
     functions = ", ".join(ARRAY_FUNCTIONS)
     return Wrong("must be a single value", got, f"An ARRAY stands in {functions} and before is null.")
+
+
+def no_list(values: Sequence[Expr]) -> Wrong:
+    """What is wrong with ``x in y``, where y is a single value."""
+    do = "Write for example kind in ('a', 'b')."
+    return Wrong("must have a list in parentheses after in", values[0].type, do)

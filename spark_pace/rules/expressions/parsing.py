@@ -133,8 +133,10 @@ def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
 
 def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
     """The first token that cannot be taken: what must hold, what came, what to do."""
-    if (strange := next((token for token in tokens if not _is_known(token)), None)) is not None:
-        return strange, "must be an expression of the rule language", quote(strange.text), ONLY_THIS_LANGUAGE
+    at = next((at for at, token in enumerate(tokens) if not _is_known(token)), None)
+    if at is not None:
+        do = _element(tokens, at, text) or ONLY_THIS_LANGUAGE
+        return tokens[at], "must be an expression of the rule language", quote(tokens[at].text), do
     for before, token in pairwise(tokens):
         written = text[token.start : token.end + 1]
         is_pattern = before.token_type == TokenType.RLIKE and token.token_type == TokenType.STRING
@@ -145,6 +147,23 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
         must = "must have parentheses where a comparison stands inside another"
         return second, must, f"{quote(second.text)} in {quote(text)}", _SET_PARENTHESES
     return None
+
+
+def _element(tokens: list[sqlglot.Token], at: int, text: str) -> str | None:
+    """What to write instead of ``name[0]``; None where the token at `at` is no such bracket."""
+    start = at - 1
+    while start >= 2 and tokens[start - 1].token_type == TokenType.DOT:
+        start -= 2
+    if tokens[at].token_type != TokenType.L_BRACKET or start < 0 or not _is_word(tokens[at - 1]):
+        return None
+    name = text[tokens[start].start : tokens[at - 1].end + 1]
+    place = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    number = int(place) + 1 if place.isdecimal() and len(place) < 10 else 1
+    return f"Write element_at({name}, {number}): places count from 1."
+
+
+def _is_word(token: sqlglot.Token) -> bool:
+    return token.text[:1].isalpha() and token.token_type not in _BEFORE_A_VALUE
 
 
 def _is_known(token: sqlglot.Token) -> bool:

@@ -28,6 +28,8 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
         return Wrong(_USAGE, f"{len(arguments)} arguments", _EXAMPLE)
     name = arguments[0]
     parts = name_of(name, scope)
+    if parts is None and _is_previous(name):
+        return Wrong("must name an attribute inside prev", quote(_text(name)), _further_back(arguments))
     if parts is None:
         do = "Write for example prev(price) + 1 instead of prev(price + 1)."
         return Wrong("must name an attribute inside prev", quote(_text(name)), do)
@@ -46,6 +48,26 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     return Previous(column.attribute, back, column.type)
 
 
+def _is_previous(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == PREV
+
+
+def _further_back(arguments: Sequence[exp.Expr]) -> str:
+    """What to write instead of ``prev(prev(x), n)``, if that is known."""
+    back = 0
+    while 1 <= len(arguments) <= 2:
+        number = _whole_number(arguments[1]) if len(arguments) == 2 else 1
+        if number is None:
+            break
+        back += number
+        if not _is_previous(arguments[0]):
+            name = _text(arguments[0])
+            most = f"It looks back at most {MOST_BACK} events."
+            return f"Write prev({name}, {back})." if back <= MOST_BACK else most
+        arguments = arguments[0].expressions
+    return _EXAMPLE
+
+
 def _whole_number(tree: exp.Expr) -> int | None:
     """The number, if it is written as one."""
     digits = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
@@ -53,4 +75,4 @@ def _whole_number(tree: exp.Expr) -> int | None:
 
 
 def _text(tree: exp.Expr) -> str:
-    return tree.sql(dialect="spark")
+    return tree.sql(dialect="spark", normalize_functions=False)

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
 from spark_pace.rules.expressions.types import Wrong
 
@@ -42,6 +42,19 @@ def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column 
     return kind if isinstance(kind, Wrong) else Column(component, attribute, kind)
 
 
+def _misread(scope: Scope, prefix: str | None, attribute: str) -> Wrong | None:
+    """Refused: an event's name without an attribute, or ``open`` misspelt; None for what is neither."""
+    fields = scope.schema.fields
+    if prefix is None and scope.is_prefix(attribute) and all(field.name != attribute for field in fields):
+        do = f"Write for example {attribute}.{fields[0].name}."
+        return Wrong("must name an attribute as well", quote(attribute), do)
+    misspelt = prefix is not None and not scope.is_prefix(prefix) and meant_by(prefix, (OPENING_EVENT,))
+    if not misspelt or not scope.is_prefix(OPENING_EVENT):
+        return None
+    do = f"Did you mean {quote(f'{OPENING_EVENT}.{attribute}')}?"
+    return Wrong("must name the opening event", quote(f"{prefix}.{attribute}"), do)
+
+
 def _no_aggregate(function: str) -> Wrong:
     return Wrong(
         "must be about single events",
@@ -70,6 +83,8 @@ class EventScope:
         """An attribute of this one event, or of the opening one."""
         if prefix == OPENING_EVENT:
             return _of_opening(self.schema, attribute, opened=self.opened)
+        if wrong := _misread(self, prefix, attribute):
+            return wrong
         if prefix is not None and self.opened:
             return _only_open(prefix, attribute, "the event's own")
         if prefix is not None:
@@ -109,6 +124,8 @@ class CloseScope:
             return Wrong(
                 "must not be both a STRUCT and the opening event", quote(prefix), "Rename the STRUCT."
             )
+        if wrong := _misread(self, prefix, attribute):
+            return wrong
         if prefix not in (None, "open"):
             return _only_open(prefix, attribute, "the closing event's")
         return _bind(self.schema, prefix, attribute)
@@ -118,7 +135,7 @@ class CloseScope:
         return _no_aggregate(function)
 
 
-def _only_open(prefix: str | None, attribute: str, this: str) -> Wrong:
+def _only_open(prefix: str, attribute: str, this: str) -> Wrong:
     """Refused: a prefix where only that of the opening event has a meaning."""
     return Wrong(
         'must be an attribute, or "open." and an attribute',
@@ -157,6 +174,8 @@ class MatchScope:
             return _bind(self.schema, first.name, attribute)
         if _is_opening(prefix, self.components):
             return _of_opening(self.schema, attribute, opened=self.opened)
+        if wrong := _misread(self, prefix, attribute):
+            return wrong
         component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
@@ -203,6 +222,8 @@ class GatheredScope:
             return over_group(self.schema, "first", _first(self.components).name, attribute)
         if _is_opening(prefix, self.components):
             return _of_opening(self.schema, attribute, opened=self.opened)
+        if wrong := _misread(self, prefix, attribute):
+            return wrong
         return Wrong(
             "must be inside an aggregate",
             quote(attribute if prefix is None else f"{prefix}.{attribute}"),
@@ -245,6 +266,8 @@ class SpanScope:
             return _of_opening(self.schema, attribute, opened=self.opened)
         if prefix is None and attribute in self.shared:
             return _bind(self.schema, None, attribute)
+        if wrong := _misread(self, prefix, attribute):
+            return wrong
         if prefix is not None:
             return _no_components(f"{prefix}.{attribute}", f"avg({attribute})")
         use = "use count, sum, avg, min, max, stddev, first or last."

@@ -63,7 +63,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
         check_plain(found, rule.report)
     else:
         check_places(found, node.place, rule.report, walks=walks)
-    return Listed(order, [placed.component for placed in found])
+    return Listed(order, [placed.component for placed in found], order not in mapping.entries)
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:

@@ -41,7 +41,8 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     within = _implied(components, selecting) or selecting.within
     if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         context, close = selecting.context, selecting.close
-        why = why_within(context, components, close, order=order, over_several=over_several)
+        known = "sequence" if listed.misspelt else order
+        why = why_within(context, components, close, order=known, over_several=over_several)
         if selecting.contiguity == "strict" and order == "sequence":
             why = "With times that have no upper bound, such as 2+, neighbours could be taken for ever"
         if why is not None:

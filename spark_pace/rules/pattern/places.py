@@ -12,10 +12,17 @@ from spark_pace.rules.document.report import Place, Report, quote
 
 @dataclass(frozen=True)
 class Listed:
-    """The components of a pattern, and whether their events come in the order of the list."""
+    """The components of a pattern.
+
+    Attributes:
+        order: whether their events come in the order of the list.
+        components: in the order of the list.
+        misspelt: whether the key that says the order is meant, but not written.
+    """
 
     order: Order
     components: Sequence[Component]
+    misspelt: bool
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
+from spark_pace.core.operate.operator import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
@@ -95,7 +96,7 @@ class MergerHost:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
-        merged = merge(self.plan, _bodies(rows, RESULT), begin.out_seq)
+        merged = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
         numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)

@@ -151,18 +151,24 @@ class Series:
     def _through(self, job: RunningJob, here: list[Kill]) -> None:
         """One start of the job, until it ends."""
         self._dying = False
+        armed = here[-1] if here and here[-1].moment not in OUTSIDE else None
         for kill in here:
             if kill.moment in OUTSIDE:
                 first_batch = kill.whom in LIVES_ON or self._chance.random() < 0.8
-                if first_batch and not self._next_batch(job):
+                if first_batch and not self._next_batch(job, armed):
                     return
                 threading.Event().wait(self._chance.random() * (1 if first_batch else 8))
                 self._strike(job, kill)
-        while self._next_batch(job, here[-1] if here else None):
+        while self._next_batch(job, armed):
             pass
 
-    def _next_batch(self, job: RunningJob, armed: Kill | None = None) -> bool:
-        """Wait for a batch to be written; False if the job ends first."""
+    def _next_batch(self, job: RunningJob, armed: Kill | None) -> bool:
+        """Wait for a batch to be written; False if the job ends first.
+
+        Args:
+            job: the job.
+            armed: the kill of which its driver was told. It may come before those from outside are done.
+        """
         while (fact := job.next_fact()) is not None:
             if "killed" in fact:
                 assert armed is not None

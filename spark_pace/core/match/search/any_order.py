@@ -171,7 +171,7 @@ class AnyOrder(Search):
 
         Their other rows stand behind row `after` and before row `end`, both int64[m].
         """
-        order = self._order(roles)
+        order = self.order_from(roles)
         sequence = self.arranged(order)
         keep = after < end
         for level in range(len(roles)):
@@ -201,7 +201,7 @@ class AnyOrder(Search):
             owner = owner[keep]
             yield from self._extended(sequence, grown[keep], after[owner], end[owner], given)
 
-    def _order(self, roles: tuple[int, ...]) -> tuple[int, ...]:
+    def order_from(self, roles: tuple[int, ...]) -> tuple[int, ...]:
         """All components, `roles` first, then always the one that most conditions tie to those before."""
         order = list(roles)
         left = [role for role in range(self.steps) if role not in roles]

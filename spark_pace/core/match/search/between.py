@@ -84,6 +84,11 @@ class Between:
         owner, index = expand(*self.group(component, matrix, capped=capped))
         return owner, self._rows[component][index]
 
+    def ends_of(self, component: int, lo: Ints, hi: Ints, *, first: bool) -> pa.Array:
+        """int64[m], the first or the last row of each group of a component; null where it is empty."""
+        rows = np.append(self._rows[component], -1)  # what an empty group points to is not looked at
+        return pa.array(rows[lo if first else hi - 1], mask=lo >= hi)
+
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
         """bool[m], whether the groups before the anchor of `level` have as many events as they must."""
         if level == 0:
@@ -224,6 +229,8 @@ class CandidateColumns:
         if attribute is None:
             return pa.array(hi - lo)
         values = between.stream.attribute(attribute)
+        if function in ("first", "last"):
+            return values.take(between.ends_of(index, lo, hi, first=function == "first"))
         found = [aggregated(function, values.slice(0, 0), np.zeros(0, np.int64), 0)]
         for piece in pieces(hi - lo):
             owner, rows = between.events_of(index, matrix[piece], capped=self.capped)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from spark_pace.core.match.search.comparison import (
     implied,
     is_comparison,
 )
+from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
@@ -36,41 +37,8 @@ from spark_pace.core.plan.shape import shape_of
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled import Levels
 
+MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
 FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
-
-
-@dataclass(frozen=True)
-class Level:
-    """What may be taken at one level of a search, given the rows of the levels before.
-
-    Attributes:
-        pool: int64[p], the rows of the level's component, in the order of their keys.
-        keys: int64[p], ascending: ``rank * rows + row`` of each row; the rank is 0 without an equality.
-        equality: the comparison by which rows are looked up, None where it is by their place alone.
-        comparisons: the other comparisons that are decided at this level.
-        others: what else is decided there.
-        bound: whether what stands between the rows is tested as well.
-    """
-
-    pool: Ints
-    keys: Ints
-    equality: Comparison | None
-    comparisons: list[Comparison]
-    others: list[Expr]
-    bound: bool
-
-    @property
-    def looked_up(self) -> bool:
-        """Whether all that is decided at this level is looked up."""
-        return not self.comparisons and not self.others and not self.bound
-
-    def groups(self, rows: int) -> Ints:
-        """int64[ranks + 1], where the rows of each rank begin in the pool, and where the last ones end."""
-        ranks = 1
-        if self.equality is not None:
-            sides = (self.equality.earlier_ranks, self.equality.later_ranks)
-            ranks = 1 + max(int(side.max(initial=0)) for side in sides)
-        return np.searchsorted(self.keys, np.arange(ranks + 1) * rows)
 
 
 class Search:
@@ -89,6 +57,7 @@ class Search:
         structural: whether no trailing negation is tested.
         compared: comparisons of two components that are made, by the conditions.
         levels_compiled: the levels as compiled code takes them, once they are made.
+        before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
@@ -104,6 +73,7 @@ class Search:
         self.walking = self.structural = False
         self.compared: dict[Expr, Comparison] = {}
         self.levels_compiled: Levels | None = None
+        self.before: dict[int, Ints] = {}
 
     @property
     def initiators(self) -> Ints:
@@ -141,6 +111,7 @@ class Search:
         other.levels_compiled = None
         other.members = list(self.members)
         other.members[level] = rows
+        other.before = {}
         return other
 
     @property
@@ -326,12 +297,26 @@ class Search:
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
         members = np.append(self.members[level], self.stream.rows)
-        return members[np.searchsorted(self.members[level], rows, "right")]
+        return members[self._counted(level, rows + 1)]
 
     def preceding(self, level: int, rows: Ints) -> Ints:
         """The last row of component `level` before each of `rows`; -1 where there is none."""
         members = np.append(-1, self.members[level])
-        return members[np.searchsorted(self.members[level], rows, "left")]
+        return members[self._counted(level, rows)]
+
+    def _counted(self, level: int, rows: Ints) -> Ints:
+        """How many rows of component `level` stand before each of `rows`.
+
+        For many they are counted once for all rows, which is sooner done than to look for each.
+        """
+        members, count = self.members[level], self.stream.rows
+        if MANY_TIMES * len(rows) < count:
+            return np.searchsorted(members, rows)
+        if level not in self.before:
+            present = np.zeros(count + 1, np.int64)
+            present[members + 1] = 1
+            self.before[level] = np.cumsum(present)
+        return self.before[level][np.clip(rows, 0, count)]
 
 
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:

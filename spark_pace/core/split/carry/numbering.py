@@ -43,7 +43,9 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
     if fresh.events is None:
         return fresh
-    order = np.argsort(fresh.owner, kind="stable")
+    order = np.arange(len(fresh.owner))
+    if len(fresh.texts) > 1:
+        order = np.argsort(fresh.owner, kind="stable")
     keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
     first = segments_of(keys)
     last = np.append(first[1:], len(keys)) - 1
@@ -56,6 +58,10 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; those of each key go on from `following`."""
         before = np.cumsum(steps) - steps
+        if len(starts) == 1 and not anew[0]:
+            before += following[keys[0]]
+            following[keys[0]] = before[-1] + steps[-1]
+            return before  # of one key, in order already
         base = np.where(anew[starts], 0, following[keys[starts]])
         counts = np.diff(np.append(starts, len(keys)))
         before -= np.repeat(before[starts] - base, counts)

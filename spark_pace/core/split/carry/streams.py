@@ -67,7 +67,7 @@ def segments_of_keys(
     tables = [] if old is None else [old]
     carried = np.ones(len(owner), np.bool_)
     if fresh.events is not None and (here := look[fresh.owner]).any():
-        tables.append(fresh.events.filter(pa.array(here)))
+        tables.append(fresh.events if here.all() else fresh.events.filter(pa.array(here)))
         owner = np.append(owner, fresh.owner[here])
         carried = np.append(carried, np.zeros(int(here.sum()), np.bool_))
     if not tables:

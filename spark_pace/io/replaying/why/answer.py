@@ -33,7 +33,11 @@ class Member:
 
 @dataclass(frozen=True)
 class ConditionTest:
-    """A condition on the event alone, whether it holds (None: not told here), and the values it reads."""
+    """A condition on the event, whether it holds, and the values it reads.
+
+    `holds` is None where the condition reads other events as well, and which ones depends on the span, or
+    the event is not in the rule's stream.
+    """
 
     condition: str
     holds: bool | None
@@ -62,6 +66,8 @@ class Selection:
         opened_by: the event that opened it; None for windows of a grid.
         window_ends: when its window ends; None without a window of time.
         closed_by: the event that closed it.
+        components: of a span that was open at the event, those components whose conditions read other events
+            of the span, as the event satisfies them there.
     """
 
     selection_id: int
@@ -71,11 +77,12 @@ class Selection:
     opened_by: EventRef | None
     window_ends: str | None
     closed_by: EventRef | None
+    components: tuple[ComponentTest, ...] = ()
 
 
 @dataclass(frozen=True)
 class Match:
-    """A match that the event is part of; of an operator's, one of a span that holds the event."""
+    """A match that the event is part of; of a rule that aggregates, the one of a span that holds it."""
 
     out_seq: int
     selection_id: int
@@ -89,14 +96,15 @@ class Candidate:
 
     Attributes:
         selection_id: its selection.
-        events: what it had.
+        events: what it had; nothing where the rule aggregates all events of the span.
         tried: the event that came next and was not taken; None where there was none.
         status: "failed", or "unfinished" where the missing event could still have come.
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
             or "not chosen".
         condition: the condition that is false; None where it is not one of the rule's.
         values: what it reads: each side, or each attribute.
-        by: the events that stood between, forbade, were taken instead, or behind which none came.
+        by: the events that stood between, forbade, or were taken instead; those between which none came, or
+            behind which; those that opened and closed the selection.
         text: all that in words.
     """
 

@@ -7,25 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import TIME, Ints
-from spark_pace.core.expr import Column, EventColumns, Expr, Previous, evaluate_mask, walk
+from spark_pace.core.columns import TIME, Ints, with_column
+from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.expr.render import to_text
-from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.plan.rule import Pattern, Rule
-from spark_pace.io.replaying.why.answer import Candidate, ComponentTest, Why
+from spark_pace.core.operate.in_spans import Inside
+from spark_pace.core.plan.rule import CountSpan, Rule
+from spark_pace.io.replaying.why.aggregated import aggregated
+from spark_pace.io.replaying.why.answer import Candidate, Why
 from spark_pace.io.replaying.why.asked import Place, Source, bad_reason
-from spark_pace.io.replaying.why.candidates import MOST_CANDIDATES, candidates_of
-from spark_pace.io.replaying.why.found import OfKey, at_source, match_told, matches_of, of_key
-from spark_pace.io.replaying.why.opened import Opened, selections_of, spans_in
-from spark_pace.io.replaying.why.single import component_tests, filter_tests
+from spark_pace.io.replaying.why.found import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
+from spark_pace.io.replaying.why.opened import MOST_SPANS, Opened, selections_of, spans_in
+from spark_pace.io.replaying.why.seeking.candidates import MOST_CANDIDATES, OfSpan, candidates_of
+from spark_pace.io.replaying.why.single import component_tests, filter_tests, tests_beside
 from spark_pace.io.replaying.why.stretch import Stretch, Taken
 from spark_pace.io.replaying.why.wording import iso, plain
 
-MOST_MATCHES = 100
 MOST_SELECTIONS = 20
-MOST_SPANS = 5  # in which candidates are sought
 
 
 def explained(source: Source, place: Place) -> Why:
@@ -43,7 +42,7 @@ def explained(source: Source, place: Place) -> Why:
         attributes=attributes,
         filter=filter_tests(rule, event),
         components=component_tests(rule, event),
-        untold=tuple(_untold(rule)),
+        untold=("what the operator makes of a span",) if rule.operator else (),
     )
     if place.row is None:
         return replace(why, not_in_stream=_not_in_stream(source, event, why))
@@ -60,67 +59,34 @@ def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
     false = [test.condition for test in why.filter if test.holds is False]
     if false:
         return f"the filter does not hold: {false[0]}"
-    if any(component.holds for component in why.components):
+    every = source.plan.rules[0].takes_all
+    if every or any(component.holds is not False for component in why.components):
         equal = ", ".join(source.plan.order.deduplicate_on)
         return f"it is a repeat: an event not long before is equal in {equal}"
     return "it matches no component"
 
 
-def _untold(rule: Rule) -> list[str]:
-    """What of the rule is not explained here."""
-    told = []
-    pattern = rule.pattern
-    if pattern is None:
-        return [f"what {'the operator' if rule.operator else 'the rule'} makes of a span"]
-    if pattern.order == "conjunction":
-        what = "candidates" if rule.span is not None else "selections and candidates"
-        told.append(f"{what} of a {pattern.order}")
-    names = {component.name for component in pattern.components}
-    exprs: list[Expr] = [component.predicate for component in pattern.components]
-    nodes = [node for expr in [*exprs, *(one.expr for one in pattern.where)] for node in walk(expr)]
-    if any(isinstance(node, Previous) for node in nodes):
-        what = "candidates whose" if rule.span is not None else "parts of"
-        told.append(f"{what} conditions that read an event before by prev")
-    if any(isinstance(node, Column) and node.component not in {None, *names} for node in nodes):
-        told.append("candidates whose conditions read the event that opens the span")
-    return told
-
-
 def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     rule, pattern = source.rule, source.rule.pattern
-    if rule.span is None:
-        why = replace(why, components=_as_the_engine_has_it(own, why))
-    if pattern is not None:
-        matches, taken = matches_of(source.plan, source.read.events, own)
-        part = [place for place, one in enumerate(taken) if own.row in one.rows]
-        told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
-        mine = tuple(map(match_told, told))
-        why = replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
-    if pattern is None or (pattern.order == "conjunction" and rule.span is None):
-        return _with_spans(rule, own, why) if rule.span is not None else why
+    if pattern is None:
+        spans = spans_in(rule, own.stream, own.horizon)
+        why = _with_selections(why, own.stream, spans, own.row)
+        return _with_tests(rule, own, spans, why if rule.operator else aggregated(source, own, spans, why))
+    matches, taken = matches_of(source.plan, source.read.events, own)
+    part = [place for place, one in enumerate(taken) if own.row in one.rows]
+    told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
+    mine = tuple(map(match_told, told))
+    why = replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
     if rule.span is not None:
         ids: Ints = matches["selection_id"].to_numpy()
-        return _inside_spans(rule, pattern, own, taken, ids, why)
-    stretch = Stretch(own.stream, pattern, Search(own.stream, pattern), own.horizon, tuple(taken))
+        return _inside_spans(rule, own, taken, ids, why)
+    known = tests_beside(rule, own.stream, own.row, 0)
+    why = replace(why, components=tuple(known.get(one.component, one) for one in why.components))
+    stretch = Stretch.of(own.stream, pattern, own.horizon, taken)
     opened = selections_of(stretch)
     why = _with_selections(why, own.stream, opened, own.row)
-    if why.untold and _blind(why):
-        return why
-    found, more = candidates_of(stretch, opened, own.row, None, None)
+    found, more = candidates_of(stretch, opened, own.row, None)
     return replace(why, candidates=tuple(found), more_candidates=more)
-
-
-def _as_the_engine_has_it(own: OfKey, why: Why) -> tuple[ComponentTest, ...]:
-    """The components; where a part of one is not told here, the engine says whether the event can be it."""
-    return tuple(
-        one if one.holds is not None else replace(one, holds=own.row in own.stream.matching(bit))
-        for bit, one in enumerate(why.components)
-    )
-
-
-def _blind(why: Why) -> bool:
-    """Whether candidates cannot be told of."""
-    return any("candidates" in told for told in why.untold)
 
 
 def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
@@ -132,33 +98,50 @@ def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
     return replace(why, selections=tuple(told), more_selections=more)
 
 
-def _with_spans(rule: Rule, own: OfKey, why: Why) -> Why:
-    return _with_selections(why, own.stream, spans_in(rule, own.stream, own.horizon), own.row)
+def _with_tests(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
+    """What the event can be in each span that holds it, as far as that depends on the span."""
+    first = spans.openings[spans.at(own.row)[::-1]].tolist()
+    if not first:
+        return why
+    beside = [tests_beside(rule, own.stream, own.row, row) for row in first[: len(why.selections)]]
+    both = zip(why.selections, beside, strict=True)
+    return replace(
+        why, selections=tuple(replace(one, components=tuple(tests.values())) for one, tests in both)
+    )
 
 
-def _inside_spans(rule: Rule, pattern: Pattern, own: OfKey, taken: list[Taken], ids: Ints, why: Why) -> Why:
-    """The spans that hold the event, and what failed inside of each."""
+def _inside_spans(rule: Rule, own: OfKey, taken: list[Taken], ids: Ints, why: Why) -> Why:
+    """The spans that hold the event, what it can be in each, and what failed inside of each."""
     spans = spans_in(rule, own.stream, own.horizon)
     why = _with_selections(why, own.stream, spans, own.row)
-    if _blind(why):
-        return why
+    why = _with_tests(rule, own, spans, why)
     here = spans.at(own.row)
     found: list[Candidate] = []
     more = 0
     for index in here[::-1][:MOST_SPANS].tolist():
-        low, high = int(spans.openings[index]), int(spans.last_row()[index]) + 1
-        inside = Stream(own.stream.events.slice(low, high - low).combine_chunks(), np.zeros(1, np.int64))
-        horizon = Horizon(own.horizon.frontier_us, np.ones(1, np.bool_), own.horizon.seen_us)
-        rows = [
-            Taken(one.out_seq, one.rows - low)
-            for one, number in zip(taken, ids, strict=True)
-            if number == spans.ids[index]
-        ]
-        stretch = Stretch(inside, pattern, Search(inside, pattern), horizon, tuple(rows))
-        number, waits = int(spans.ids[index]), spans.waits(index)
-        some, left = candidates_of(stretch, selections_of(stretch), own.row - low, number, waits)
+        mine = [one for one, number in zip(taken, ids, strict=True) if number == spans.ids[index]]
+        stretch = _span(rule, own, (int(spans.openings[index]), int(spans.last_row()[index]) + 1), mine)
+        waits = spans.waits(index)
+        span = OfSpan(int(spans.ids[index]), waits, not (waits and isinstance(rule.span, CountSpan)))
+        row = own.row - int(spans.openings[index])
+        some, left = candidates_of(stretch, selections_of(stretch), row, span)
         found, more = found + some, more + left
     more += len(here[:-MOST_SPANS])
     found.sort(key=lambda candidate: -len(candidate.events))
     more += len(found[MOST_CANDIDATES:])
     return replace(why, candidates=tuple(found[:MOST_CANDIDATES]), more_candidates=more)
+
+
+def _span(rule: Rule, own: OfKey, ends: tuple[int, int], matches: list[Taken]) -> Stretch:
+    """The stretch of a span, from its first row to the one after its last, as the engine sees it inside."""
+    assert rule.pattern is not None
+    low, rows = ends[0], np.arange(*ends)
+    inside = Inside.of(rule, own.stream)
+    seen = inside.take(rows, np.full(len(rows), low), np.zeros(1, np.int64)).events
+    events = own.stream.events.slice(low, len(rows)).combine_chunks()
+    for name in seen.column_names:  # the masks, and what is the opening event's
+        events = with_column(events, name, seen[name].combine_chunks())
+    horizon = Horizon(own.horizon.frontier_us, np.ones(1, np.bool_), own.horizon.seen_us)
+    taken = [Taken(one.out_seq, one.rows - low) for one in matches]
+    stream = Stream(events, np.zeros(1, np.int64))
+    return Stretch.of(stream, rule.pattern, horizon, taken, inside.pattern)

@@ -23,6 +23,8 @@ from spark_pace.core.split.unit import Batch, whole_task
 from spark_pace.io.replaying.why.answer import EventRef, Match, Member
 from spark_pace.io.replaying.why.stretch import Taken
 
+MOST_MATCHES = 100  # that are told
+
 
 @dataclass(frozen=True)
 class OfKey:
@@ -35,7 +37,12 @@ class OfKey:
 
 
 def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
-    """The whole stream of the plan's one rule, where these records are all; None where it has no event."""
+    """The whole stream of the plan's one rule, where these records are all; None where it has no event.
+
+    It has every event and every attribute, also those that nothing needs once conditions on earlier events
+    have been tested. So the row of an event in the stream of its key is its `seq`.
+    """
+    plan = _of_everything(plan)
     sifted, order = sift(plan, records, NO_FRONTIER), Order()
     frames = [frame for _, frame in pack(plan, sifted.events)]
     released = order.advance(frames, replace(sifted.progress, finish=True), plan.order, plan.tie_columns)
@@ -43,6 +50,15 @@ def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
         return None
     batch = Batch(released.released, NO_FRONTIER, UNKNOWN_TIME, order.max_time_us)
     return whole_task(plan, plan.rules[0], batch)
+
+
+def _of_everything(plan: Plan) -> Plan:
+    planned = plan.rules[0]
+    names = tuple(field.name for field in planned.rule.schema.fields)
+    back = planned.looking_back
+    if back is not None:
+        back = replace(back, others_count=True)
+    return replace(plan, rules=(replace(planned, columns=names, looking_back=back),))
 
 
 def at_source(table: pa.Table, source: str, offset: int) -> Bools:
@@ -73,11 +89,15 @@ def of_key(task: SplitTask, row: int) -> OfKey:
     return OfKey(own, horizon, keys_of(task)[segment], row - low)
 
 
+def matches_of_key(plan: Plan, records: pa.Table, own: OfKey) -> pa.Table:
+    """The engine's matches of a key."""
+    matches = run(plan, [records]).matches
+    return matches if own.key is None else matches.filter(pc.equal(matches["key"], own.key))
+
+
 def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, list[Taken]]:
     """The engine's matches in the stream of a key: the table, and the rows of each."""
-    matches = run(plan, [records]).matches
-    if own.key is not None:
-        matches = matches.filter(pc.equal(matches["key"], own.key))
+    matches = matches_of_key(plan, records, own)
     if not matches.num_rows:
         return matches, []
     events = matches["events"].combine_chunks()

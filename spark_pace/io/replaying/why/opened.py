@@ -16,6 +16,8 @@ from spark_pace.io.replaying.why.answer import Selection
 from spark_pace.io.replaying.why.stretch import Stretch, ref
 from spark_pace.io.replaying.why.wording import iso, iso_or_none
 
+MOST_SPANS = 5  # in which it is told what failed
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -58,7 +60,7 @@ class Opened:
         return bool(self.closes[index] < 0 and not self.over[index])
 
     def told(self, stream: Stream, index: int, *, there: bool) -> Selection:
-        """One of them for the answer."""
+        """One of them for the answer, without components."""
         close = int(self.closes[index])
         state = "closed" if close >= 0 else "open" if self.waits(index) else "ended"
         return Selection(
@@ -74,7 +76,7 @@ class Opened:
 
 def selections_of(stretch: Stretch) -> Opened:
     """The selections that the pattern's context opens."""
-    stream, pattern = stretch.stream, stretch.pattern
+    stream, pattern = stretch.stream, stretch.search.pattern
     way, within = context_of(pattern).way, pattern.within
     found = way.match_bounded(stream, pattern, stretch.horizon)
     openings = found.openings

@@ -1,12 +1,26 @@
-"""What an event satisfies by itself: the filter and the components, part by part."""
+"""What an event satisfies by itself, or beside those that its conditions read: part by part."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import Call, Column, EventColumns, Expr, Previous, evaluate, walk
+from spark_pace.core.expr import (
+    Call,
+    Column,
+    Columns,
+    EventColumns,
+    Expr,
+    Previous,
+    conjunction,
+    evaluate,
+    walk,
+)
 from spark_pace.core.expr.render import to_text
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.operate.in_spans import SpanColumns
+from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.io.replaying.why.answer import ComponentTest, ConditionTest
 from spark_pace.io.replaying.why.wording import plain
@@ -14,25 +28,55 @@ from spark_pace.io.replaying.why.wording import plain
 
 def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
     """The parts of the filter; `event` has one row with the schema's attributes."""
-    return () if rule.filter is None else _tests(rule.filter, event)
+    return () if rule.filter is None else _tests(rule.filter, EventColumns(event), beside=False)
 
 
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The parts of what each component demands of one event, and of what opens and closes a span."""
+    columns = EventColumns(event)
+    return tuple(_component(*one, columns, beside=False) for one in _conditions(rule))
+
+
+def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
+    """What has conditions that read other events than their own, by its name.
+
+    Args:
+        rule: the rule.
+        stream: a stream with the attributes that the conditions read.
+        row: the event's.
+        first: the row at which the stream or the span begins.
+    """
+    found = {}
+    for name, negated, condition in _conditions(rule):
+        if _reads_others(condition):
+            nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
+            columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
+            found[name] = _component(name, negated, condition, columns, beside=True)
+    return found
+
+
+def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
+    """(name, whether it is negated, condition) of each component, and of what opens and closes a span."""
     told = [(one.name, one.negated, one.predicate) for one in rule.pattern.components] if rule.pattern else []
     if isinstance(rule.span, PredicateSpan):
-        told += [("span opens", False, rule.span.open), ("span closes", False, rule.span.close)]
-    found = []
-    for name, negated, predicate in told:
-        tests = _tests(predicate, event)
-        known = [test.holds for test in tests]
-        holds = None if None in known else all(known)
-        found.append(ComponentTest(name, negated, False if False in known else holds, tests))
-    return tuple(found)
+        closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
+        told += [("span opens", False, rule.span.open), ("span closes", False, closes)]
+    return told
 
 
-def _tests(condition: Expr, event: pa.Table) -> tuple[ConditionTest, ...]:
-    return tuple(_test(part, event) for part in parts(condition))
+def _reads_others(condition: Expr) -> bool:
+    return mentions_open(condition) or mentions_previous(condition)
+
+
+def _component(name: str, negated: bool, predicate: Expr, columns: Columns, *, beside: bool) -> ComponentTest:
+    tests = _tests(predicate, columns, beside=beside)
+    known = [test.holds for test in tests]
+    holds = False if False in known else None if None in known else True
+    return ComponentTest(name, negated, holds, tests)
+
+
+def _tests(condition: Expr, columns: Columns, *, beside: bool) -> tuple[ConditionTest, ...]:
+    return tuple(_test(part, columns, beside=beside) for part in parts(condition))
 
 
 def parts(condition: Expr) -> list[Expr]:
@@ -42,11 +86,11 @@ def parts(condition: Expr) -> list[Expr]:
     return [condition]
 
 
-def _test(part: Expr, event: pa.Table) -> ConditionTest:
-    columns = [node for node in walk(part) if isinstance(node, Column) and node.component is None]
-    names = dict.fromkeys(node.attribute for node in columns)
-    values = {name: plain(event[name][0].as_py()) for name in names}
-    if any(isinstance(node, Previous) or getattr(node, "component", None) for node in walk(part)):
-        return ConditionTest(to_text(part), None, values)
-    holds = pc.fill_null(evaluate(part, EventColumns(event)), False)[0].as_py()
+def _test(part: Expr, columns: Columns, *, beside: bool) -> ConditionTest:
+    """One part; `beside`: whether the events that it reads beside its own are at hand."""
+    known = beside or not _reads_others(part)
+    nodes = [node for node in walk(part) if isinstance(node, Column | Previous)]
+    read = {to_text(node): node for node in nodes if known or not _reads_others(node)}
+    values = {name: plain(evaluate(node, columns)[0].as_py()) for name, node in read.items()}
+    holds = pc.fill_null(evaluate(part, columns), False)[0].as_py() if known else None
     return ConditionTest(to_text(part), holds, values)

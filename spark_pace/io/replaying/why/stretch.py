@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints, with_column
-from spark_pace.core.expr import Aggregate, Call, Expr, evaluate, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
@@ -36,10 +37,12 @@ class Stretch:
 
     Attributes:
         stream: one segment.
-        pattern: the pattern.
-        search: the pattern over the stream.
+        pattern: the pattern, as the rule has it.
+        search: the pattern over the stream. In its conditions what is the opening event's are columns of
+            every event.
         horizon: what is known of the future, the input having ended.
         matches: in the order of the output.
+        span: whether it is a span.
     """
 
     stream: Stream
@@ -47,6 +50,25 @@ class Stretch:
     search: Search
     horizon: Horizon
     matches: tuple[Taken, ...]
+    span: bool
+    _unused: dict[int, Search] = field(default_factory=dict, init=False, compare=False)
+
+    @staticmethod
+    def of(
+        stream: Stream,
+        pattern: Pattern,
+        horizon: Horizon,
+        matches: list[Taken],
+        inside: Pattern | None = None,
+    ) -> Stretch:
+        """A stretch; in a span `inside` is the pattern whose conditions see the opening event in columns."""
+        search = search_of(stream, inside or pattern)
+        return Stretch(stream, pattern, search, horizon, tuple(matches), inside is not None)
+
+    @property
+    def any_order(self) -> bool:
+        """Whether components may stand in any order."""
+        return self.pattern.order == "conjunction"
 
     @property
     def walks(self) -> bool:
@@ -57,20 +79,23 @@ class Stretch:
         """The row after the last one of the window that starts at a row."""
         return int(window_end(self.stream, np.array([row]), self.pattern.within)[0])
 
-    def without(self, used: Ints) -> Search:
-        """The search in which no event of these rows matches any component."""
-        mask = self.stream.mask.copy()
-        mask[used] = 0
-        events = with_column(self.stream.events, MASK, mask)
-        return Search(Stream(events, self.stream.starts), self.pattern)
+    def unused(self, last: int) -> Search:
+        """The search in which no event of a match that ends before row `last` matches any component."""
+        used = [taken.rows for taken in self.matches if taken.rows[-1] < last]
+        if len(used) not in self._unused:  # as many are the same ones
+            mask = self.stream.mask.copy()
+            mask[np.concatenate([np.zeros(0, np.int64), *used])] = 0
+            events = with_column(self.stream.events, MASK, mask)
+            self._unused[len(used)] = search_of(Stream(events, self.stream.starts), self.search.pattern)
+        return self._unused[len(used)]
 
     def ref(self, row: int) -> EventRef:
         """The event of a row."""
         return ref(self.stream, row)
 
-    def member(self, component: int, row: int) -> Member:
+    def member(self, row: int, component: str = "") -> Member:
         """The event of a row as one of a component."""
-        return Member(self.pattern.components[component].name, self.ref(row))
+        return Member(component, self.ref(row))
 
 
 def ref(stream: Stream, row: int) -> EventRef:
@@ -85,7 +110,10 @@ def as_matrix(rows: list[int]) -> Ints:
 
 
 def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[int, int]]:
-    """(component, row) of the events of a candidate with these first anchors; groups as far as settled."""
+    """(component of the search's pattern, row) of the events of a candidate with these first anchors.
+
+    Groups have their events as far as they are settled.
+    """
     shape, matrix = search.between.shape, as_matrix(rows)
     found = {(shape.anchors[level], row) for level, row in enumerate(rows)}
     for place, gap in enumerate(shape.gaps[: len(rows) - 1]):
@@ -101,18 +129,25 @@ def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> b
     return not bool(evaluate_mask(expr, columns)[0])
 
 
-def in_values(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> tuple[str, dict[str, object]]:
-    """A false condition with its values: ``b.card = a.card: 'B' = 'A' is false``; and these values."""
-    columns = search.varied(walking=walking).columns(as_matrix(rows))
+def in_values(columns: Columns, expr: Expr, told: Expr) -> tuple[str, dict[str, object]]:
+    """A false condition with its values: ``b.card = a.card: 'B' = 'A' is false``; and these values.
+
+    Args:
+        columns: what it sees, one row.
+        expr: the condition.
+        told: the same as the rule has it, where columns may have other names.
+    """
 
     def value(node: Expr) -> object:
         return plain(evaluate(node, columns)[0].as_py())
 
     whole = "null" if value(expr) is None else "false"
-    if isinstance(expr, Call) and expr.function in COMPARISONS:
-        sides = {to_text(side): value(side) for side in expr.arguments}
-        left, right = (shown(value(side)) for side in expr.arguments)
-        return f"{to_text(expr)}: {left} {expr.function} {right} is {whole}", sides
-    read = {to_text(node): value(node) for node in walk(expr) if isinstance(node, Column | Aggregate)}
+    if isinstance(expr, Call) and isinstance(told, Call) and expr.function in COMPARISONS:
+        both = list(zip(expr.arguments, told.arguments, strict=True))
+        left, right = (shown(value(side)) for side, _ in both)
+        text = f"{to_text(told)}: {left} {expr.function} {right} is {whole}"
+        return text, {to_text(name): value(side) for side, name in both}
+    nodes = zip(walk(expr), walk(told), strict=True)
+    read = {to_text(name): value(node) for node, name in nodes if isinstance(node, Column | Aggregate)}
     listed = ", ".join(f"{name} = {shown(one)}" for name, one in read.items())
-    return f"{to_text(expr)} is {whole} with {listed}", read
+    return f"{to_text(told)} is {whole} with {listed}", read

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.search.search import Search
-from spark_pace.io.replaying.why.answer import Member
-from spark_pace.io.replaying.why.failures import Failure, failure_of, forbidden_walk, passing, too_late
+from spark_pace.io.replaying.why.seeking.failures import (
+    Failure,
+    failure_of,
+    forbidden_walk,
+    passing,
+    too_late,
+)
 from spark_pace.io.replaying.why.stretch import Stretch, events_of
 
 MOST_STEPS = 300  # of one search
@@ -32,14 +37,38 @@ class Attempt:
     tried: int | None
     failure: Failure | None
 
-    def events(self, *, walking: bool) -> list[tuple[int, int]]:
+    def events(self, *, walking: bool) -> list[tuple[str, int]]:
         """(component, row) of the events that it had, without the one that was tried."""
         if not self.rows:
             return []
+        names = [component.name for component in self.search.pattern.components]
         if self.tried is None or len(self.rows) == self.search.steps:
-            return events_of(self.search, self.rows, walking=walking)
-        whole = events_of(self.search, [*self.rows, self.tried], walking=walking)
-        return [(component, row) for component, row in whole if row != self.tried or row in self.rows]
+            found = events_of(self.search, self.rows, walking=walking)
+        else:
+            found = events_of(self.search, [*self.rows, self.tried], walking=walking)
+            found = [(one, row) for one, row in found if row != self.tried or row in self.rows]
+        return [(names[component], row) for component, row in found]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An initiator from which candidates with an event are sought.
+
+    Attributes:
+        selection: the index of its selection.
+        start: its row.
+        stop: the row after the last one that they may use.
+        event: the row that they are to have.
+        waits: whether what is missing could still have come when the input ended.
+        over: what stops those that go on at row `stop` or behind it, their own windows aside.
+    """
+
+    selection: int
+    start: int
+    stop: int
+    event: int
+    waits: bool
+    over: Failure
 
 
 @dataclass
@@ -49,28 +78,24 @@ class Seeking:
     Attributes:
         stretch: where they stand.
         search: the search of the stretch, or one without the events that are used up.
-        start: the initiator.
-        stop: the row after the last one that they may use.
-        event: the row that they are to have.
-        role: the component that it is to stand for; None: they need not have it.
+        origin: the initiator, and the event that they are to have.
+        role: the component that the event is to stand for; None: they need not have it.
         last: the row at which they must end; None: any.
-        waits: whether what is missing could still have come when the input ended.
+        most_steps: after how many steps it ends.
     """
 
     stretch: Stretch
     search: Search
-    start: int
-    stop: int
-    event: int
+    origin: Origin
     role: int | None
     last: int | None = None
-    waits: bool = False
+    most_steps: int = MOST_STEPS
     _steps: int = field(default=0, init=False)
 
     def furthest(self) -> Attempt:
         """The first whole candidate, or else the one that came furthest."""
         best: Attempt | None = None
-        for attempt in self._attempts([self.start]):
+        for attempt in self.attempts([self.origin.start]):
             if attempt.failure is None:
                 return attempt
             deeper = best is None or len(attempt.rows) > len(best.rows)
@@ -82,39 +107,44 @@ class Seeking:
 
     def stopped_by_event(self) -> Attempt | None:
         """The furthest candidate that the event itself stops; None where it stops none."""
-        seq, best = int(self.stretch.stream.seq[self.event]), None
-        for attempt in islice(self._attempts([self.start]), MOST_FAILURES):
+        seq, best = int(self.stretch.stream.seq[self.origin.event]), None
+        for attempt in islice(self.attempts([self.origin.start]), MOST_FAILURES):
             if attempt.failure is not None and attempt.failure.names(seq):
                 best = attempt if best is None or len(attempt.rows) > len(best.rows) else best
         return best
 
-    def _attempts(self, rows: list[int]) -> Iterator[Attempt]:
+    def attempts(self, rows: list[int]) -> Iterator[Attempt]:
         """What stops each candidate that begins with these rows, or that nothing does."""
         if len(rows) == self.search.steps:
             alone = failure_of(self.stretch, self.search, rows) if len(rows) == 1 else None
             yield Attempt(self.search, rows, None, alone)
             return
         self._steps += 1
-        low, high = self._range(rows)
-        members = self.search.members[len(rows)]
-        pool = members[(members >= low) & (members < min(high, self.stop))][:MOST_ROWS]
+        members = self._within_reach(self.search, rows)
+        pool = members[members < self.origin.stop][:MOST_ROWS]
         if not len(pool):
-            yield self._missing(rows, members[(members >= low) & (members < high)])
+            yield self._missing(rows, members)
             return
         keep = passing(self.search, rows, pool)
         for row, kept in zip(pool.tolist(), keep.tolist(), strict=True):
-            if self._steps > MOST_STEPS:
+            if self._steps > self.most_steps:
                 return
             if kept:
-                yield from self._attempts([*rows, row])
+                yield from self.attempts([*rows, row])
             else:
                 failure = failure_of(self.stretch, self.search, [*rows, row])
                 assert failure is not None
                 yield Attempt(self.search, rows, row, failure)
 
+    def _within_reach(self, search: Search, rows: list[int]) -> Ints:
+        """The rows of the next anchor's component that stand where it may, whether or not in time."""
+        low, high = self._range(rows)
+        members = search.members[len(rows)]
+        return members[(members >= low) & (members < high)]
+
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The rows among which the next anchor stands: behind those taken, with the event in its place."""
-        shape, level = self.search.between.shape, len(rows)
+        shape, level, event = self.search.between.shape, len(rows), self.origin.event
         low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
@@ -124,46 +154,46 @@ class Seeking:
         if gap is None:
             own = shape.anchors.index(self.role)
             if level <= own:
-                high = min(high, self.event + (level == own))
-            return (max(low, self.event), high) if level == own else (low, high)
+                high = min(high, event + (level == own))
+            return (max(low, event), high) if level == own else (low, high)
         if level <= gap:
-            return low, min(high, self.event + (level == gap and shape.gaps[gap].from_left))
+            return low, min(high, event + (level == gap and shape.gaps[gap].from_left))
         if level == gap + 1:
-            low = max(low, self.event + (not shape.gaps[gap].to_right))
+            low = max(low, event + (not shape.gaps[gap].to_right))
         return low, high
 
     def _missing(self, rows: list[int], beyond: Ints) -> Attempt:
         """No event can be the next one; `beyond` are those that come too late."""
-        stretch, shape = self.stretch, self.search.between.shape
-        name = stretch.pattern.components[shape.anchors[len(rows)]].name
         if len(beyond):
-            late = too_late(stretch, rows[0], int(beyond[0]))
-            over = Failure("closed", "the selection was closed before")
-            return Attempt(self.search, rows, int(beyond[0]), late or over)
-        used = self._used_up(rows)
-        if used is not None:
-            return used
-        low, high = self._range(rows)
-        if high < stretch.stream.rows:
-            text = f"no event can be {name} in its place before #{stretch.stream.seq[high]}"
-            return Attempt(self.search, rows, None, Failure("missing", text, name))
-        behind = Member("", stretch.ref(max(low - 1, rows[-1])))
-        text = f"waits for {name}" if self.waits else f"no {name} came after {behind}"
-        return Attempt(self.search, rows, None, Failure("missing", text, name, {}, (behind,), self.waits))
-
-    def _used_up(self, rows: list[int]) -> Attempt | None:
-        """The event that could have come next, but is used up."""
-        if self.search is self.stretch.search:
-            return None
-        level, (low, high) = len(rows), self._range(rows)
-        members = self.stretch.search.members[level]
-        members = members[(members >= low) & (members < min(high, self.stop))][:MOST_ROWS]
-        members = members[passing(self.search, rows, members)] if len(members) else members
-        for row in members.tolist():
+            late = too_late(self.stretch, rows[0], int(beyond[0]))
+            return Attempt(self.search, rows, int(beyond[0]), late or self.origin.over)
+        everything = self._everything()
+        left = self._within_reach(everything, rows)[:MOST_ROWS]
+        left = left[left < self.origin.stop]
+        for row in left[passing(self.search, rows, left)].tolist() if len(left) else ():
             failure = used_up(self.stretch, row)
             if failure is not None:
                 return Attempt(self.search, rows, row, failure)
-        return None
+        name = self.search.pattern.components[self.search.between.shape.anchors[len(rows)]].name
+        unused = " that is not used up" if len(left) else ""
+        return Attempt(self.search, rows, None, self._none_came(rows, name, unused))
+
+    def _everything(self) -> Search:
+        """The search with the events that are used up."""
+        return self.stretch.search
+
+    def _none_came(self, rows: list[int], name: str, unused: str) -> Failure:
+        """What is said where no event can be the next one; `unused` is what it would have to be as well."""
+        stretch, (low, high) = self.stretch, self._range(rows)
+        behind = stretch.member(max(low - 1, rows[-1]))
+        if high < stretch.stream.rows:
+            before = stretch.member(high)
+            text = f"no event{unused} can be {name} in its place before {before}"
+            return Failure("missing", text, name, by=(behind, before))
+        text = f"no {name}{unused} came after {behind}{' in the span' if stretch.span else ''}"
+        if self.origin.waits:
+            text = f"waits for {name}"
+        return Failure("missing", text, name, by=(behind,), waits=self.origin.waits)
 
 
 def used_up(stretch: Stretch, row: int, until: int | None = None) -> Failure | None:
@@ -175,9 +205,10 @@ def used_up(stretch: Stretch, row: int, until: int | None = None) -> Failure | N
     return None
 
 
-def walked(stretch: Stretch, start: int, stop: int, event: int, *, waits: bool) -> Attempt | None:
+def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
     """How the walk from an initiator came by an event, or where it stopped; None: it is in its match."""
-    search, rows = stretch.search.varied(walking=True), [start]
+    search, rows, event = stretch.search.varied(walking=True), [origin.start], origin.event
+    stop = stretch.window_end(origin.start)
     while len(rows) < search.steps:
         members = search.members[len(rows)]
         low = rows[-1] + (not search.between.shape.one_group(len(rows)))
@@ -193,8 +224,8 @@ def walked(stretch: Stretch, start: int, stop: int, event: int, *, waits: bool) 
         if passed is not None:
             return passed
     if not whole:
-        seeking = Seeking(stretch, search, start, stop, event, None, waits=waits)
-        return next(seeking._attempts(rows))
+        seeking = Seeking(stretch, search, replace(origin, stop=stop), None)
+        return next(seeking.attempts(rows))
     failure = forbidden_walk(stretch, search, rows)
     return None if failure is None else Attempt(search, rows, None, failure)
 
@@ -220,7 +251,7 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)
             return Attempt(search, before, event, full)
-    by = tuple(stretch.member(shape.anchors[level], row) for row in rows[level : level + 1])
+    by = tuple(stretch.member(row, names[-1]) for row in rows[level : level + 1])
     taken = f", and took {by[0]}" if by else ""
     text = f"the walk sought {' or '.join(names)} when #{stream.seq[event]} came{taken}"
     return Attempt(search, before, event, Failure("order", text, names[-1], by=by))

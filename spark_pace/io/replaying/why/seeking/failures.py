@@ -75,7 +75,7 @@ def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     others = [row for row in range(rows[-2] + 1, rows[-1]) if row not in own]
     if not others:
         return None
-    by = tuple(Member("", stretch.ref(row)) for row in others[:3])
+    by = tuple(stretch.member(row) for row in others[:3])
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
     stand = "stands" if len(others) == 1 else "stand"
     text = f"contiguity strict: {', '.join(map(str, by))}{more} {stand} between"
@@ -102,11 +102,12 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     """The first condition of `where` that is decided here and does not hold."""
     pattern, shape, walking = search.pattern, search.between.shape, stretch.walks
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
-    for conjunct in pattern.where:
+    for conjunct, told in zip(pattern.where, stretch.pattern.where, strict=True):
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
         if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
-            text, values = in_values(search, conjunct.expr, rows, walking=walking)
-            return Failure("where", text, to_text(conjunct.expr), values)
+            columns = search.varied(walking=walking).columns(as_matrix(rows))
+            text, values = in_values(columns, conjunct.expr, told.expr)
+            return Failure("where", text, to_text(told.expr), values)
     return None
 
 
@@ -115,7 +116,8 @@ def _forbidden(stretch: Stretch, search: Search, rows: list[int], level: int | N
     found = search.between.forbidders(level, as_matrix(rows), capped=stretch.walks)
     if not found:
         return None
-    by = tuple(stretch.member(component, row) for component, row in found[:3])
+    components = search.pattern.components
+    by = tuple(stretch.member(row, components[component].name) for component, row in found[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     names = ", ".join(dict.fromkeys(f"not {member.component}" for member in by))
     forbid = "forbids" if len(found) == 1 else "forbid"

@@ -1,0 +1,217 @@
+"""The flights job on a cluster: Spark's own, a master and workers of one core each, by `spark-submit`.
+
+``make cluster-demo`` runs it: the job with two workers in client mode, then with three in cluster mode, where
+the driver takes a core; each beside the same command with ``--master local[2]``. The machines' Python lacks
+spark_pace: the package and the operators come by ``--py-files``, once as a wheel, once as a zip. With
+``KILLS=3`` it runs once more, while executors, a worker and the driver are killed in turn.
+
+It compares the matches of every run, row by row, with what the core alone finds in the same files, and exits
+1 if one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from examples.cluster.packed import ROOT, packed_engine, packed_operators
+from examples.cluster.standalone import DRIVER, EXECUTOR, HOME, Cluster, bare_python
+from examples.flights.demo import compare, replayed
+from examples.flights.events import write_events
+from spark_pace.errors import SparkPaceError
+from spark_pace.io.query import read_table
+from spark_pace.job_file import read_job
+
+JOB = ROOT / "conf" / "jobs" / "flights.yaml"
+OUT = ROOT / "out" / "cluster"
+RUNNER = "org.apache.spark.deploy.PythonRunner"  # what starts Python for spark-submit
+_END = re.compile(r"^(finished|up to date|stopped).* events in ([\d.]+) s", re.MULTILINE)
+_POLL_SECONDS = 0.2
+_MOST_SECONDS = 1800
+FILES_A_BATCH, FEW_KILLS = 4, 5
+
+
+class Demo:
+    """What all runs have in common: the cluster, the packages, and the way to submit a job."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Pack spark_pace and the operators, and make the Python of the machines."""
+        self.cluster = cluster
+        self.wheel, self.operators = packed_engine(OUT), packed_operators(OUT)
+        self.zip = Path(shutil.copy(self.wheel, OUT / "spark_pace.zip"))
+        self.environment = {"PYSPARK_PYTHON": str(bare_python(OUT / "python"))}
+
+    def local(self) -> float:
+        """Run the job on two threads of one JVM, and return the seconds that the command took."""
+        options = ["--master", "local[2]", "--py-files", f"{self.wheel},{self.operators}"]
+        return self._run("local", [*options, str(ROOT / "jobs" / "run.py")])
+
+    def client(self) -> float:
+        """Run the job with its driver here."""
+        options = ["--py-files", f"{self.wheel},{self.operators}"]
+        return self._run("client", [*options, str(ROOT / "jobs" / "run.py")])
+
+    def in_cluster(self, name: str, *settings: str, kills: int = 0) -> float:
+        """Run the job with its driver on a worker, which starts it again when it ends too early."""
+        sent = f"{self.zip},{self.operators}"
+        options = ["--deploy-mode", "cluster", "--supervise", "--class", RUNNER, "--files", sent]
+        options += ["--py-files", sent]
+        for setting in (f"spark.pyspark.python={self.environment['PYSPARK_PYTHON']}", *settings):
+            options += ["--conf", setting]
+        jar = str(next((HOME / "jars").glob("spark-core_*.jar")))  # Spark asks for a jar that has the class
+        return self._run(name, [*options, jar, str(ROOT / "jobs" / "run.py"), sent], kills)
+
+    def _run(self, name: str, command: Sequence[str], kills: int = 0) -> float:
+        job = _job_file(name, FILES_A_BATCH if kills <= FEW_KILLS else 1)
+        jars = ",".join(map(str, (ROOT / "jars").glob("*.jar")))
+        common = ["--properties-file", str(ROOT / "conf" / "spark-defaults.conf"), "--jars", jars]
+        began = time.monotonic()
+        process = self.cluster.submit(name, [*common, *command, str(job)], self.environment)
+        mischief = Mischief(self.cluster, kills)
+        seconds = 0.0
+        for line in _lines(process, partial(self._told_in, name)):
+            print(f"{name}: {line}", flush=True)
+            if line.startswith("batch"):
+                mischief.after_batch()
+            elif ended := _END.match(line):
+                seconds = float(ended[2])
+        code = process.wait()  # in cluster mode it has ended long ago
+        everything = time.monotonic() - began
+        if code or not seconds:
+            raise SparkPaceError(f"{name} — must finish; got no such line. See {self.cluster.folder}.")
+        spec = read_job(job)
+        late = read_table(spec.sink_path, "late", ["source", "offset"])
+        found = read_table(spec.sink_path, "matches")
+        difference = compare(found, replayed(spec, late))
+        print(
+            f"{name}: {found.num_rows:,} matches, {late.num_rows:,} late events; "
+            f"job {seconds:.1f} s, everything {everything:.1f} s; "
+            f"replay without Spark: {difference or 'identical'}",
+            flush=True,
+        )
+        if difference or mischief.left:
+            must = f"must write the rows of the replay after {kills} kills"
+            raise SparkPaceError(f"{name} — {must}; got {difference or f'{mischief.left} kills too few'}.")
+        return everything
+
+    def _told_in(self, name: str) -> list[Path]:
+        """The files that a driver writes its progress to, each start on another worker to one of its own."""
+        folder = self.cluster.folder
+        return [folder / f"{name}.out", *sorted(folder.glob("worker-*/driver-*/stdout"))]
+
+
+class Mischief:
+    """Kills an executor, a worker and the driver in turn, one after every second batch."""
+
+    def __init__(self, cluster: Cluster, kills: int) -> None:
+        """Nothing is killed yet."""
+        self.left = kills
+        self._cluster = cluster
+        self._batches = 0
+        self._next = itertools.cycle((self._executor, self._worker, self._driver))
+
+    def after_batch(self) -> None:
+        """Kill something, if it is time to."""
+        self._batches += 1
+        if self.left and self._batches % 2 == 0:
+            print(next(self._next)(), flush=True)
+            self.left -= 1
+
+    def _executor(self) -> str:
+        return self._killed(EXECUTOR, "an executor")
+
+    def _driver(self) -> str:
+        return self._killed(DRIVER, "the driver")
+
+    def _killed(self, name: str, what: str) -> str:
+        processes = self._cluster.running(name)
+        for process in processes[-1:]:
+            process.kill()
+        return f"--- {what} was killed ({len(processes)} ran)"
+
+    def _worker(self) -> str:
+        self._cluster.kill_worker(0)
+        self._cluster.restart_worker(0)
+        return "--- a worker was killed, with what it ran, and came back"
+
+
+def main(kills: int) -> int:
+    """Run the demo; 0 if all runs write the rows of the replay."""
+    events = Path(read_job(JOB).files.path)
+    if not events.exists():
+        print(f"{write_events(events):,} events written to {events}")
+    shutil.rmtree(OUT, ignore_errors=True)  # the demo's own output: each time from the start
+    OUT.mkdir(parents=True)
+    with Cluster(OUT / "machines") as cluster:
+        demo = Demo(cluster)
+        seconds = {"local[2]": demo.local(), "two workers, client mode": demo.client()}
+        cluster.restart_worker(2)
+        seconds["three workers, cluster mode"] = demo.in_cluster("cluster")
+        if kills:
+            speculation = ("spark.speculation=true", "spark.speculation.interval=100ms")
+            seconds[f"the same, {kills} kills"] = demo.in_cluster("killed", *speculation, kills=kills)
+    for name, taken in seconds.items():
+        print(f"{name}: {taken:.1f} s, {taken / seconds['local[2]']:.2f} times local[2]")
+    return 0
+
+
+def _job_file(name: str, files: int) -> Path:
+    """The demo's job with a folder of its own, to which all its paths are absolute."""
+    spec, folder = read_job(JOB), OUT / name
+    job = yaml.safe_load(JOB.read_text(encoding="utf-8"))
+    job["source"] |= {"path": spec.files.path, "max_files_per_trigger": files}
+    job["rules"] = [str((JOB.parent / rules).resolve()) for rules in job["rules"]]
+    job |= {"sink": {"kind": "delta", "path": str(folder)}, "checkpoint": str(folder / "_checkpoint")}
+    folder.mkdir()
+    path = OUT / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def _lines(process: subprocess.Popen[bytes], files: Callable[[], list[Path]]) -> Iterator[str]:
+    """The whole lines that are added to files, until one tells of the job's end or the job has failed.
+
+    Args:
+        process: the one that submits the job. In client mode it is the driver.
+        files: says which files.
+    """
+    begun = {path: path.stat().st_size for path in files() if path.suffix != ".out"}
+    until = time.monotonic() + _MOST_SECONDS
+    while time.monotonic() < until:
+        over = process.poll() is not None
+        for path in files():
+            with open(path, "rb") as file:
+                file.seek(begun.get(path, 0))
+                added = file.read()
+            whole = added[: added.rfind(b"\n") + 1]
+            begun[path] = begun.get(path, 0) + len(whole)
+            for line in whole.decode("utf-8", "replace").splitlines():
+                yield line
+                if _END.match(line):
+                    return
+        if over and process.returncode:
+            return
+        threading.Event().wait(_POLL_SECONDS)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The demo on a cluster.")
+    parser.add_argument("--kills", type=int, default=0, help="processes to kill in a run more")
+    try:
+        sys.exit(main(parser.parse_args().kills))
+    except SparkPaceError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

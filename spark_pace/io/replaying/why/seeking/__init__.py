@@ -1,0 +1,1 @@
+"""How far candidates with an event came, and what stopped each: a plain search around the event."""

@@ -1,0 +1,222 @@
+"""The candidates that could have had an event, and what each failed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import OneOpen, UsingUp
+from spark_pace.io.replaying.why.answer import Candidate, Member
+from spark_pace.io.replaying.why.opened import Opened
+from spark_pace.io.replaying.why.seeking.attempts import Attempt, Origin, Seeking, used_up, walked
+from spark_pace.io.replaying.why.seeking.conjunctions import in_any_order
+from spark_pace.io.replaying.why.seeking.failures import Failure
+from spark_pace.io.replaying.why.stretch import Stretch
+
+MOST_CANDIDATES = 5
+MOST_STARTS = 100  # initiators from which candidates are sought
+MOST_TERMINATORS = 20  # where a match uses up its events
+
+
+@dataclass(frozen=True)
+class OfSpan:
+    """The span that a stretch is.
+
+    Attributes:
+        selection_id: its number.
+        waits: whether it was open to the last.
+        delivered: whether what is found in it is a match.
+    """
+
+    selection_id: int
+    waits: bool
+    delivered: bool
+
+
+def candidates_of(
+    stretch: Stretch, opened: Opened, event: int, span: OfSpan | None
+) -> tuple[list[Candidate], int]:
+    """What failed, the nearest misses first, and how many more initiators there are.
+
+    Args:
+        stretch: where the candidates stand.
+        opened: its selections.
+        event: the row of the event.
+        span: the span that the stretch is; None: each selection has its own number.
+    """
+    tried: list[tuple[int, Attempt]] = []
+    starts = list(_origins(stretch, opened, event, None if span is None else span.waits))
+    for origin in starts[:MOST_STARTS]:
+        tried += [(origin.selection, attempt) for attempt in _attempts(stretch, origin)]
+    told = []
+    for index, attempt in sorted(tried, key=lambda one: -len(one[1].rows)):
+        number = int(opened.ids[index]) if span is None else span.selection_id
+        candidate = _told(stretch, attempt, number, event, delivered=span is None or span.delivered)
+        if candidate is not None and candidate not in told:
+            told.append(candidate)
+    more = len(starts[MOST_STARTS:]) + len(told[MOST_CANDIDATES:])
+    return told[:MOST_CANDIDATES], more
+
+
+def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -> Iterator[Origin]:
+    """Each initiator whose candidates may have the event, from the nearest back.
+
+    Where no selection is open, it is the one that was over last.
+    """
+    here = opened.at(event)
+    at = here if len(here) else opened.before(event)
+    last_row, way = opened.last_row(), context_of(stretch.pattern).way
+    inside = isinstance(way, OneOpen) and way.inside is not None
+    for index in at[::-1].tolist():
+        opening, stop = int(opened.openings[index]), int(last_row[index]) + 1
+        starts = np.array([opening])
+        if inside and len(here):
+            initiators = stretch.search.initiators
+            starts = initiators[(initiators >= opening) & (initiators <= event)]
+        waiting = opened.waits(index) and waits is not False
+        over = _over(stretch, opened, index)
+        for start in starts[::-1].tolist():
+            yield Origin(index, start, min(stop, stretch.window_end(start)), event, waiting, over)
+
+
+def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
+    """What is said of an event behind a selection, which its own candidate's window would still hold."""
+    opening, close = stretch.member(int(opened.openings[index])), int(opened.closes[index])
+    of = f"that {opening} opened{' in the span' if stretch.span else ''}"
+    if close < 0:
+        return Failure("closed", f"the window of the selection {of} was over", by=(opening,))
+    by = stretch.member(close)
+    return Failure("closed", f"{by} closed the selection {of}", by=(opening, by))
+
+
+def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
+    """How far candidates from an initiator came, for each component that the event can stand for."""
+    start, event = origin.start, origin.event
+    if stretch.walks and origin.stop > event:
+        attempt = walked(stretch, origin)
+        if attempt is not None:
+            yield attempt
+        return
+    using_up = isinstance(context_of(stretch.pattern).way, UsingUp)
+    if stretch.any_order:
+        if using_up:
+            yield from _unused_in_any_order(stretch, origin)
+        else:
+            yield from (one.furthest() for one in in_any_order(stretch, stretch.search, origin))
+        return
+    roles = [
+        role
+        for role, component in enumerate(stretch.pattern.components)
+        if not component.negated and event in stretch.stream.matching(role)
+    ]
+    first = stretch.search.between.shape.anchors[0]
+    for role in roles:
+        begins = role == first
+        alone = begins and stretch.pattern.components[first].times is None
+        if (start == event and begins) or (start < event and not alone):
+            seeking = Seeking(stretch, stretch.search, origin, role)
+            yield from _unused_in_sequence(stretch, seeking) if using_up else [seeking.furthest()]
+    if not roles and start < event:
+        stopped = Seeking(stretch, stretch.search, origin, None).stopped_by_event()
+        if stopped is not None:
+            yield stopped
+
+
+def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:
+    """What is said where the initiator or the event is used up; of an event of a match the match is told."""
+    for row in dict.fromkeys([origin.start, origin.event]):
+        failure = used_up(stretch, row)
+        if failure is not None:
+            return [] if row == origin.event else [Attempt(stretch.search, [], row, failure)]
+    return None
+
+
+def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
+    """The furthest that a candidate came at any terminator, each without what was used up before."""
+    origin, used = seeking.origin, _of_used_up(stretch, seeking.origin)
+    if used is not None:
+        return used
+    lasts = stretch.search.terminators
+    lasts = lasts[(lasts >= origin.event) & (lasts < origin.stop)][:MOST_TERMINATORS]
+    best: Attempt | None = None
+    for last in lasts.tolist():
+        search = stretch.unused(last)
+        attempt = Seeking(stretch, search, origin, seeking.role, last).furthest()
+        if attempt.failure is None:
+            taken = used_up(stretch, last, last)
+            attempt = Attempt(search, attempt.rows[:-1], last, taken) if taken is not None else attempt
+        if best is None or len(attempt.rows) > len(best.rows):
+            best = attempt
+    if best is not None:
+        return [best]
+    seeking.search = stretch.unused(stretch.stream.rows)
+    return [seeking.furthest()]
+
+
+def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
+    """The same of a conjunction: the furthest for all components that the event can stand for."""
+    used = _of_used_up(stretch, origin)
+    if used is not None:
+        return used
+    lasts = stretch.search.terminators
+    lasts = lasts[(lasts >= origin.event) & (lasts > origin.start) & (lasts < origin.stop)]
+    best: Attempt | None = None
+    for last in lasts[:MOST_TERMINATORS].tolist():
+        for seeking in in_any_order(stretch, stretch.unused(last), origin, last):
+            attempt = seeking.furthest()
+            if best is None or len(attempt.rows) > len(best.rows):
+                best = attempt
+    if best is not None:
+        return [best]
+    left = stretch.unused(stretch.stream.rows)
+    return [seeking.furthest() for seeking in in_any_order(stretch, left, origin)]
+
+
+def _told(
+    stretch: Stretch, attempt: Attempt, selection_id: int, event: int, *, delivered: bool
+) -> Candidate | None:
+    """The attempt for the answer; None where it is a match."""
+    own = attempt.events(walking=stretch.walks)
+    failure = attempt.failure
+    if failure is None and delivered:
+        failure = _not_chosen(stretch, [row for _, row in own], event)
+    elif failure is None:
+        failure = Failure("missing", "waits for the end of its span", waits=True)
+    if failure is None:
+        return None
+    return Candidate(
+        selection_id=selection_id,
+        events=tuple(stretch.member(row, component) for component, row in own),
+        tried=None if attempt.tried is None else _tried(stretch, attempt, attempt.tried),
+        status="unfinished" if failure.waits else "failed",
+        kind=failure.kind,
+        condition=failure.condition,
+        values=failure.values,
+        by=failure.by,
+        text=failure.text,
+    )
+
+
+def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
+    """The event that came next, as the component that was sought, or else as one that it can be."""
+    anchors, pattern = attempt.search.between.shape.anchors, attempt.search.pattern
+    sought = pattern.components[anchors[min(len(attempt.rows), len(anchors) - 1)]].name
+    components = enumerate(stretch.pattern.components)
+    names = [one.name for bit, one in components if not one.negated and row in stretch.stream.matching(bit)]
+    return stretch.member(row, sought if sought in names else next(iter(names), ""))
+
+
+def _not_chosen(stretch: Stretch, rows: list[int], event: int) -> Failure | None:
+    """Why a whole candidate is no match; None where it is one, or the event is in the match that is."""
+    same_end = [taken for taken in stretch.matches if taken.rows[-1] == rows[-1]]
+    if any(event in taken.rows for taken in same_end):
+        return None
+    policy = stretch.pattern.context.selection
+    for taken in same_end[:1]:
+        by = tuple(stretch.member(int(row)) for row in taken.rows)
+        text = f"{policy}: match {taken.out_seq}, {' '.join(map(str, by))}, was taken there"
+        return Failure("not chosen", text, by=by)
+    return Failure("not chosen", f"{policy}: another candidate was taken", None)

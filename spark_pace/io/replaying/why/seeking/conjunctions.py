@@ -1,0 +1,90 @@
+"""How far candidates of a conjunction come: its other components stand anywhere behind the initiator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_pace.core.columns import Ints, has_bit
+from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.search import Search
+from spark_pace.io.replaying.why.seeking.attempts import MOST_STEPS, Origin, Seeking
+from spark_pace.io.replaying.why.seeking.failures import Failure
+from spark_pace.io.replaying.why.stretch import Stretch
+
+FEWEST_STEPS = 20  # of each search where there are many: more than components
+
+
+@dataclass
+class SeekingAnyOrder(Seeking):
+    """A search in which the rows of components follow each other in an order of its own.
+
+    Attributes:
+        order: the components in that order, by their places in the pattern.
+        given: the rows of the first ones: the initiator's, the event's, and the last one's if it is set.
+    """
+
+    order: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
+
+    def _range(self, rows: list[int]) -> tuple[int, int]:
+        """The rows among which the next one stands: behind the initiator."""
+        if len(rows) < len(self.given):
+            return self.given[len(rows)], self.given[len(rows)] + 1
+        return rows[0] + 1, self.stretch.stream.rows if self.last is None else self.last + 1
+
+    def _within_reach(self, search: Search, rows: list[int]) -> Ints:
+        members = super()._within_reach(search, rows)
+        return members[[row not in rows for row in members.tolist()]]
+
+    def _everything(self) -> Search:
+        return _arranged(self.stretch.search, self.order)
+
+    def _none_came(self, rows: list[int], name: str, unused: str) -> Failure:
+        stretch, component = self.stretch, self.order[len(rows)]
+        first = stretch.member(rows[0])
+        other = "other " if has_bit(stretch.stream.mask[rows], component).any() else ""
+        if self.last is not None:
+            last = stretch.member(self.last)
+            text = f"no {other}event{unused} from {first} to {last} can be {name}"
+            return Failure("missing", text, name, by=(first, last))
+        text = f"no {other}{name}{unused} came after {first}{' in the span' if stretch.span else ''}"
+        if self.origin.waits:
+            text = f"waits for {'another ' if other else ''}{name}"
+        return Failure("missing", text, name, by=(first,), waits=self.origin.waits)
+
+
+def in_any_order(
+    stretch: Stretch, search: Search, origin: Origin, last: int | None = None
+) -> Iterator[SeekingAnyOrder]:
+    """A search for each two components that the initiator and the event can stand for; and the last row.
+
+    Args:
+        stretch: where candidates stand.
+        search: its search, or one without the events that are used up.
+        origin: the initiator and the event.
+        last: the row at which they must end; None: any.
+    """
+    assert isinstance(search, AnyOrder)
+    rows = tuple(dict.fromkeys([origin.start, origin.event, *(() if last is None else (last,))]))
+    ways = _ways(search, rows)
+    for roles in ways:
+        order = search.order_from(roles)
+        steps = max(FEWEST_STEPS, MOST_STEPS // len(ways))
+        yield SeekingAnyOrder(
+            stretch, _arranged(search, order), origin, roles[-1], last, steps, order=order, given=rows
+        )
+
+
+def _ways(search: AnyOrder, rows: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Each way to give the rows components of their own."""
+    ways: list[tuple[int, ...]] = [()]
+    for row in rows:
+        own = [role for role in range(search.steps) if has_bit(search.stream.mask[row], role)]
+        ways = [(*roles, role) for roles in ways for role in own if role not in roles]
+    return ways
+
+
+def _arranged(search: Search, order: tuple[int, ...]) -> Search:
+    assert isinstance(search, AnyOrder)
+    return search.arranged(order)
