@@ -54,13 +54,13 @@ class Batch:
 
 
 @click.command()
-@click.option("--minutes", default=12, show_default=True)
+@click.option("--minutes", default=8, show_default=True)
 @click.option("--bounds", default="none,2,1,0.5,0.25,0.1,0.02", show_default=True, help="In seconds.")
 def main(minutes: int, bounds: str) -> None:
     """Run all bounds; print a line of a table for each."""
     events = stream(60 * minutes, 1)
     expected = [row[0] for row in seen(events)]
-    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound | predicted so |")
+    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound | predicted to be |")
     print("|---|---|---|---|---|---|---|")
     for text in bounds.split(","):
         bound = None if text == "none" else float(text)
