@@ -60,8 +60,8 @@ def main(minutes: int, bounds: str) -> None:
     """Run all bounds; print a line of a table for each."""
     events = stream(60 * minutes, 1)
     expected = [row[0] for row in seen(events)]
-    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound | predicted to be |")
-    print("|---|---|---|---|---|---|---|")
+    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound |", end="")
+    print(" predicted to be |\n|---|---|---|---|---|---|---|")
     for text in bounds.split(","):
         bound = None if text == "none" else float(text)
         found, batches = run(events, minutes, bound)
