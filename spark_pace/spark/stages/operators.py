@@ -47,7 +47,7 @@ class OperatorHost:
             _process.start()
         for batch in batches:
             for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                yield from work_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
+                yield from _worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
@@ -67,10 +67,10 @@ def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row
     predicted = sum(header["predicted_seconds"] or 0.0 for header in headers)
     if plan.latency_bound_us is not None and predicted * 1_000_000 > plan.latency_bound_us:
         return None
-    return [row for lane in lanes for row in work_off(plan, lane, call_here)]
+    return [row for lane in lanes for row in _worked_off(plan, lane, call_here)]
 
 
-def work_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
+def _worked_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
     """The result of a lane, and what it took."""
     measured = Measured(call)
     began = time.perf_counter()
