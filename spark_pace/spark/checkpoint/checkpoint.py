@@ -152,17 +152,31 @@ class Checkpoint:
             StateError: Spark's note is damaged.
         """
         last = self.last_begun()
-        if last < 0:
-            return []
+        return [] if last < 0 else self.offsets_of_batch(last)
+
+    def begun(self) -> list[int]:
+        """The batches that have begun, but for those that Spark has forgotten; in any order."""
+        return [int(name) for name in files.names(self.offsets) if name.isdigit()]
+
+    def begun_at(self, batch_id: int) -> float | None:
+        """When the input of a batch was fixed, seconds since 1970; None if it is not, or was forgotten."""
+        return files.written_at(self.offsets_of(batch_id))
+
+    def offsets_of_batch(self, batch_id: int) -> list[Any]:
+        """The offset of each source after a batch that has begun.
+
+        Raises:
+            StateError: Spark's note is damaged.
+        """
         try:
-            version, _, *offsets = self._offsets(last).decode("utf-8").splitlines()
+            version, _, *offsets = self._offsets(batch_id).decode("utf-8").splitlines()
             if version != "v1" or not offsets:
                 raise ValueError("too few lines")
             return [json.loads(offset) for offset in offsets]
         except ValueError as error:
             must = "must be as Spark wrote it"
             got = f"damaged text ({error})"
-            raise StateError(f"{self.offsets_of(last)} — {must}; got {got}. {RESTORE}") from error
+            raise StateError(f"{self.offsets_of(batch_id)} — {must}; got {got}. {RESTORE}") from error
 
     def _offsets(self, batch_id: int) -> bytes:
         """What Spark has noted of a batch that has begun."""
