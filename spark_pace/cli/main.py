@@ -175,6 +175,23 @@ def plan(job: Path, **options: Any) -> None:
     plan_command(job, Options(**options))
 
 
+@commands.command(
+    help="Drive a job as RUN says: send it events at the times of a schedule, and measure the latencies of "
+    "its matches, its throughput, and where it is saturated. Exit code 1 if its matches are not the core's."
+)
+@click.argument("run", type=FILES)
+@click.option("-o", "--out", type=FILES, help="A folder for all files; by default out/bench/ and RUN's name.")
+@click.option(
+    "--variant", multiple=True, metavar="NAME", help="Only this variant; may be given several times."
+)
+def bench(run: Path, out: Path | None, variant: tuple[str, ...]) -> None:
+    """Measure, print, and write the reports."""
+    from spark_pace.cli.bench import bench_command
+
+    _see_current_directory()
+    bench_command(run, out, variant)
+
+
 def main() -> None:
     """Run the command that the arguments name; exit with the code for how it ended."""
     try:

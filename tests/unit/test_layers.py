@@ -51,6 +51,10 @@ ALLOWED = {
     },
     "spark_pace.sizing": {"numpy"},
     "spark_pace.sizing.admission": set(),
+    "spark_pace.sizing.bench": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
+        *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),
+    },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
     "spark_pace.cli.early": {"spark_pace.errors", "spark_pace.spark.java", "yaml"},

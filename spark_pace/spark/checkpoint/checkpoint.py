@@ -154,6 +154,14 @@ class Checkpoint:
         last = self.last_begun()
         return self.offsets_after(last) if last >= 0 else []
 
+    def begun(self) -> list[int]:
+        """The batches that have begun, but for those that Spark has forgotten; in any order."""
+        return [int(name) for name in files.names(self.offsets) if name.isdigit()]
+
+    def begun_at(self, batch_id: int) -> float | None:
+        """When the input of a batch was fixed, seconds since 1970; None if it is not, or was forgotten."""
+        return files.written_at(self.offsets_of(batch_id))
+
     def offsets_after(self, batch_id: int) -> list[Any]:
         """The offset of each source after a batch that has begun.
 

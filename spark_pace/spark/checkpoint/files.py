@@ -1,8 +1,9 @@
 """The files of a checkpoint: no other module opens, lists or removes them, so an object store can come here.
 
-The functions up to `remove` say what a store must do: read, write whole, add to one file (the manifest), list
-and remove. Whenever the process or the machine stops, a file is there whole or not at all, but for lines that
-were being added. Locks are not here: they are the kernel's (`spark_pace.spark.checkpoint.lock`).
+The functions up to `remove` say what a store must do: read, write whole, add to one file (the manifest),
+list, tell when a file was written, and remove. Whenever the process or the machine stops, a file is there
+whole or not at all, but for lines that were being added. Locks are not here: they are the kernel's
+(`spark_pace.spark.checkpoint.lock`).
 
 The small files hold a JSON object with a checksum of itself: a changed digit would otherwise leave a number
 that looks right. This module imports little, because Spark's process for sources imports it.
@@ -98,6 +99,14 @@ def names(folder: Path) -> list[str]:
             return [entry.name for entry in entries if entry.is_file()]
     except FileNotFoundError:
         return []
+
+
+def written_at(path: Path) -> float | None:
+    """When a file was written, seconds since 1970; None if there is no such file."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def remove(path: Path) -> None:

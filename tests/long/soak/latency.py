@@ -7,26 +7,20 @@ part of that time.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spark_pace.io.delta_log import commits
+
 PERCENTILES = (50, 95, 99)
 
 
 def latencies(table: Path) -> pa.Table:
     """Every match in the log: `rule`, `committed` (seconds since 1970) and `latency` (seconds)."""
-    parts = []
-    for log in sorted((table / "_delta_log").glob("*.json")):
-        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        committed = next(
-            (entry["commitInfo"]["timestamp"] / 1000 for entry in entries if "commitInfo" in entry), 0.0
-        )
-        added = [entry["add"]["path"] for entry in entries if "add" in entry and entry["add"]["dataChange"]]
-        parts += [_of_file(table / path, committed) for path in added]
+    parts = [_of_file(path, commit.committed) for commit in commits(table) for path in commit.files]
     schema = pa.schema([("rule", pa.string()), ("committed", pa.float64()), ("latency", pa.float64())])
     return pa.concat_tables([schema.empty_table(), *parts])
 

@@ -5,23 +5,22 @@ What came from events (a quarantined record may hold anything) is escaped by the
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from spark_pace import read_table
+from spark_pace.sizing.bench.results.plots import page, svg
+from spark_pace.sizing.bench.results.trend import WARM_UP, Tolerance, Trend, grows, trend_of
 from tests.long.soak.check import Account
 from tests.long.soak.latency import latencies, percentiles
 from tests.long.soak.sampler import Watched
 from tests.long.soak.series import Series, all_series
 from tests.long.soak.settings import Settings
-from tests.long.soak.trend import WARM_UP, Tolerance, Trend, grows, trend_of
 
 Result = dict[str, Any]
 SHOWN_RECORDS = 5
@@ -135,20 +134,14 @@ def _quarantined(settings: Settings) -> list[dict[str, str]]:
 
 def as_html(result: Result) -> str:
     """The page, with its plots inside."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
     plots: dict[str, list[dict[str, Any]]] = {}
     for curve in result["series"]:
         plots.setdefault(curve["plot"], []).append(curve)
-    drawn = [Markup(_svg(title, curves, result["burst"])) for title, curves in plots.items()]
-    return environment.get_template("report.html").render(**result, plots=drawn)
+    drawn = [_svg(title, curves, result["burst"]) for title, curves in plots.items()]
+    return page(Path(__file__).parent / "report.html", result, drawn)
 
 
-def _svg(title: str, curves: list[dict[str, Any]], burst: dict[str, float]) -> str:
+def _svg(title: str, curves: list[dict[str, Any]], burst: dict[str, float]) -> Markup:
     figure = Figure(figsize=(7, 2.8), layout="constrained")
     axes = figure.subplots()
     for curve in curves:
@@ -161,9 +154,7 @@ def _svg(title: str, curves: list[dict[str, Any]], burst: dict[str, float]) -> s
     axes.set_ylim(bottom=0)
     if len(curves) > 1:
         axes.legend(fontsize="small")
-    file = io.StringIO()
-    figure.savefig(file, format="svg")
-    return file.getvalue().partition("<svg")[1] + file.getvalue().partition("<svg")[2]
+    return svg(figure)
 
 
 def as_text(result: Result) -> str:

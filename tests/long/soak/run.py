@@ -22,11 +22,11 @@ from dataclasses import replace
 
 from benchmarks.jobs import ROOT
 from examples.kafka.broker import Broker
+from spark_pace.sizing.bench.results.trend import Tolerance
 from tests.long.soak import producer, report
 from tests.long.soak.check import Account, check
 from tests.long.soak.sampler import Sample, Sampler, Watched
 from tests.long.soak.settings import TOPIC, Settings, from_environment
-from tests.long.soak.trend import Tolerance
 
 FIRST_MINUTES = 1 / 60  # of events, so that there is a first batch
 SAMPLE_SECONDS = 3

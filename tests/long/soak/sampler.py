@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,6 +12,9 @@ from typing import Any
 import psutil
 from kafka import KafkaConsumer, TopicPartition
 
+from spark_pace.sizing.bench.results.watch import memory
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import written_at
 from tests.long.soak.settings import TOPIC, Settings
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -40,6 +42,7 @@ class Sampler:
     def __init__(self, settings: Settings, pid: int, servers: str) -> None:
         """Look at the process `pid` and what it starts."""
         self._settings = settings
+        self._checkpoint = Checkpoint(settings.checkpoint)
         self._process = psutil.Process(pid)
         self._partitions = [TopicPartition(TOPIC, number) for number in range(settings.partitions)]
         self._consumer = KafkaConsumer(bootstrap_servers=servers)
@@ -68,49 +71,18 @@ class Sampler:
 
     def _offsets(self) -> dict[str, int] | None:
         """Where the last batch that was begun ends, by partition."""
-        latest = max(self._ids("offsets"), default=None)
-        if latest is None:
-            return None
-        for line in (
-            (self._settings.checkpoint / "offsets" / str(latest)).read_text(encoding="utf-8").splitlines()
-        ):
-            if TOPIC in (offsets := json.loads(line) if line.startswith("{") else {}):
+        for offsets in self._checkpoint.last_offsets():
+            if TOPIC in offsets:
                 return dict(offsets[TOPIC])
         return None
 
     def _note_batches(self) -> None:
         """When the batches began and ended: Spark writes one file before, and one after."""
-        for batch in self._ids("commits"):
-            if batch not in self.batches:
-                began, ended = (
-                    _written(self._settings.checkpoint / part / str(batch)) for part in ("offsets", "commits")
-                )
-                if began and ended:
-                    self.batches[batch] = (began, ended)
-
-    def _ids(self, part: str) -> list[int]:
-        folder = self._settings.checkpoint / part
-        return [int(name) for name in os.listdir(folder) if name.isdigit()] if folder.exists() else []
-
-
-def memory(process: psutil.Process) -> Sample:
-    """Resident bytes of the driver's Python, of the JVM, and of the Python workers with their children."""
-    found = {"driver_rss": process.memory_info().rss, "jvm_rss": 0, "workers_rss": 0, "workers": 0}
-    for child in process.children(recursive=True):
-        try:
-            java = child.name() == "java"
-            found["jvm_rss" if java else "workers_rss"] += child.memory_info().rss
-            found["workers"] += not java
-        except psutil.NoSuchProcess:
-            continue
-    return found
-
-
-def _written(path: Path) -> float | None:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return None
+        for batch in self._checkpoint.begun():
+            began = self._checkpoint.begun_at(batch)
+            ended = written_at(self._checkpoint.commits / str(batch))
+            if batch not in self.batches and began and ended:
+                self.batches[batch] = (began, ended)
 
 
 def _count(folder: Path, ending: str) -> int:

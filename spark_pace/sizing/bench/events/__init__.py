@@ -1,0 +1,1 @@
+"""What the driver sends, when, and where to."""
