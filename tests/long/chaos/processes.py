@@ -96,13 +96,14 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
         if process.name() == "java":
             return "jvm"
         line = process.cmdline()
-    except psutil.NoSuchProcess:
+        parent = kinds.get(process.ppid(), "")
+        leads = os.getpgid(process.pid) == process.pid
+    except (psutil.NoSuchProcess, ProcessLookupError):
         return ""
-    parent = kinds.get(process.ppid(), "")
     if _PARENT in line and parent in ("driver", ""):
         return "parent"
     if parent == "parent":  # a daemon leads a group of processes; the process of the source does not
-        return "daemon" if os.getpgid(process.pid) == process.pid else ""
+        return "daemon" if leads else ""
     return {"daemon": "worker", "worker": "operator"}.get(parent, "")
 
 
