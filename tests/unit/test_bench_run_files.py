@@ -16,7 +16,7 @@ from spark_pace.sizing.bench.events.records import make_records
 from spark_pace.sizing.bench.events.schedule import schedule
 from spark_pace.sizing.bench.events.targets import Folder
 from spark_pace.sizing.bench.job import DrivenJob
-from spark_pace.sizing.bench.run_file import read_run_file
+from spark_pace.sizing.bench.run_file import KEYS, read_run_file
 from spark_pace.sizing.bench.spec import RunSpec
 from tests.unit.test_bench import JOB, RULES, RUN, run_of
 
@@ -183,6 +183,12 @@ def test_a_run_file_of_the_project_has_matches_of_each_rule(path: Path, tmp_path
     found = matches_of(run, tmp_path / "events")
     names = [rule.name for rule in run.job.rules if run.rules is None or rule.name in run.rules]
     assert {name: (found["rule"].to_pylist().count(name) > 0) for name in names} == dict.fromkeys(names, True)
+
+
+def test_the_documents_have_every_key_and_every_run_file() -> None:
+    text = (CONF.parents[1] / "docs" / "sizing.md").read_text(encoding="utf-8")
+    assert [key for key in KEYS if f"| `{key}` |" not in text] == ["name"]
+    assert [path.name for path in RUN_FILES if f"`conf/bench/{path.name}`" not in text] == []
 
 
 def matches_of(run: RunSpec, folder: Path, most: int = 8_000) -> pa.Table:

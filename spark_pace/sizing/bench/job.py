@@ -68,8 +68,14 @@ class DrivenJob:
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """`spark-pace run` in a process of its own, which is stopped at the end."""
+        with self._process(self.file) as process:
+            yield process
+
+    @contextmanager
+    def _process(self, file: Path) -> Iterator[subprocess.Popen[bytes]]:
+        command = [sys.executable, "-c", COMMAND, "run", str(file)]
         with open(self.log, "ab") as log:
-            process = subprocess.Popen(_command(self.file), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             yield process
         finally:
@@ -90,9 +96,8 @@ class DrivenJob:
         Raises:
             SetupError: it fails.
         """
-        with open(self.log, "ab") as log:
-            command = _command(self._end)
-            code = subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL).returncode
+        with self._process(self._end) as process:
+            code = process.wait()
         if code:
             self._fail(code)
 
@@ -101,10 +106,6 @@ class DrivenJob:
         said = next((one_line(line) for line in reversed(lines) if line.strip()), "nothing")
         must = "must run until it is stopped"
         raise SetupError(f"the job {self.file} — {must}; got exit code {code}: {said}. See {self.log}.")
-
-
-def _command(file: Path) -> list[str]:
-    return [sys.executable, "-c", COMMAND, "run", str(file)]
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -63,7 +63,8 @@ def _empty(title: str, unit: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE)
     figure.subplots_adjust(left=0.1, right=0.72, bottom=0.17, top=0.89)
     axes = figure.subplots()
-    axes.set(title=title, ylabel=unit)
+    axes.set_title(title, loc="left")
+    axes.set_ylabel(unit)
     return figure, axes
 
 
@@ -106,6 +107,9 @@ def _histogram(histogram: Figures) -> Figure:
     for kind in KINDS:
         axes.stairs(histogram[kind], edges, label=NAMES[kind], color=_COLORS[kind], linewidth=1.4)
     axes.set(xlabel="seconds", xscale="log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    if edges[-1] < 20 * edges[0]:  # else the decades are enough
+        axes.xaxis.set_minor_formatter("{x:g}")
     _explain(axes)
     return figure
 
@@ -151,6 +155,7 @@ def _lines(run: Figures) -> Iterator[str]:
             yield f"    {NAMES[kind]:18}" + "".join(texts) + f"{found['matches']:>9,}"
     yield from _burst_lines(run["burst"])
     yield from (f"saturated: {sentence}" for sentence in run["saturation"])
+    yield from (f"note: {sentence}" for sentence in run["notes"])
     if run["unread"]:
         yield f"saturated: {run['unread']:,} records were not processed within the limit"
     yield (

@@ -19,6 +19,7 @@ from spark_pace.sizing.bench.spec import Phase
 
 SLACK_SECONDS = 0.1  # a record that goes later than this (and than files come) counts as sent late
 FALLS_BEHIND = 0.1  # a job whose lag grows by more than this share of the rate is saturated
+_FEWEST_BATCHES = 3  # that make a trend
 _BINS_A_DECADE = 12
 
 Figures = dict[str, Any]
@@ -55,6 +56,7 @@ def summarize(driven: Driven) -> Figures:
         "histogram": _histogram(driven, measured),
         "series": series(driven),
         "saturation": _saturation(run.phases, phases),
+        "notes": _notes(phases),
     }
 
 
@@ -114,6 +116,16 @@ def lag_at(driven: Driven, second: float) -> int:
     """The records that were sent by a time but are in no batch that is done by then."""
     read = sum(row["records"] for row in driven.watched.rows if row["committed"] <= second)
     return int((driven.sent.at <= second).sum()) - int(read)
+
+
+def _notes(phases: list[Figures]) -> list[str]:
+    """What the figures do not tell, in sentences."""
+    return [
+        f"phase {phase['name']}: {phase['batches']} batches ended in it, too few to tell whether the "
+        "job keeps up; lengthen the phase, or lower the rate"
+        for phase in phases
+        if phase["role"] == "steady" and phase["batches"] < _FEWEST_BATCHES
+    ]
 
 
 def _saturation(phases: tuple[Phase, ...], figures: list[Figures]) -> list[str]:
