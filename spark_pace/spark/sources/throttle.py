@@ -3,8 +3,8 @@
 Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of sources
 and limits. Nothing public changes that table, but it is there to be set between two batches, for every source
 alike. The alternatives were a file that a source of ours reads, which Kafka's does not, and another query
-whenever the limit changes, which costs seconds. What a batch reads is noted by Spark before it is read, so a
-batch that runs again does not depend on any of this.
+whenever the limit changes, with processes and a plan of its own. What a batch reads is noted by Spark before
+it is read, so a batch that runs again does not depend on any of this.
 """
 
 from __future__ import annotations
