@@ -40,7 +40,7 @@ from spark_pace.io.files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource
-from spark_pace.sizing.admission import Admission
+from spark_pace.job_file.pace import Admission
 from spark_pace.sizing.bench.results.watch import memory
 from spark_pace.spark.session import build_session
 from tests.long.soak.settings import MEMORY

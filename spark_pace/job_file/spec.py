@@ -10,9 +10,9 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
+from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.sizing.admission import Admission
 
 Format = Literal["json", "csv", "parquet"]
 KafkaFormat = Literal["json", "csv", "columns"]

@@ -15,7 +15,7 @@ from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.sizing.admission import Admission
+from spark_pace.job_file.pace import Admission
 from spark_pace.spark.sources import input as inputs
 from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD

@@ -10,7 +10,7 @@ import pytest
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.sizing.admission import Admission
+from spark_pace.job_file.pace import Admission
 from spark_pace.spark.sources import input as inputs
 from tests.spark.jobs import in_core, job, matches, random_events, stop_at, table, write_files
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_pace.sizing.admission import Admission, Batch, Pace
+from spark_pace.job_file.pace import Admission, Batch, Pace
 
 FIRST = 100_000
 USUAL = Admission()

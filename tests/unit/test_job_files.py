@@ -10,8 +10,8 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
 from spark_pace.job_file.fixed import event_settings
+from spark_pace.job_file.pace import Admission
 from spark_pace.rules.document.report import quote
-from spark_pace.sizing.admission import Admission
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:

@@ -29,9 +29,7 @@ ALLOWED = {
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},
     "spark_pace.io.delta_check": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
-    "spark_pace.job_file": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.rules", "spark_pace.sizing.admission"),
-    },
+    "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
@@ -39,7 +37,6 @@ ALLOWED = {
     "spark_pace.spark.sources": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
-        "spark_pace.sizing.admission",
         *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.stages": {
@@ -50,7 +47,6 @@ ALLOWED = {
         *("spark_pace.core", "spark_pace.spark.checkpoint", "spark_pace.spark.stages", "pyspark"),
     },
     "spark_pace.sizing": {"numpy"},
-    "spark_pace.sizing.admission": set(),
     "spark_pace.sizing.bench": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
         *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),

@@ -1,4 +1,4 @@
-"""After each batch, tells Spark how much the next one may read (`spark_pace.sizing.admission`).
+"""After each batch, tells Spark how much the next one may read (`spark_pace.job_file.pace`).
 
 Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of sources
 and limits. Nothing public changes that table, but it is there to be set between two batches, for every source
@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.io.metrics import BatchReport
-from spark_pace.sizing.admission import Admission, Batch
+from spark_pace.job_file.pace import Admission, Batch
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.stages.merger import MergerHost
 
