@@ -5,6 +5,10 @@ are processor time, the least of several rounds, and events of the stream a seco
 
     python -m benchmarks.strategies [--events 2000000]
 
+Then the merger filter as its source has it, with operator instances that know nothing of what is used up: for
+one lane and for two, the processor time until the last match is known, if the lanes share the making of all
+candidates evenly, and one merger takes them over and filters them.
+
 Sources: Siddam 2015, sections 5.4 (merger filter) and 6.2 (production sets); queues: the semantics of this
 project, section 4.
 """
@@ -22,9 +26,12 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import Literal
+from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected
+from spark_pace.core.match.search import compiled
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
 
 EVENTS = 2_000_000
@@ -71,7 +78,36 @@ def main() -> int:
             least = min(seconds)
             figures = (len(found[strategy]), f"{least:.3f}", f"{events / least / 1e6:.1f}")
             print(COLUMNS.format(*shown, *figures))
+        if within is not None:
+            making, merging = merger_filter_by_parts(stream, steps, within, found[None])
+            for lanes in (1, 2):
+                least = making / lanes + merging
+                rate = f"{events / least / 1e6:.1f}"
+                name = f"filter, {lanes} lane{'s' * (lanes > 1)}"
+                print(COLUMNS.format(steps, "no", within, name, len(found[None]), f"{least:.3f}", rate))
     return 0
+
+
+def merger_filter_by_parts(stream: Stream, steps: int, within: int, expected: Ints) -> tuple[float, float]:
+    """Processor seconds of the making of all candidates, and of taking them over and filtering them.
+
+    Raises:
+        ValueError: the matches are not those that are expected.
+    """
+    search = Search(stream, pattern_of(steps, within)).rotated()
+    terminators, used = search.members[0], np.zeros(stream.rows, np.bool_)
+    after = window_start(stream, terminators, search.pattern.within) - 1
+    compiled.first_unused(np.zeros((0, steps), np.int64), used)  # loads it
+    taken, clock = [], [process_time()]
+    for piece in candidates(search, Ranges(terminators, after, terminators)):
+        clock.append(process_time())
+        arrived = np.frombuffer(piece.astype(np.int32).tobytes(), np.int32).reshape(-1, steps)
+        taken.append(compiled.first_unused(arrived.astype(np.int64), used))
+        clock.append(process_time())
+    seconds = np.diff(clock)
+    if not np.array_equal(np.roll(np.concatenate(taken), -1, axis=1), expected):
+        raise ValueError("the merger filter must find the matches; it does not")
+    return float(seconds[::2].sum()), float(seconds[1::2].sum())
 
 
 def strategies(steps: int, within: int | None) -> list[Strategy | None]:
@@ -83,15 +119,20 @@ def strategies(steps: int, within: int | None) -> list[Strategy | None]:
 
 def kernel(stream: Stream, steps: int, within: int | None, strategy: Strategy | None) -> Callable[[], Ints]:
     """What is timed: from the masks to the rows of the matches."""
-    components = tuple(Component(f"c{k}", Literal(True, "BOOLEAN")) for k in range(steps))
-    window = None if within is None else Within(time_us=within)
-    pattern = replace(Pattern(components, (), window, Context("earliest", "selected")), strategy=strategy)
+    pattern = replace(pattern_of(steps, within), strategy=strategy)
 
     def run() -> Ints:
         found = earliest_selected(stream, pattern, Search(stream, pattern))
         return found.members.reshape(-1, steps)
 
     return run
+
+
+def pattern_of(steps: int, within: int | None) -> Pattern:
+    """A sequence without conditions."""
+    components = tuple(Component(f"c{k}", Literal(True, "BOOLEAN")) for k in range(steps))
+    window = None if within is None else Within(time_us=within)
+    return Pattern(components, (), window, Context("earliest", "selected"))
 
 
 def stream_of(events: int, steps: int, *, overlapping: bool) -> Stream:

@@ -280,12 +280,13 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
 
 
-def pieces(counts: Ints) -> Iterator[slice]:
-    """Slices of n things; each grows to about PIECE_ROWS where thing i grows to counts[i]."""
+def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
+    """Slices of things; each grows to about `rows`, PIECE_ROWS at most, where thing i grows to counts[i]."""
+    rows = PIECE_ROWS if rows is None else min(rows, PIECE_ROWS)
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):
         done = total[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(total, done + PIECE_ROWS, "right")))
+        stop = max(start + 1, int(np.searchsorted(total, done + rows, "right")))
         yield slice(start, stop)
         start = stop

@@ -109,6 +109,16 @@ def test_a_rule_gets_the_strategy_that_it_asks_for(
     assert found.matches > 3
 
 
+def test_the_merger_filter_finds_the_same_among_many_candidates() -> None:
+    mask = np.uint16(1) << np.random.default_rng(2).integers(0, 6, MANY).astype(np.uint16)
+    events = pa.table({TIME: np.arange(MANY), SEQ: np.arange(MANY), MASK: mask & np.uint16(7)})
+    stream, pattern = Stream(events, np.array([0])), pattern_of(3, Within(time_us=60))
+    search = Search(stream, pattern)
+    found = by_filtering(stream, pattern, search)
+    assert len(found) > MANY / 10
+    assert found.tolist() == in_order(stream, pattern, search).tolist()
+
+
 def test_compiled_code_finds_the_same_among_many_events() -> None:
     mask = np.uint16(1) << np.random.default_rng(1).integers(0, 4, 4 * MANY).astype(np.uint16)
     events = pa.table({TIME: np.arange(4 * MANY), SEQ: np.arange(4 * MANY), MASK: mask & np.uint16(7)})

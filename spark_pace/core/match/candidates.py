@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, expand, pieces
+from spark_pace.core.columns import Bools, Ints, expand, pieces
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
+
+_USING_UP_ROWS = 1 << 16  # what is made at a time where matches use rows up: later pieces do without these
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,15 @@ class Ranges:
         after: int64[m], the second level begins behind this row; each further one behind the row before it.
         end: int64[m], the row after the last one a candidate may use.
         last: int64[m], the row at which the candidate must end; None where any row will do.
+        used: bool[rows], the rows that no candidate may have; None where all may be taken. More rows may
+            become used while candidates are made: those that come later do without them.
     """
 
     anchors: Ints
     after: Ints
     end: Ints
     last: Ints | None = None
+    used: Bools | None = None
 
 
 def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
@@ -87,12 +92,17 @@ def _extend(
         return
     after = ranges.after[origin] if level == 1 else partial[:, -1]
     pool, lo, hi = search.reach(level, partial, after, bounds[level][origin])
-    for piece in pieces(hi - lo):
-        owner, index = expand(lo[piece], hi[piece])
-        owner += piece.start
-        grown = np.column_stack([partial[owner], pool[index]])
+    for piece in pieces(hi - lo, None if ranges.used is None else _USING_UP_ROWS):
+        rows = np.arange(piece.start, piece.stop)
+        if ranges.used is not None:
+            rows = rows[~ranges.used[partial[piece]].any(axis=1)]
+        owner, index = expand(lo[rows], hi[rows])
+        grown = np.column_stack([partial[rows[owner]], pool[index]])
+        if ranges.used is not None:
+            free = ~ranges.used[grown[:, -1]]
+            owner, grown = owner[free], grown[free]
         keep = search.passes(level, grown)
-        yield from _extend(search, ranges, bounds, grown[keep], origin[owner[keep]])
+        yield from _extend(search, ranges, bounds, grown[keep], origin[rows[owner[keep]]])
 
 
 def _close(search: Search, partial: Ints, last: Ints) -> Ints:

@@ -35,7 +35,7 @@ NEAREST_SET, ORDERS = "nearest set", "all orders"
 STRATEGIES = {
     "queues": "each event serves the partial candidate that has waited longest, by columns",
     "production_sets": "each event joins the earliest partial candidate that waits for it",
-    "merger_filter": "all candidates are made; one that needs a used event is dropped",
+    "merger_filter": "candidates are made in order; one that needs a used event is dropped",
 }
 METHODS = {
     NEAREST: "each step takes the nearest event",

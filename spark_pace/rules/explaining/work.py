@@ -19,6 +19,8 @@ def splitter(rule: Rule) -> str:
     work = context_of(rule.pattern).way.work
     if work == "free":
         return "puts the events in order, opens a selection at every initiator"
+    if work == "matched" and rule.pattern.strategy == "merger_filter":
+        return "puts the events in order, makes candidates and filters them, in one instance for each key"
     if work == "matched":
         return "puts the events in order and finds the matches: what one uses up decides the next"
     forms = any(component.negated or component.times for component in rule.pattern.components)

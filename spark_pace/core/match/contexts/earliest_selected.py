@@ -19,12 +19,12 @@ Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets);
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers, segments_of
+from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
@@ -190,26 +190,21 @@ def in_order(stream: Stream, pattern: Pattern, search: Search) -> Ints:
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """The matches of any sequence: at each terminator, in order, the first candidate without a used event."""
     terminators = search.may_end(search.members[0], search.members[-1])
-    ranges = Ranges(terminators, window_start(stream, terminators, pattern.within) - 1, terminators)
+    used = np.zeros(stream.rows, np.bool_)
+    after = window_start(stream, terminators, pattern.within) - 1
+    ranges = Ranges(terminators, after, terminators, used=used)
     rotated = search.rotated()
     if search.compiled and not search.plain:
         _, matrix = depth_first(rotated, ranges, use_up=True)
     else:
-        matrix = _filtered(rotated, candidates(rotated, ranges))
+        take = unused.first_unused
+        if search.is_many(math.prod(map(len, search.members))):
+            from spark_pace.core.match.search import compiled
+
+            take = compiled.first_unused
+        taken = [take(piece, used) for piece in candidates(rotated, ranges)]
+        matrix = np.concatenate([np.zeros((0, search.steps), np.int64), *taken])
     return np.roll(matrix, -1, axis=1)
-
-
-def _filtered(search: Search, pieces: Iterable[Ints]) -> Ints:
-    """Of all candidates in order those without a used event; the loop takes one step for each terminator."""
-    used = np.zeros(search.stream.rows, np.bool_)
-    taken = []
-    for piece in pieces:
-        for run in np.split(piece, segments_of(piece[:, 0])[1:]):
-            unused = run[~used[run].any(axis=1)]
-            if len(unused):
-                used[unused[0]] = True
-                taken.append(unused[0])
-    return np.array(taken, np.int64).reshape(-1, search.steps)
 
 
 def _in_any_order(search: AnyOrder, openings: Ints) -> Found:

@@ -343,3 +343,4 @@ def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int)
 
 
 earliest_unused = _kept(unused.earliest_unused)
+first_unused = _kept(unused.first_unused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Bools, Ints
 
 
 def earliest_unused(pools: Ints, bounds: Ints, starts: Ints, rows: int) -> Ints:
@@ -40,3 +40,25 @@ def earliest_unused(pools: Ints, bounds: Ints, starts: Ints, rows: int) -> Ints:
             used[found[matches]] = True
             matches += 1
     return found[:matches]
+
+
+def first_unused(candidates: Ints, used: Bools) -> Ints:
+    """Of candidates, in order, those without a used event; each that is taken uses up its events.
+
+    Args:
+        candidates: int64[m, n], the rows of each.
+        used: bool[rows], changed in place.
+
+    Returns:
+        int64[k, n], those that are taken.
+    """
+    taken, number = np.zeros(len(candidates), np.int64), 0
+    for place in range(len(candidates)):
+        free = True
+        for row in candidates[place]:
+            free = free and not used[row]
+        if free:
+            used[candidates[place]] = True
+            taken[number] = place
+            number += 1
+    return candidates[taken[:number]]
