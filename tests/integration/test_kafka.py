@@ -53,7 +53,8 @@ def test_the_first_batches_of_a_full_topic_are_small_and_double_up_to_the_limit(
     monkeypatch.setitem(inputs._FIRST_CAPS, "kafka", 20)
     events = random_events(8)
     send(topic, *dealt(events, as_json))
-    spec = kafka_job(tmp_path, broker.servers, topic, max_offsets_per_trigger=70)
+    options = {"minOffsetsPerTrigger": 15}  # stands beside the limit that is changed
+    spec = kafka_job(tmp_path, broker.servers, topic, max_offsets_per_trigger=70, options=options)
     # a busy machine does not end the warm-up
     run_job(replace(spec, admission=Admission(batch_seconds=3600.0)))
     batches = table(spec, "metrics").sort_by("batch_id")
