@@ -258,7 +258,7 @@ def test_a_job_that_falls_behind_is_told(tmp_path: Path) -> None:
     )
     run_of(tmp_path, text=text)
     figures = summarize(driven_by(tmp_path, text))
-    assert figures["phases"][1]["falls_behind"] and figures["notes"] == []
+    assert figures["phases"][1]["falls_behind"] is True and figures["notes"] == []
     assert any(sentence.startswith("job, phase even: its lag grew by") for sentence in figures["saturation"])
 
 

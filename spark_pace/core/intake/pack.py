@@ -38,7 +38,12 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
 
 def wanted(plan: Plan, events: pa.Table) -> Bools:
     """bool[n], which events belong to the stream of a rule; `events` has the schema's attributes."""
-    return np.logical_or.reduce(_held(plan, events)[1])  # type: ignore[no-any-return]
+    return _of_any(_held(plan, events)[1], events.num_rows)
+
+
+def _of_any(member: list[Bools], rows: int) -> Bools:
+    """bool[n], which events belong to the stream of any of the rules, of which there may be none."""
+    return np.logical_or.reduce([np.zeros(rows, np.bool_), *member])  # type: ignore[no-any-return]
 
 
 def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
@@ -55,7 +60,7 @@ def _wanted_somewhere(
     used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
     used.update(*plan.partition_keys)
     events = events.select([name for name in events.column_names if name in used])
-    wanted = np.logical_or.reduce(member)
+    wanted = _of_any(member, events.num_rows)
     if plan.order.deduplicate_on or wanted.all():  # see `_slot_frames`
         return events, held, member
     rows = np.flatnonzero(wanted)

@@ -96,7 +96,7 @@ def _phase(driven: Driven, number: int, bounds: Floats) -> Figures:
         "batches": len(batches),
         "lag_most": max(lag, default=None),
         "lag_slope": slope,
-        "falls_behind": slope is not None and slope > FALLS_BEHIND * rate,
+        "falls_behind": slope is not None and bool(slope > FALLS_BEHIND * rate),
         "cores": cores,
         **_latencies(driven, matches),
         "matches_per_second": int(matches.sum()) / phase.seconds,
