@@ -135,7 +135,7 @@ def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
     """Where events are late that were there at the start: what decided that, and what to do."""
     if not summary.late or spec.admission is None or spec.trigger_us != "available_now":
         return None
-    if spec.events.order.by_source:
+    if spec.events.order.by_source or summary.batches < 2:
         return None
     do = "A longer delay, or ordering: sources, keeps them."
     return f"late: which events are late depends on how the input was cut into batches (admission). {do}"

@@ -19,7 +19,10 @@ _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '[^'\n]+'")
+# of those that every worker imports, so that it is no operator's
+_NO_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|pandas|pyarrow)[^'\n]*'"
+)
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's connector

@@ -45,9 +45,9 @@ def job_session(
     plain = {key: value for key, value in settings.items() if key not in secret}
     spark = build_session(name, plain, secret=secret, quick=quick)
     hush_updates(spark)
-    if not running:
-        hush_ends(spark)
     try:
+        if not running:
+            hush_ends(spark)
         own = spark.newSession()
         for key, value in settings.items():
             if own.conf.isModifiable(key):

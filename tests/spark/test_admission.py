@@ -12,6 +12,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.pace import Admission
 from spark_pace.spark.sources import input as inputs
+from spark_pace.spark.sources import throttle
 from tests.spark.jobs import in_core, job, matches, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -53,3 +54,16 @@ def test_batches_double_and_a_planned_one_is_done_again_as_it_was(
 def test_without_admission_all_is_one_batch(spec: JobSpec) -> None:
     run_job(replace(spec, admission=None))
     assert files_of_batches(spec) == [FILES]
+
+
+def test_where_spark_takes_no_limits_the_first_one_stays_and_the_job_says_so(
+    spec: JobSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AttributeError("no such table")
+
+    monkeypatch.setitem(inputs._FIRST_CAPS, "files", 8 * inputs._FIRST_CAPS["files"])
+    monkeypatch.setattr(throttle, "set_limits", refuse)
+    assert run_job(spec).finished
+    assert files_of_batches(spec)[0] == 8
+    assert "admission — must set how much Spark reads; got: no such table" in caplog.text

@@ -185,6 +185,12 @@ def test_a_cap_and_the_most_files_of_a_batch_both_hold(root: Path) -> None:
     assert source.latestOffset({"entries": 0}, source.getDefaultReadLimit())["entries"] == 2
 
 
+def test_nothing_new_is_the_offset_as_it_was_also_where_no_cap_holds_any_more(root: Path) -> None:
+    source = reader(root)
+    read = {"entries": source.latestOffset({"entries": 0}, ReadAllAvailable())["entries"], READ_BYTES: 7}
+    assert source.latestOffset(read, ReadAllAvailable()) == read
+
+
 def test_an_available_now_run_takes_no_files_that_come_later(root: Path) -> None:
     source = reader(root)
     source.prepareForTriggerAvailableNow()

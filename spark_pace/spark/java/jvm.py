@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -120,8 +120,9 @@ def hush_ends(spark: SparkSession) -> None:
     by the query, and a lack of memory in any thread ends the JVM.
     """
     jvm: Any = spark._jvm
-    handler = jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
-    jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
+    with suppress(Py4JError, TypeError):  # it is no public class of Spark's
+        handler = jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
+        jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

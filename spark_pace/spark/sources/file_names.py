@@ -103,6 +103,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._manifest.scan(self._root)
         max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._max_files
         end = self._manifest.next_index(start["entries"], max_files)
+        if end <= start["entries"]:
+            return start
         if isinstance(limit, ReadMaxBytes):
             return self._within(start, end, limit.max_bytes)
         return {"entries": end}
@@ -116,7 +118,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = index
                 break
             read += weight
-        return {"entries": end, READ_BYTES: start.get(READ_BYTES, 0) + read} if end > first else start
+        return {"entries": end, READ_BYTES: start.get(READ_BYTES, 0) + read}
 
     def _weight(self, name: str) -> int:
         """The bytes of a file, as text; opening it counts too. Of the marker of the end 0."""

@@ -10,9 +10,11 @@ it is read, so a batch that runs again does not depend on any of this.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -20,6 +22,8 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file.pace import Admission, Batch
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.stages.merger import MergerHost
+
+_LOG = logging.getLogger(__name__)
 
 
 class Throttle:
@@ -45,13 +49,21 @@ class Throttle:
         self._pace = admission.begin(job_input.first_cap)
 
     def __call__(self, report: BatchReport) -> None:
-        """Set the cap of the next batch."""
+        """Set the cap of the next batch. Where this Spark does not let us, its last cap stays: say so."""
+        self._then(report)
         seconds = time.monotonic() - self._merger.began
         batch = Batch(self._amount(report), seconds, report.records, report.pending)
         before, self._pace = self._pace, self._admission.after(self._pace, batch)
-        if before.cap != self._pace.cap:
+        if before.cap == self._pace.cap:
+            return
+        try:
             set_limits(self._query, self._input.bounded(self._pace.cap))
-        self._then(report)
+        except (AttributeError, Py4JError, TypeError, ValueError) as error:
+            self._pace = before
+            got = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            _LOG.warning(
+                "admission — must set how much Spark reads; got: %s. What it reads stays as it is.", got
+            )
 
     def _amount(self, report: BatchReport) -> int:
         """What the batch has read, by Spark's notes."""
