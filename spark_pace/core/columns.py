@@ -140,7 +140,7 @@ def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of this schema one below the other. Every column has one chunk; what is alone is not copied."""
+    """Tables of this schema one below the other, with columns of one chunk each."""
     filled = [table for table in tables if table.num_rows] or [schema.empty_table()]
     return (filled[0] if len(filled) == 1 else pa.concat_tables(filled)).combine_chunks()
 

@@ -15,7 +15,7 @@ class Commit:
     Attributes:
         name: of the entry.
         committed: when readers began to see its rows, seconds since 1970.
-        files: the Parquet files with these rows.
+        files: the Parquet files with these rows; none where it brings no rows, as when files are joined.
     """
 
     name: str
@@ -24,10 +24,7 @@ class Commit:
 
 
 def commits(table: Path, known: Collection[str] = ()) -> Iterator[Commit]:
-    """The entries of a table's log in their order but for the `known` ones; none if there is no table.
-
-    What joins files adds no rows, so it is no commit here.
-    """
+    """The entries of a table's log in their order but for the `known` ones; none if there is no table."""
     for log in sorted((table / "_delta_log").glob("*.json")):
         if log.name in known:
             continue

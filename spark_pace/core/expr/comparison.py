@@ -53,7 +53,7 @@ def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
     if not count or not 0 < length <= MOST_BYTES or texts.null_count:
         return None
     _, offsets, held = texts.buffers()
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + count + 1]
+    ends = np.frombuffer(offsets, np.int32, count + 1, 4 * texts.offset)
     if ends[-1] - ends[0] != count * length or (np.diff(ends) != length).any():
         return None
     equal = np.ones(count, np.bool_)

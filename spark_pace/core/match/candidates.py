@@ -29,8 +29,9 @@ class Ranges:
         after: int64[m], the second level begins behind this row; each further one behind the row before it.
         end: int64[m], the row after the last one a candidate may use.
         last: int64[m], the row at which the candidate must end; None where any row will do.
-        used: bool[rows], the rows that no candidate may have; None where all may be taken. More rows may
-            become used while candidates are made: those that come later do without them.
+        used: bool[rows], the rows that candidates of sequences are made without; None where all may be taken.
+            More rows may become used while candidates are made: those that come later do without them.
+            Other searches may not look at it, so who consumes events tests candidates once more.
     """
 
     anchors: Ints

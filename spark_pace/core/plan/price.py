@@ -50,7 +50,8 @@ def sums_of_calls(rows: Ints, seconds: Floats, all_seconds: float) -> Floats:
     if not len(rows):
         return np.zeros(6)
     took = seconds + max(0.0, all_seconds - float(seconds.sum())) / len(rows)
-    sums = (len(rows), rows.sum(), rows @ rows, took.sum(), rows @ took, took @ took)
+    counts = rows.astype(np.float64)  # squares of integers could overflow
+    sums = (len(rows), counts.sum(), counts @ counts, took.sum(), counts @ took, took @ took)
     return np.array(sums, np.float64)
 
 
