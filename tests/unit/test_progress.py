@@ -173,12 +173,13 @@ def _peak_of_status(out: Path, count: int) -> int:
 
 def test_a_run_whose_batches_decide_what_is_late_says_what_to_do():
     spec = read_job(ROOT / "conf/jobs/flights.yaml")
-    some, by_source = Summary({}, late=3), replace(spec.events.order, by_source=True)
+    some, by_source = Summary({}, late=3, batches=2), replace(spec.events.order, by_source=True)
     assert advice_on_late(spec, some) == (
         "late: which events are late depends on how the input was cut into batches (admission). "
         "A longer delay, or ordering: sources, keeps them."
     )
     assert advice_on_late(spec, Summary({})) is None
+    assert advice_on_late(spec, replace(some, batches=1)) is None
     assert advice_on_late(replace(spec, admission=None), some) is None
     assert advice_on_late(replace(spec, trigger_us=1), some) is None
     assert advice_on_late(replace(spec, events=replace(spec.events, order=by_source)), some) is None
