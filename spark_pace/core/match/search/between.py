@@ -58,7 +58,7 @@ class Between:
         self.roles: dict[str | None, int] = {c.name: level for level, c in alone if c.times is None}
         watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
         self._rows = {index: stream.matching(index) for index in watched}
-        self._before = {index: _counted(rows, stream.rows) for index, rows in self._rows.items()}
+        self._before = {index: counted_before(rows, stream.rows) for index, rows in self._rows.items()}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self._forbidding = [self._read(index) for index in watched if components[index].negated]
 
@@ -239,7 +239,7 @@ class CandidateColumns:
         return pa.concat_arrays(found)
 
 
-def _counted(rows: Ints, count: int) -> Ints:
+def counted_before(rows: Ints, count: int) -> Ints:
     """int64[count + 1], how many of the ascending `rows` stand before each row."""
     present = np.zeros(count + 1, np.int64)
     present[rows + 1] = 1

@@ -19,7 +19,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.search.between import Between, CandidateColumns
+from spark_pace.core.match.search.between import Between, CandidateColumns, counted_before
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
     EQUAL,
@@ -313,9 +313,7 @@ class Search:
         if MANY_TIMES * len(rows) < count:
             return np.searchsorted(members, rows)
         if level not in self.before:
-            present = np.zeros(count + 1, np.int64)
-            present[members + 1] = 1
-            self.before[level] = np.cumsum(present)
+            self.before[level] = counted_before(members, count)
         return self.before[level][np.clip(rows, 0, count)]
 
 
