@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
+import struct
 import subprocess
 import sys
 
@@ -33,3 +36,20 @@ def test_a_thread_that_a_fork_would_lose_is_seen() -> None:
         [sys.executable, "-c", STARTS_A_THREAD], capture_output=True, text=True, check=True
     )
     assert answer.stdout.split() == ["1"]
+
+
+def test_a_worker_whose_connection_has_gone_says_nothing() -> None:
+    command = [sys.executable, "-m", "spark_pace.spark.stages.daemon", "pyspark.worker"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_WORKER_FACTORY_SECRET": "any"}
+    daemon = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    assert daemon.stdout is not None
+    (port,) = struct.unpack("!i", daemon.stdout.read(4))
+    with socket.create_connection(("127.0.0.1", port)) as spark:
+        (worker,) = struct.unpack("!i", spark.recv(4, socket.MSG_WAITALL))
+        abort = struct.pack("ii", 1, 0)  # the close below is a reset, as after the kill of Spark's end
+        spark.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abort)
+    ended = os.pidfd_open(worker)
+    assert select.select([ended], [], [], 60)[0]
+    assert daemon.communicate(timeout=60) == (b"", b"")

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from pyspark.daemon import manager
+from pyspark import daemon as sparks
 
 # what the tasks of a job import; by name, for some of them import this folder
 LOADED = (
@@ -52,8 +55,20 @@ def lost_threads() -> int:
     return max(0, sum(name != _OF_ALLOCATOR for name in names) - 1)
 
 
+def worker(sock: socket.socket, authenticated: bool, work: Callable[[socket.socket, bool], int]) -> int:
+    """A task in a worker; if Spark's end of the connection has gone, the worker ends without a word.
+
+    PySpark's daemon would print a trace of where the write failed, above the one line that a job ends with.
+    """
+    try:
+        return work(sock, authenticated)
+    except (BrokenPipeError, ConnectionResetError):
+        return 1
+
+
 if __name__ == "__main__":
     load()
     if lost_threads():
         os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])
-    manager()
+    sparks.worker = partial(worker, work=sparks.worker)
+    sparks.manager()
