@@ -13,13 +13,11 @@ from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from tests.spark.jobs import (
     ROOT,
-    RULES,
     WAITING,
     environment,
     in_core,
     make_job,
     matches,
-    random_events,
     table,
     waiting_events,
     write_files,
@@ -28,51 +26,54 @@ from tests.spark.jobs import (
 pytestmark = pytest.mark.integration
 
 FILES = 8
-# KiB: enough for some batches, not for all; on the last disk there is nothing but files of what waits
-ROOM = {"checkpoint": 300, "out": 100, "checkpoint/waiting": 1400}
+TOLD = (
+    "the disk — must have room for the tables, the checkpoint and Spark's own files; "
+    "got a full one. Make room and start the job again."
+)
 
-# Anybody can mount a small file system in a name space of his own, which lives as long as this script.
+# Anybody can mount small file systems in a name space of his own, which lives as long as this script. There
+# is always room for something: on the first one for some batches, in KiB.
 SCRIPT = """
-mount -t tmpfs -o size=$2k tmpfs "$1" || exit 97
-"$3" jobs/run.py "$4"
-echo "ended with $?" >&2
-cp -a "$1" "$1.full"
-mount -o remount,size=16m "$1" || exit 98
-"$3" jobs/run.py "$4"
-code=$?
-cp -a "$1" "$1.kept"
-exit $code
+disk() { mkdir -p "$1" && mount -t tmpfs -o size="$2k" tmpfs "$1" || exit 97; }
+size() { mount -o remount,size="$2k" "$1" || exit 98; }
+used() { df --output=used "$1" | tail -n 1; }
+run() { "$python" jobs/run.py "$job"; echo "ended with $?" >&2; }
+python=$1; job=$3; waiting=$2/checkpoint/waiting; checkpoint=$2/checkpoint; out=$2/out
+disk "$checkpoint" 16384; disk "$waiting" 1400; disk "$out" 16384
+run
+cp -a "$waiting" "$2/full"
+size "$waiting" 16384
+size "$checkpoint" $(($(used "$checkpoint") + 60))
+run
+size "$checkpoint" 16384
+size "$out" $(($(used "$out") + 8))
+run
+size "$out" 16384
+run
+cp -a "$out" "$2/kept"
 """
 
 
-@pytest.mark.parametrize("part", ROOM)
-def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path, part: str) -> None:
-    waiting = part == "checkpoint/waiting"
-    job_file = make_job(tmp_path, rules=WAITING if waiting else RULES)
-    write_files(tmp_path, waiting_events() if waiting else random_events(40, 4000), FILES)
-    small = tmp_path / part
-    small.mkdir(parents=True)
+def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path) -> None:
+    """That of what waits, then that of the rest of the checkpoint, then that of the tables."""
+    job_file = make_job(tmp_path, rules=WAITING)
+    write_files(tmp_path, waiting_events(), FILES)
     space = ["unshare", "--user", "--map-root-user", "--mount"]
-    command = [*space, "sh", "-c", SCRIPT, "sh", small, str(ROOM[part]), sys.executable, job_file]
+    command = [*space, "sh", "-c", SCRIPT, "sh", sys.executable, tmp_path, job_file]
     answer = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env=environment()
     )
     assert answer.returncode == 0, answer.stderr
-    said = answer.stderr.split("ended with 1\n")
-    assert len(said) == 2, answer.stderr
-    assert [line for line in said[0].splitlines() if " — " in line] == [
-        "the disk — must have room for the tables, the checkpoint and Spark's own files; "
-        "got a full one. Make room and start the job again."
-    ]
+    *full, rest = answer.stderr.split("ended with 1\n")
+    assert rest.endswith("ended with 0\n"), answer.stderr
+    assert [[line for line in said.splitlines() if " — " in line] for said in full] == [[TOLD]] * 3
     assert "Traceback" not in answer.stderr
     assert "\tat " not in answer.stderr
-    full = small.with_name(f"{small.name}.full")
-    if waiting:
-        there = files.names(full)
-        assert there
-        ChunkFiles(full).require_whole(there)
-    small.rmdir()
-    small.with_name(f"{small.name}.kept").rename(small)
+    there = files.names(tmp_path / "full")
+    assert there
+    ChunkFiles(tmp_path / "full").require_whole(there)
+    (tmp_path / "out").rmdir()
+    (tmp_path / "kept").rename(tmp_path / "out")
     spec = read_job(job_file)
     assert matches(spec) == in_core(spec).matches.to_pylist()
     assert table(spec, "metrics").sort_by("batch_id")["batch_id"].to_pylist() == list(range(FILES))
