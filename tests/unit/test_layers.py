@@ -31,6 +31,7 @@ ALLOWED = {
     "spark_pace.io.text.scan_values": {"numba", "numpy"},
     "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},
     "spark_pace.io.delta_check": {"spark_pace.errors", "pyarrow", "deltalake"},
+    "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
     "spark_pace.spark": {
