@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench ordering compared soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test chaos fuzz lint bench bench-full ordering compared soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,14 +68,17 @@ lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: setup  ## Measure the whole job against Spark's own reader, results checked first
-	$(BIN)/python -m benchmarks.run
+bench: setup  ## Measure it beside Spark's own readers, ten minutes, results checked first (ONLY="rules keys")
+	$(BIN)/python -m benchmarks.run $(ONLY)
+
+bench-full: setup jars/kafka/.ready  ## The same at full length, with Flink CEP and Esper in the same run (needs Maven and JDK 17)
+	$(BIN)/python -m benchmarks.run --sizes full $(ONLY)
 
 soak: setup jars/kafka/.ready  ## Run a job under load for long and look for losses and growth (MINUTES=30 RATE=2000 BURST=10)
 	$(BIN)/python -m tests.long.soak.run
 
 catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bounded batches, beside Spark's own reader
-	$(BIN)/python -m benchmarks.catchup
+	$(BIN)/python -m benchmarks.run --sizes full catchup
 
 ordering: setup  ## Compare the two orderings on a fast and a slow producer: what is late, how long matches take
 	$(BIN)/python -m benchmarks.ordering --job

@@ -14,6 +14,7 @@ RUNTIME = [
     "click>=8.1",
     "delta-spark>=4.4,!=4.4.1,<4.5",  # 4.4.1: jars not published everywhere
     "deltalake>=1.0",
+    "llvmlite>=0.44",
     "numba>=0.61",
     "numpy>=1.26,<2.5",
     "pandas>=2.2,<3",

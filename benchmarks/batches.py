@@ -2,14 +2,13 @@
 
 A batch without events has one record, of a type that no rule wants. Each batch is one file; all files are
 there at the start, and the trigger is shorter than a batch, so that batches follow each other at once. The
-matches are compared with the core's before any figure is printed. Printed are medians in milliseconds, of the
+matches are compared with the core's before any figure is given. Given are medians in milliseconds, of the
 batches after the first few of each kind: what Spark says of its own parts, its stages, and the parts of the
 merger, which are timed by wrapping its calls.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -31,7 +30,8 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.events import write_events
-from benchmarks.jobs import ROOT, job, require_equal
+from benchmarks.jobs import DATA, job, require_equal
+from benchmarks.rows import Row, Sizes
 from spark_pace import job as jobs
 from spark_pace.core import merger as core_merger
 from spark_pace.io.delta import DeltaTables
@@ -42,46 +42,40 @@ from spark_pace.spark.checkpoint import sequences
 from spark_pace.spark.stages import merger
 
 EVENTS = 1_000
-BATCHES = int(os.environ.get("BATCHES", "40"))
-WARM = BATCHES // 4  # batches of each kind that are left out
 NAME = "batches"
 
 Parts = dict[int, dict[str, float]]  # of each batch, its parts in milliseconds
 
 
-def write_files() -> Path:
+def write_files(count: int) -> Path:
     """A file for each batch: first those of 1,000 events, then those of one that no rule wants."""
-    folder = write_events(ROOT / "data" / "bench" / NAME, EVENTS * BATCHES, BATCHES, "number")
-    last_ms = 1_700_000_000_000 + EVENTS * BATCHES
-    for number in range(BATCHES):
+    folder = write_events(DATA / f"{NAME}-{count}", EVENTS * count, count, "number")
+    last_ms = 1_700_000_000_000 + EVENTS * count
+    for number in range(count):
         event = {"ts": last_ms + number, "id": 0, "etype": "unwanted", "value": 0.0}
-        (folder / f"part-{BATCHES + number:03d}.json").write_text(json.dumps(event) + "\n", encoding="ascii")
+        (folder / f"part-{count + number:03d}.json").write_text(json.dumps(event) + "\n", encoding="ascii")
     return folder
 
 
-def measure(slots: int | None) -> dict[str, Any]:
-    """Run the job; the figures."""
-    plain = job(NAME, write_files())
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """The medians of each part of a batch, for batches with events and without."""
+    count = sizes.batches
+    plain = job(NAME, write_files(count))
     shutil.rmtree(plain.sink_path, ignore_errors=True)
     source = replace(plain.files, max_files_per_trigger=1)
-    spec = replace(plain, source=source, trigger_us=1000, finish=False, slots=slots)
+    spec = replace(plain, source=source, trigger_us=1000, finish=False)
     parts: Parts = defaultdict(dict)
     with timed(parts):
-        run(spec, parts)
+        run(spec, parts, 2 * count - 1)
     # the end, which decides about what is open; so the result can be compared with the core's
     jobs.run_job(replace(spec, trigger_us="available_now", finish=True))
-    found = require_equal(spec)
-    kinds = {"1,000 events": range(WARM, BATCHES), "no events": range(BATCHES + WARM, 2 * BATCHES)}
-    return {
-        "matches": found,
-        "slots": slots,
-        "first batch": round(parts[0]["batch: triggerExecution"]),
-        **{kind: medians([parts[number] for number in numbers]) for kind, numbers in kinds.items()},
-        "least": {
-            kind: min(parts[number]["batch: triggerExecution"] for number in numbers)
-            for kind, numbers in kinds.items()
-        },
-    }
+    require_equal(spec)
+    warm = count // 4  # batches of each kind that are left out
+    kinds = {"1,000 events": range(warm, count), "no events": range(count + warm, 2 * count)}
+    for kind, numbers in kinds.items():
+        for name, value in medians([parts[number] for number in numbers]).items():
+            unit = "" if name.startswith("count") else "ms"
+            yield Row("batches", f"{name}; {kind}", value, unit, None, None, "the core's matches")
 
 
 def medians(batches: list[dict[str, float]]) -> dict[str, float]:
@@ -95,8 +89,8 @@ def medians(batches: list[dict[str, float]]) -> dict[str, float]:
     return found
 
 
-def run(spec: JobSpec, parts: Parts) -> None:
-    """Run the job until all files are read, then stop it as ctrl-C would."""
+def run(spec: JobSpec, parts: Parts, last: int) -> None:
+    """Run the job until batch `last` is done, then stop it as ctrl-C would."""
     queries: list[StreamingQuery] = []
     written = threading.Event()
 
@@ -106,13 +100,13 @@ def run(spec: JobSpec, parts: Parts) -> None:
 
     def note(report: BatchReport) -> None:
         used[report.batch_id] = processor_ms()
-        if report.batch_id == 2 * BATCHES - 1:
+        if report.batch_id == last:
             written.set()
 
     def stop() -> None:
         written.wait()
         try:
-            while not _is_last(queries[0]):
+            while not _is_done(queries[0], last):
                 threading.Event().wait(0.2)
             add_progress(queries[0], parts)
             add_stages(parts)
@@ -144,9 +138,9 @@ def processor_ms() -> dict[str, float]:
     return taken
 
 
-def _is_last(query: StreamingQuery) -> bool:
+def _is_done(query: StreamingQuery, batch: int) -> bool:
     progress = query.lastProgress
-    return progress is not None and int(progress["batchId"]) >= 2 * BATCHES - 1
+    return progress is not None and int(progress["batchId"]) >= batch
 
 
 def add_progress(query: StreamingQuery, parts: Parts) -> None:
@@ -213,23 +207,3 @@ def timed(parts: Parts) -> Iterator[None]:
         ),
     ):
         yield
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--slots", type=int, help="by default as many as the job takes itself")
-    result = measure(parser.parse_args().slots)
-    path = ROOT / "out" / "bench" / f"{NAME}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    for kind, figures in result.items():
-        if not isinstance(figures, dict):
-            print(f"{kind}: {figures}")
-            continue
-        print(f"{kind}, median ms:")
-        print("\n".join(f"  {name:32} {value:8.1f}" for name, value in figures.items()))
-    print(f"written to {path}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Catching up (`make catchup`): the job reads a topic of five million events, beside Spark's own reader.
+"""Catching up (`make catchup`): the job reads a topic of events, beside Spark's own reader.
 
 The reader parses the same records with `from_json` and throws them away, in the same session and with batches
 of the same size. The two take turns; the ratio is the median of the turns' ratios. Before any figure is
@@ -11,18 +11,13 @@ and took is shown. With it, no batch behind the warm-up may take more than twice
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import statistics
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -30,8 +25,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.events import write_events
-from benchmarks.jobs import ROOT, job, matches, run_anew
-from benchmarks.throughput import seconds
+from benchmarks.jobs import DATA, ROOT, job, matches, run_anew
+from benchmarks.processes import resident, watched
+from benchmarks.rows import NO_RESULT, Row, Sizes, ratio_in_turns, wall
 from examples.kafka.broker import Broker
 from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
@@ -41,83 +37,81 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.job_file.pace import Admission
-from spark_pace.sizing.bench.results.watch import memory
 from spark_pace.spark.session import build_session
 from tests.long.soak.settings import MEMORY
 
-EVENTS = 5_000_000
 FILES = 20
 PARTITIONS = 4
-BATCH_RECORDS = 250_000
+BATCHES = 20
 FIRST_BATCHES = 5
 MOST_GROWTH = 1.5
-ROUNDS = 3
 TOPIC = "backlog"
 OUT = ROOT / "out" / "catchup"
 ADMISSION = Admission()
+ADMISSIONS = {"with admission": ADMISSION, "without": None}
 
 
-def main() -> int:
-    """Run; 1 if memory is not bounded, or a batch takes too long."""
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Fill the topic, run both, compare; then the job without a limit of its own."""
     shutil.rmtree(OUT, ignore_errors=True)
     broker = Broker(OUT / "broker")
     broker.start()
     try:
-        result = measure(broker)
+        yield from _measure(broker, sizes)
     finally:
         broker.stop()
-    (OUT / "results.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print("\n".join(f"{name}: {value}" for name, value in result.items()))
-    too_long = result["longest_warm_batch"] > 2 * ADMISSION.batch_seconds
-    return 1 if too_long or result["memory_growth"] > MOST_GROWTH else 0
 
 
-def measure(broker: Broker) -> dict[str, Any]:
-    """Fill the topic, run both, compare; the figures."""
-    ledgers = deal(write_events(ROOT / "data" / "bench" / "throughput_of_numbers", EVENTS, FILES, "number"))
+def _measure(broker: Broker, sizes: Sizes) -> Iterator[Row]:
+    records = sizes.events // BATCHES
+    ledgers = deal(write_events(DATA / f"stream-{sizes.events}", sizes.events, FILES, "number"))
     broker.create_topic(TOPIC, PARTITIONS)
-    spec = _job(broker.servers)
+    spec = _job(broker.servers, records)
     spark = build_session("catchup", MEMORY)
     try:
         fill(spark, broker.servers, ledgers)
-        with watched(resident, 0.5) as sizes:
-            first, after = _first_run(spec, sizes)
-        found = require_equal(first, ledgers)
+        with watched(resident, 0.5) as memory:
+            first, after = _first_run(spec, memory)
+        require_equal(first, ledgers, sizes.events)
         _floor(spark, spec)
-        rounds = [
-            (seconds(lambda: run_anew(spec)), seconds(lambda: _floor(spark, spec))) for _ in range(ROUNDS)
-        ]
-        admitted, at_once = (curve(spec, ledgers, admission) for admission in (ADMISSION, None))
+        turns = range(sizes.rounds)
+        ours, floors = zip(
+            *((wall(lambda: run_anew(spec)), wall(lambda: _floor(spark, spec))) for _ in turns), strict=True
+        )
+        curves = {name: curve(spec, ledgers, how, sizes.events) for name, how in ADMISSIONS.items()}
     finally:
         spark.stop()
-    ours, theirs = (statistics.median(times) for times in zip(*rounds, strict=True))
-    return {
-        "what": (
-            f"{EVENTS:,} events waiting in Kafka, {BATCH_RECORDS:,} a batch: "
-            "spark_pace to Delta over Spark's Kafka reader with from_json to nothing"
-        ),
-        "matches": found,
-        "events_per_second": round(EVENTS / ours),
-        "floor_events_per_second": round(EVENTS / theirs),
-        "ratio": round(statistics.median(floor / our for our, floor in rounds), 3),
-        "memory_after_first_batches_mb": after >> 20,
-        "memory_greatest_mb": max(sizes) >> 20,
-        "memory_growth": round(max(sizes) / after, 3),
-        "rounds_seconds": rounds,
-        "with_admission": admitted,
-        "without": at_once,
-        "longest_warm_batch": max(warm_seconds(admitted)),
-    }
+    checked = "the core's matches"
+    speed, floor = (sizes.events / statistics.median(times) for times in (ours, floors))
+    yield Row(
+        "catchup",
+        "Spark's Kafka reader, read only",
+        floor,
+        "events/s",
+        1.0,
+        None,
+        NO_RESULT,
+    )
+    yield Row("catchup", "Kafka to Delta", speed, "events/s", ratio_in_turns(ours, floors), ">= 0.8", checked)
+    yield Row("catchup", "growth of memory", max(memory) / after, "times", None, f"<= {MOST_GROWTH}", checked)
+    yield Row("memory", "Kafka to Delta", max(memory) / 1e6, "MB", None, "<= 3221", checked)
+    for name, batches in curves.items():
+        limit = f"<= {2 * ADMISSION.batch_seconds:g}" if name == "with admission" else None
+        yield Row(
+            "catchup", f"longest warm batch {name}", max(warm_seconds(batches)), "s", None, limit, checked
+        )
 
 
-def _job(servers: str) -> JobSpec:
+def _job(servers: str, records: int) -> JobSpec:
     spec = job("throughput_of_numbers", OUT)
-    source = KafkaSource("json", servers, (TOPIC,), "earliest", BATCH_RECORDS, (), {})
+    source = KafkaSource("json", servers, (TOPIC,), "earliest", records, (), {})
     events = replace(spec.events, order=OrderSpec(delay_us=1_000_000))
     return replace(spec, source=source, events=events, sink_path=str(OUT / "runs"), spark=MEMORY)
 
 
-def curve(spec: JobSpec, ledgers: list[Path], admission: Admission | None) -> list[dict[str, float]]:
+def curve(
+    spec: JobSpec, ledgers: list[Path], admission: Admission | None, events: int
+) -> list[dict[str, float]]:
     """What each batch read and took where the source sets no limit, and the resident memory after it."""
     assert isinstance(spec.source, KafkaSource)
     batches: list[dict[str, float]] = []
@@ -135,7 +129,7 @@ def curve(spec: JobSpec, ledgers: list[Path], admission: Admission | None) -> li
         spec, source=source, admission=admission, sink_path=out, checkpoint_path=f"{out}/_checkpoint"
     )
     run_job(own, on_progress=note)
-    require_equal(own, ledgers)
+    require_equal(own, ledgers, events)
     return batches
 
 
@@ -163,32 +157,6 @@ def fill(spark: SparkSession, servers: str, ledgers: list[Path]) -> None:
         lines.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", TOPIC).save()
 
 
-@contextmanager
-def watched(measure: Callable[[psutil.Process], int], seconds: float) -> Iterator[list[int]]:
-    """What is measured of this process every so many seconds."""
-    sizes: list[int] = []
-    over = threading.Event()
-    process = psutil.Process(os.getpid())
-
-    def watch() -> None:
-        while not over.wait(seconds):
-            sizes.append(measure(process))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield sizes
-    finally:
-        over.set()
-        thread.join()
-
-
-def resident(process: psutil.Process) -> int:
-    """Resident bytes of a process and all that it has started."""
-    found = memory(process)
-    return int(found["driver_rss"] + found["jvm_rss"] + found["workers_rss"])
-
-
 def _first_run(spec: JobSpec, sizes: list[int]) -> tuple[JobSpec, int]:
     """Run the job once; with it the most memory up to the end of its first batches."""
     after: list[int] = []
@@ -204,8 +172,8 @@ def _first_run(spec: JobSpec, sizes: list[int]) -> tuple[JobSpec, int]:
     return own, after[0]
 
 
-def require_equal(spec: JobSpec, ledgers: list[Path]) -> int:
-    """The number of matches, if they are the core's; ends the program if not."""
+def require_equal(spec: JobSpec, ledgers: list[Path], count: int) -> None:
+    """End the program if the matches are not the core's, or `count` is not how many events there were."""
     reads = [
         read_events(str(ledger), "json", spec.events.schema, f"{TOPIC}/{number}")
         for number, ledger in enumerate(ledgers)
@@ -213,12 +181,11 @@ def require_equal(spec: JobSpec, ledgers: list[Path]) -> int:
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     expected = run(build_plan(spec.rules, order=OrderSpec()), [events]).matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
-    if events.num_rows != EVENTS or not found.combine_chunks().equals(expected.combine_chunks()):
+    if events.num_rows != count or not found.combine_chunks().equals(expected.combine_chunks()):
         raise SystemExit(
             f"the job's {found.num_rows:,} matches differ from the core's {expected.num_rows:,} over "
             f"{events.num_rows:,} events"
         )
-    return int(found.num_rows)
 
 
 def _floor(spark: SparkSession, spec: JobSpec) -> None:
@@ -229,14 +196,14 @@ def _floor(spark: SparkSession, spec: JobSpec) -> None:
         "subscribe": TOPIC,
         "startingOffsets": "earliest",
     }
-    rows = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=BATCH_RECORDS).load()
+    rows = (
+        spark.readStream.format("kafka")
+        .options(**options, maxOffsetsPerTrigger=spec.source.max_offsets_per_trigger)
+        .load()
+    )
     schema = ", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)
     parsed = rows.select(F.from_json(F.col("value").cast("string"), schema).alias("event")).select("event.*")
     checkpoint = OUT / "floor" / os.urandom(8).hex()
     parsed.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(
         availableNow=True
     ).start().awaitTermination()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,16 +4,10 @@ Ten events a second, of the types a, b and c and twice `rare`, are put through t
 memory, in one batch or in several of like size, each rule in a process of its own. The memory is the most
 that process has had resident, the table and Python itself included. Before a figure is printed, the matches
 are compared with those of a plain loop.
-
-    python -m benchmarks.explosions [--events 200000] [--batches 1] [--rule NAME]...
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.processes import alone as alone_in
+from benchmarks.rows import Row, Sizes
 from spark_pace.core.columns import Ints
 from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
@@ -32,7 +28,6 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
 
-ROOT = Path(__file__).parents[1]
 EVENTS = 200_000
 MOST_MB = 600
 MOST_SECONDS = 20
@@ -191,7 +186,7 @@ def rule_file(name: str) -> str:
     return f"{events}\nrules:\n  - {{name: {name}, {RULES[name][0]}}}\n"
 
 
-def measured(name: str, count: int, batches: int) -> dict[str, Any]:
+def alone(name: str, count: int, batches: int = 1) -> dict[str, Any]:
     """Run one rule in this process; ends it if the matches are wrong."""
     events = events_of(count)
     with tempfile.TemporaryDirectory() as folder:
@@ -219,39 +214,18 @@ def most_resident_mb() -> int:
     return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def in_own_process(name: str, count: int, batches: int = 1) -> dict[str, Any]:
-    """The figures of one rule in a process of its own.
-
-    Raises:
-        subprocess.CalledProcessError: the matches are wrong, or the process has come to another end.
-    """
-    command = [sys.executable, "-m", "benchmarks.explosions", "--here", name]
-    command += ["--events", str(count), "--batches", str(batches)]
-    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    figures: dict[str, Any] = json.loads(answer.stdout)
-    return figures
-
-
-def main() -> int:
-    """Run the rules one after the other; 1 if one takes too much."""
-    parser = argparse.ArgumentParser(description="Memory and time of rules that weigh many combinations.")
-    parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--batches", type=int, default=1)
-    parser.add_argument("--rule", action="append", choices=RULES)
-    parser.add_argument("--here", choices=RULES, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.here:
-        print(json.dumps(measured(given.here, given.events, given.batches)))
-        return 0
-    results = []
-    for name in given.rule or RULES:
-        results.append(in_own_process(name, given.events, given.batches))
-        print("{rule:25} {matches:>9,} matches {seconds:>7.2f} s {peak_mb:>6,} MB".format(**results[-1]))
-    path = ROOT / "out" / "explosions.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    return int(any(one["peak_mb"] > MOST_MB or one["seconds"] > MOST_SECONDS for one in results))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each rule in a process of its own."""
+    for name in RULES:
+        figures = alone_in("explosions", name, min(EVENTS, sizes.kernel_events))
+        for unit, most in (("peak_mb", MOST_MB), ("seconds", MOST_SECONDS)):
+            case = f"{name}; {unit.replace('_', ' ')}"
+            yield Row(
+                "explosions",
+                case,
+                figures[unit],
+                "MB" if unit == "peak_mb" else "s",
+                None,
+                f"<= {most}",
+                "a plain loop",
+            )

@@ -1,40 +1,32 @@
-"""What each form of the rule language costs in the core, and how much it carries at most.
+"""What each form of the rule language and each parameter context costs in the core, and how much they carry.
 
 Events come a millisecond apart, of ten types, with a random number; every rule is without `partition_by` and
 within 100 ms or as many events. Timed from a batch's columns to its numbered matches, in one process, without
 Spark: processor time, the least of three rounds over all events in one batch, after a round that loads what
-is needed. The matches of batches of a tenth are compared with those of one batch before a figure is printed.
+is needed. The matches of batches of a tenth are compared with those of one batch before a figure is given.
 
-With `--carry N`, N events come in batches of 100,000 instead, and the greatest number of events carried from
-one batch to the next is compared with the bound that ``spark-pace explain`` states.
-
-    python -m benchmarks.forms [--events 1000000] [--carry 10000000] [--form NAME ...]
+Then the events come in batches of a hundredth in the context in which most wait: the greatest number of
+events carried from one batch to the next must not be above the bound that ``spark-pace explain`` states.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
-from collections.abc import Iterable
-from pathlib import Path
-from time import process_time
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.core_runs import plan_of, records
+from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.local import LocalRun, run
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
-from spark_pace.rules import explain_as_json, load_rules
+from spark_pace.core.match.contexts import CONTEXTS
+from spark_pace.core.plan.plan import Plan
+from spark_pace.rules import explain_as_json
 
-EVENTS = 1_000_000
-CARRIED = 10_000_000
-BATCH = 100_000
 ROUNDS = 3
 TYPES = np.array([*"abcdefghij"])
 TIME = "within: 100 ms"
-HEAD = 'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\nrules:\n'
+SCHEMA, EVENT_TIME = "time TIMESTAMP, type STRING, x BIGINT", "event_time: time"
 SEQUENCES = {
     "sequence": "a: type = 'a', b: type = 'b'",
     "repetition": "{name: a, when: type = 'a', times: 2..5}, b: type = 'b'",
@@ -56,74 +48,73 @@ FORMS = {
 WITHOUT_WHERE = {"span that aggregates"}
 CONTEXT, WAITING = "next, selected", "latest, zero"
 OTHER_CONTEXTS = {"conjunction": "each, selected"}
-COLUMNS = "{:<36}{:>9}{:>9}  {}"
+WHERE = ", where: b.x >= a.x"
+TARGETS = {"": ">= 20e6", WHERE: ">= 8e6"}
+SLOW = "earliest, selected"
 
 
-def main() -> int:
-    """Measure each form; 1 if matches differ or more is carried than explained."""
-    parser = argparse.ArgumentParser(description="What each form of the rule language costs in the core.")
-    parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--carry", type=int, nargs="?", const=CARRIED)
-    parser.add_argument("--form", nargs="+", choices=FORMS, default=list(FORMS))
-    given = parser.parse_args()
-    return 1 if measure(given.form, given.events, given.carry) else 0
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each form and each context, with and without a condition; then what each form carries."""
+    batches = [
+        events(first, sizes.kernel_events // 10)
+        for first in range(0, sizes.kernel_events, sizes.kernel_events // 10)
+    ]
+    for form in FORMS:
+        for condition in ["", *([] if form in WITHOUT_WHERE else [WHERE])]:
+            context = OTHER_CONTEXTS.get(form, CONTEXT)
+            yield timed(f"{form}; {_column(condition)}", plan(form, condition, context), batches, None)
+    for context in {str(context.value) for context in CONTEXTS.values()}:
+        for condition, target in TARGETS.items():
+            aimed = ">= 3e6" if condition and context == SLOW else target
+            yield timed(
+                f"context: {context}; {_column(condition)}",
+                plan("sequence", condition, context),
+                batches,
+                aimed,
+            )
+    for form in FORMS:
+        yield carried(form, plan(form, "", WAITING), sizes.kernel_events)
 
 
-def measure(forms: Iterable[str] = FORMS, count: int = EVENTS, carry: int | None = None) -> int:
-    """Measure each form, with and without a condition; how many have failed."""
-    wrong = 0
-    print(COLUMNS.format("form", *(("carried", "bound", "") if carry else ("matches", "s", "M events/s"))))
-    for form in forms:
-        for condition in ["", *([] if form in WITHOUT_WHERE or carry else [", where: b.x >= a.x"])]:
-            plan = plan_of(form, condition, waits=carry is not None)
-            name = f"{form}{' with where' if condition else ''}"
-            wrong += carried(name, plan, carry) if carry else timed(name, plan, count)
-    return wrong
+def _column(condition: str) -> str:
+    return "with where" if condition else "types only"
 
 
-def plan_of(form: str, condition: str, *, waits: bool) -> Plan:
-    """The plan of one form's rule; `waits`: in the context in which most waits."""
-    aggregates = form in WITHOUT_WHERE
-    context = "" if aggregates else f", context: '{WAITING if waits else OTHER_CONTEXTS.get(form, CONTEXT)}'"
+def plan(form: str, condition: str, context: str) -> Plan:
+    """The plan of one form's rule."""
     if condition and form == "repetition":
         condition = ", where: b.x >= first(a.x)"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rules.yaml"
-        path.write_text(f"{HEAD}  - {{name: r, {FORMS[form]}{condition}{context}}}\n", encoding="utf-8")
-        return build_plan(load_rules(path), order=OrderSpec())
+    given = "" if form in WITHOUT_WHERE else f", context: '{context}'"
+    return plan_of(SCHEMA, EVENT_TIME, [f"{{name: r, {FORMS[form]}{condition}{given}}}"])
 
 
-def timed(name: str, plan: Plan, count: int) -> int:
-    """Print what a form costs; 1 if the matches differ."""
-    batches = [events(first, count // 10) for first in range(0, count, count // 10)]
+def timed(case: str, plan: Plan, batches: list[pa.Table], target: str | None) -> Row:
+    """What a rule costs.
+
+    Raises:
+        SystemExit: the matches of the batches are not those of one.
+    """
     table = pa.concat_tables(batches).combine_chunks()
-    found, seconds = run(plan, [table]).matches, []
-    if not found.equals(run(plan, batches).matches):
-        print(f"{name} — must give the matches of one batch in ten; gives others", file=sys.stderr)
-        return 1
-    for _ in range(ROUNDS):
-        start = process_time()
-        run(plan, [table])
-        seconds.append(process_time() - start)
-    least = min(seconds)
-    print(COLUMNS.format(name, found.num_rows, f"{least:.3f}", f"{count / least / 1e6:.1f}"), flush=True)
-    return 0
+    found = run(plan, [table]).matches
+    require(found.equals(run(plan, batches).matches), f"{case} — one batch and ten must give equal matches")
+    least = min(processor(lambda: run(plan, [table])) for _ in range(ROUNDS))
+    return Row(
+        "kernels", case, table.num_rows / least, "events/s", None, target, "the matches of ten batches"
+    )
 
 
-def carried(name: str, plan: Plan, count: int) -> int:
-    """Print the most that a form carries; 1 if that is more than is explained."""
+def carried(form: str, plan: Plan, count: int) -> Row:
+    """The most that a form carries, and the bound as its target."""
     local, most = LocalRun(plan), 0
-    for first in range(0, count, BATCH):
-        most = max(most, local.step(events(first, BATCH)).stats["carry"])
+    for first in range(0, count, count // 100):
+        most = max(most, local.step(events(first, count // 100)).stats["carry"])
     bound = explain_as_json(plan.rules[0].rule)["carried"]["bound"]
     limit = (2 if bound == "2 events" else 101) * (
         2 if "twice" in bound else 1
     )  # both ends of a window count
-    print(COLUMNS.format(name, most, limit, bound), flush=True)
-    if most <= limit:
-        return 0
-    print(f"{name} — must carry at most {bound}; carried {most} events", file=sys.stderr)
-    return 1
+    return Row(
+        "kernels", f"carried at most: {form}", most, "events", None, f"<= {limit}", "what explain states"
+    )
 
 
 def events(first: int, count: int) -> pa.Table:
@@ -131,16 +122,7 @@ def events(first: int, count: int) -> pa.Table:
     numbers = np.arange(first, first + count)
     mixed = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(0xD1B54A32D192ED03)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    time = pa.array(numbers * 1000)
-    return pa.table({
-        "@time": time,
-        "@source": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), ["events"]),
-        "@offset": numbers,
-        "time": time.view(pa.timestamp("us")),
-        "type": TYPES[((mixed >> np.uint64(33)) % np.uint64(10)).astype(np.int64)],
-        "x": ((mixed >> np.uint64(13)) % np.uint64(1000)).astype(np.int64),
-    })  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    types = TYPES[((mixed >> np.uint64(33)) % np.uint64(10)).astype(np.int64)]
+    return records(
+        numbers * 1000, first, type=types, x=((mixed >> np.uint64(13)) % np.uint64(1000)).astype(np.int64)
+    )

@@ -1,34 +1,40 @@
-"""A job for a measurement, and the check of its result."""
+"""A job for a measurement, Spark's own readers, and the check of a job's result."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
+from benchmarks.rows import require
 from spark_pace import read_table
+from spark_pace.core.plan.rule import Rule
 from spark_pace.io.replaying import replay_files
 from spark_pace.job import run_job
-from spark_pace.job_file import Events, FilesSource, JobSpec
+from spark_pace.job_file import Events, FilesSource, Format, JobSpec
 from spark_pace.rules import load_rules
 from spark_pace.spark.summary import Summary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+OUT = ROOT / "out" / "bench"
+DATA = ROOT / "data" / "bench"
 ORDER = [("rule", "ascending"), ("out_seq", "ascending")]
 
 
-def job(name: str, events: Path) -> JobSpec:
-    """The job that runs ``benchmarks/NAME.yaml`` over `events` into ``out/bench/NAME``."""
-    rules = load_rules(HERE / f"{name}.yaml")
-    out = ROOT / "out" / "bench" / name
+def job(name: str, events: Path, rules: Sequence[Rule] | None = None, format: Format = "json") -> JobSpec:
+    """The job that runs `rules`, or ``benchmarks/NAME.yaml``, over `events` into ``out/bench/NAME``."""
+    rules = rules or load_rules(HERE / f"{name}.yaml")
+    out = OUT / name
     return JobSpec(
         name=name,
-        source=FilesSource("json", str(events), None),
+        source=FilesSource(format, str(events), None),
         events=Events(rules[0].schema, on_bad_record="fail", on_operator_error="fail"),
-        rules=rules,
+        rules=tuple(rules),
         sink_path=str(out),
         checkpoint_path=str(out / "_checkpoint"),
         trigger_us="available_now",
@@ -53,18 +59,31 @@ def run_anew(spec: JobSpec) -> tuple[JobSpec, Summary]:
     return own, run_job(own)
 
 
+def read_only(spark: SparkSession, spec: JobSpec) -> None:
+    """The floor: Spark reads and parses the job's files, and throws the rows away."""
+    checkpoint = Path(spec.sink_path) / "floor" / uuid.uuid4().hex
+    schema = ", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)
+    rows = spark.readStream.schema(schema).format(spec.files.format).load(spec.files.path)
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
 def matches(spec: JobSpec) -> pa.Table:
     """What the job wrote, in output order."""
     return read_table(spec.sink_path, "matches").sort_by(ORDER)
 
 
-def require_equal(spec: JobSpec) -> int:
-    """The number of matches a job wrote, if they are those of the core alone; ends the program if not."""
-    expected = replay_files(spec.rules, Path(spec.files.path)).result.matches
+def require_equal(spec: JobSpec, expected: pa.Table | None = None) -> int:
+    """The number of matches a job wrote, if they are those of the core alone; ends the program if not.
+
+    `expected`: what the core has found; by default it looks now.
+    """
+    if expected is None:
+        expected = replay_files(spec.rules, Path(spec.files.path)).result.matches
     found = matches(spec).select(expected.column_names).cast(expected.schema)
-    if not found.combine_chunks().equals(expected.combine_chunks()):
-        raise SystemExit(
-            f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's "
-            f"{expected.num_rows:,}; nothing was measured"
-        )
+    require(
+        found.combine_chunks().equals(expected.combine_chunks()),
+        f"{spec.name}: the job's {found.num_rows:,} matches differ from the core's "
+        f"{expected.num_rows:,}; nothing was measured",
+    )
     return int(found.num_rows)

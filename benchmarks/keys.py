@@ -3,78 +3,65 @@
 Each key has a login that is open. A batch ends half as many as it has events, of random keys, and opens
 them anew; so there are as many matches with few keys as with many. The matches of the core are compared with
 those of one batch of all events, and those of the job with the core's.
-
-``python -m benchmarks.keys [KEYS ...]``
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.carry import BATCH
-from benchmarks.waits import FILLING, TIMED, WARM, in_a_process_of_its_own, job_over, measure
-from spark_pace.core.local import LocalRun, run
+from benchmarks.core_runs import records, timed_batches
+from benchmarks.processes import alone as alone_in
+from benchmarks.rows import Row, Sizes
+from benchmarks.waits import FILLING, TIMED, WARM, job_over, run_job_over
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
 
-KEYS = (10, 1_000_000)
 COLUMNS = ["time", "out", "user"]
+TARGET = "<= 2"
+CHECKED = "one batch of all in the core"
 
 
-def main() -> int:
-    """Measure with each number of keys."""
-    counts = [int(text) for text in sys.argv[1:]] or list(KEYS)
-    if len(counts) == 1:
-        print(json.dumps(figures(counts[0])))
-        return 0
-    results = [in_a_process_of_its_own("benchmarks.keys", count) for count in counts]
-    base = results[0]
-    for row in results:
-        told = ", ".join(f"{name} {value:,}" for name, value in row.items())
-        ratios = ", ".join(
-            f"{name} x {row[name] / base[name]:.2f}" for name in ("core", "core_mean", "seconds", "mean")
-        )
-        print(f"{told}; of the first: {ratios}")
-    print(json.dumps(results))
-    return 0
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each number of keys, in a process of its own; the floor is the least number."""
+    base: dict[str, float] = {}
+    for count in sizes.keys:
+        figures = alone_in("keys", count)
+        for name in ("core", "job"):
+            value = figures[name]
+            ratio = value / base.setdefault(name, value)
+            target = TARGET if count >= 1_000_000 else None
+            yield Row(
+                "keys",
+                f"{name}; {count:,} keys",
+                1000 * value,
+                "ms a batch",
+                ratio,
+                target,
+                CHECKED,
+            )
+        yield Row("memory", f"{count:,} keys", figures["peak_mb"], "MB", None, "<= 3221", CHECKED)
 
 
-def figures(keys: int) -> dict[str, Any]:
-    """The figures with so many live keys.
-
-    Raises:
-        SystemExit: the matches are wrong.
-    """
-    seconds = core_seconds(keys)
-    spec = job_over("keys", f"keys-{keys}", (batch.select(COLUMNS) for batch in batches_of(keys)))
-    core = {"core": round(statistics.median(seconds), 4), "core_mean": round(statistics.mean(seconds), 4)}
-    return {"keys": keys, **core, **measure(spec)}
-
-
-def core_seconds(keys: int) -> list[float]:
-    """The seconds of each timed batch in the core, from its records to its numbered matches."""
+def alone(keys: int) -> dict[str, Any]:
+    """The figures with so many live keys: seconds of a batch in the core and in the job."""
+    job = run_job_over(
+        job_over("keys", f"keys-{keys}", (batch.select(COLUMNS) for batch in batches_of(keys)))
+    )
     plan = build_plan(load_rules(Path(__file__).with_name("keys.yaml")), order=OrderSpec())
-    batches = list(batches_of(keys))
-    local, seconds, matches = LocalRun(plan), [], []
-    for batch in batches:
-        start = perf_counter()
-        matches.append(local.step(batch).matches)
-        seconds.append(perf_counter() - start)
-    matches.append(local.step(None, finish=True).matches)
-    found = pa.concat_tables(matches).combine_chunks()
-    if not found.equals(run(plan, [pa.concat_tables(batches).combine_chunks()]).matches.combine_chunks()):
-        raise SystemExit(f"{keys:,} keys — must give the matches of one batch; got others")
-    return seconds[-TIMED:]
+    seconds, _ = timed_batches(plan, batches_of(keys))
+    return {
+        "core": statistics.median(seconds[-TIMED:]),
+        "job": job["seconds"],
+        "peak_mb": job["peak_mb"],
+    }
 
 
 def batches_of(keys: int) -> Iterator[pa.Table]:
@@ -91,16 +78,4 @@ def batches_of(keys: int) -> Iterator[pa.Table]:
 def events(first: int, users: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> pa.Table:
     """Events, 500 a second."""
     numbers = np.arange(first, first + len(users))
-    time = pa.array(numbers * 2000)
-    return pa.table({
-        "@time": time,
-        "@source": pa.DictionaryArray.from_arrays(np.zeros(len(users), np.int32), ["logins"]),
-        "@offset": numbers,
-        "time": time.view(pa.timestamp("us")),
-        "out": out,
-        "user": [f"user{number:07d}" for number in users],
-    })  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return records(numbers * 2000, first, out=out, user=[f"user{number:07d}" for number in users])

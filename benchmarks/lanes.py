@@ -1,4 +1,4 @@
-"""Lanes by a bound: what is sent twice, and how long the longest lane takes (`python -m benchmarks.lanes`).
+"""Lanes by a bound: what is sent twice, and how long the longest lane takes.
 
 The testbed of the papers: a camera shows faces, and queries of ten seconds overlap. Every batch has a minute
 of it. The stages of a job without Spark: the lanes of a batch, at most eight, are worked off one after the
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.rows import Row, Sizes, require
 from examples.faces.stream import BEGIN_US, seen, stream
 from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
@@ -36,6 +36,7 @@ from spark_pace.spark.stages.prices import Measured, Prices, longest_lanes, over
 RULE = Path(__file__).parent.parent / "examples" / "faces" / "rule.yaml"
 MINUTE_US = 60_000_000
 MOST_LANES = 8
+BOUNDS = (None, 2, 1, 0.5, 0.25, 0.1, 0.02)  # seconds
 LEARNING = (
     2  # batches at the start, of which the first knows no price and the second only that of a cold start
 )
@@ -53,21 +54,20 @@ class Batch:
     over: bool
 
 
-@click.command()
-@click.option("--minutes", default=8, show_default=True)
-@click.option("--bounds", default="none,2,1,0.5,0.25,0.1,0.02", show_default=True, help="In seconds.")
-def main(minutes: int, bounds: str) -> None:
-    """Run all bounds; print a line of a table for each."""
-    events = stream(60 * minutes, 1)
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each bound.
+
+    Raises:
+        SystemExit: a bound finds something else than a sequential program.
+    """
+    events = stream(60 * sizes.minutes, 1)
     expected = [row[0] for row in seen(events)]
-    print("| bound | lanes | sent / distinct | longest lane | predicted | within the bound |", end="")
-    print(" predicted to be |\n|---|---|---|---|---|---|---|")
-    for text in bounds.split(","):
-        bound = None if text == "none" else float(text)
-        found, batches = run(events, minutes, bound)
-        if found != expected:
-            raise SystemExit(f"bound {text}: {len(found):,} matches instead of {len(expected):,}")
-        print(line(batches[LEARNING:], bound), flush=True)
+    for bound in BOUNDS:
+        found, batches = run(events, sizes.minutes, bound)
+        require(found == expected, f"bound {bound}: {len(found):,} matches instead of {len(expected):,}")
+        for what, (value, unit) in figures(batches[LEARNING:], bound).items():
+            case = f"bound {'none' if bound is None else f'{bound:g} s'}; {what}"
+            yield Row("lanes", case, value, unit, None, None, "a sequential program")
 
 
 def run(events: pa.Table, minutes: int, bound: float | None) -> tuple[list[int], list[Batch]]:
@@ -120,20 +120,18 @@ def intake(
     return [frame for _, frame in pack(plan, sifted.events)], replace(sifted.progress, finish=last)
 
 
-def line(batches: list[Batch], bound: float | None) -> str:
+def figures(batches: list[Batch], bound: float | None) -> dict[str, tuple[float, str]]:
     """What the batches of a run say: sums, and medians of seconds."""
-    lanes = statistics.mean(batch.lanes for batch in batches)
     sent = sum(batch.rows for batch in batches) / sum(batch.distinct for batch in batches)
-    longest = statistics.median(batch.longest for batch in batches)
-    predicted = statistics.median(batch.predicted for batch in batches)
-    cells = ["none", f"{lanes:.1f}", f"{sent:.2f}", f"{longest:.3g} s", "", "", ""]
+    found = {
+        "lanes": (statistics.mean(batch.lanes for batch in batches), ""),
+        "sent / distinct": (sent, "times"),
+        "longest lane": (statistics.median(batch.longest for batch in batches), "s"),
+    }
     if bound is not None:
-        kept = sum(batch.longest <= bound for batch in batches)
-        so = sum(not batch.over for batch in batches)
-        cells[0] = f"{bound:g} s"
-        cells[4:] = [f"{predicted:.3g} s", f"{kept} of {len(batches)}", f"{so} of {len(batches)}"]
-    return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    main()
+        found |= {
+            "predicted": (statistics.median(batch.predicted for batch in batches), "s"),
+            "within the bound": (statistics.mean(batch.longest <= bound for batch in batches), "of batches"),
+            "predicted to be": (statistics.mean(not batch.over for batch in batches), "of batches"),
+        }
+    return found

@@ -1,33 +1,116 @@
-"""Every measurement (`make bench`): checked, printed as ratios, kept as JSON in out/bench/results.json."""
+"""The measurements of the project (`make bench`, `make bench-full`): one table of them, and their runner.
+
+A measurement is a module with a function `measure(sizes)` that gives rows (`benchmarks.rows`); it checks its
+results before it gives a figure. Each runs in a process of its own. The rows go to the terminal, to JSON with
+the versions and the machine, and to plots.
+
+    python -m benchmarks.run [--sizes small|bench|full] [--events N] [--compare OLD.json] [NAME ...]
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from benchmarks import forms, parallel, throughput
-from benchmarks.jobs import ROOT
+import click
+from rich.console import Console
+
+from benchmarks.report.results import Results, machine
+from benchmarks.report.table import compared, table
+from benchmarks.rows import SIZES, Row, Sizes
+
+ROOT = Path(__file__).parents[1]
+FULL = ("full",)
 
 
-def main() -> int:
-    """Run all; 1 if a target is missed."""
-    results = [throughput.measure("text"), throughput.measure("number"), parallel.measure()]
-    for result in results:
-        print(f"{result['name']}: ratio {result['ratio']} (target {result['target']}): {result['what']}")
-        print(
-            "  "
-            + ", ".join(
-                f"{key} {value}"
-                for key, value in result.items()
-                if key not in ("name", "what", "ratio", "target", "reached")
-            )
-        )
-    path = ROOT / "out" / "bench" / "results.json"
-    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
-    failed = forms.measure()
-    return 0 if all(result["reached"] for result in results) and not failed else 1
+@dataclass(frozen=True)
+class Measurement:
+    """What a module of `benchmarks` measures; `sizes`: those in which it runs unless it is named."""
+
+    module: str
+    what: str
+    sizes: tuple[str, ...] = ("small", "bench", "full")
+
+
+MEASUREMENTS = {
+    "patterns": Measurement("patterns", "four patterns: files to Delta, the core, the peers"),
+    "kernels": Measurement("forms", "each form of rules and each context in the core"),
+    "rules": Measurement("many_rules", "many rules over one scan"),
+    "keys": Measurement("keys", "a batch while many keys are live"),
+    "carry": Measurement("carry", "a batch in the core while many events wait"),
+    "waits": Measurement("waits", "a batch of the job while many events wait", FULL),
+    "batches": Measurement("batches", "the fixed cost of a batch"),
+    "cores": Measurement("cores", "two slots beside one"),
+    "starts": Measurement("starts", "from the command to the first result"),
+    "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),
+    "lanes": Measurement("lanes", "lanes by a bound", FULL),
+    "strategies": Measurement("strategies", "the strategies of earliest, selected", FULL),
+    "one_key": Measurement("one_key", "a batch while many events of one key wait, in each context", ()),
+    "explosions": Measurement("explosions", "windows that hold far more combinations than matches", ()),
+}
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, type=click.Choice(list(MEASUREMENTS)))
+@click.option("--sizes", "chosen", default="bench", show_default=True, type=click.Choice(list(SIZES)))
+@click.option("--events", type=click.IntRange(min=1_000), help="Of each stream, instead of those of --sizes.")
+@click.option(
+    "--compare", type=click.Path(exists=True, dir_okay=False), help="The results of an earlier run."
+)
+@click.option("--out", default=str(ROOT / "out" / "bench" / "results"), help="The folder for JSON and plots.")
+@click.option("--here", is_flag=True, hidden=True, help="Measure in this process; print the rows as JSON.")
+def main(
+    names: tuple[str, ...], chosen: str, events: int | None, compare: str | None, out: str, here: bool
+) -> None:
+    """Measure; the exit code is 1 if a measurement ended without rows or a target is missed."""
+    sizes = SIZES[chosen].with_events(events) if events else SIZES[chosen]
+    names = names or tuple(name for name, one in MEASUREMENTS.items() if chosen in one.sizes)
+    if here:
+        for row in rows_of(names[0], sizes):
+            print(json.dumps(asdict(row)), flush=True)
+        return
+    console = Console(width=140 if not sys.stdout.isatty() else None)
+    results = Results(machine(), asdict(sizes), [])
+    failed = []
+    for name in names:
+        rows, code = in_own_process(name, chosen, events)
+        results.rows.extend(rows)
+        console.print(table(name, MEASUREMENTS[name].what, rows))
+        failed += [name] if code else []
+    console.print(f"written to {results.write(Path(out))}")
+    if compare:
+        console.print(compared(Results.read(Path(compare)), results))
+    for name in failed:
+        console.print(f"{name}: ended without all of its figures; see above", style="red")
+    missed = [row for row in results.rows if row.reached is False]
+    sys.exit(1 if failed or missed else 0)
+
+
+def rows_of(name: str, sizes: Sizes) -> Iterator[Row]:
+    """The rows of a measurement, made in this process."""
+    yield from import_module(f"benchmarks.{MEASUREMENTS[name].module}").measure(sizes)
+
+
+def in_own_process(name: str, chosen: str, events: int | None) -> tuple[list[Row], int]:
+    """The rows of a measurement that runs in a process of its own, and that process's exit code."""
+    command = [sys.executable, "-m", "benchmarks.run", "--here", "--sizes", chosen, name]
+    command += ["--events", str(events)] if events else []
+    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    return [Row(**line) for line in rows_in(answer.stdout)], answer.returncode
+
+
+def rows_in(output: str) -> Iterator[dict[str, Any]]:
+    """The lines of an output that are rows."""
+    for line in output.splitlines():
+        if line.startswith('{"measurement"'):
+            yield json.loads(line)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

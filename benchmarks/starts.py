@@ -1,23 +1,25 @@
 """The start of a job: the seconds from the command `spark-pace run` to its parts and to its first result.
 
 The job has one file of 1,000 events; each run begins with a new checkpoint and a new sink. The command runs
-as a user would run it, but for its calls being noted. Printed are medians over the runs.
+as a user would run it, but for its calls being noted. Given are medians over the runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from benchmarks.rows import Row, Sizes
 
 ROOT = Path(__file__).parents[1]
 NAME = "starts"
@@ -124,7 +126,7 @@ def one_run(job: Path, out: Path) -> dict[str, float]:
     shutil.rmtree(out, ignore_errors=True)
     began = time.time()
     answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks.starts", "--job", str(job)],
+        [sys.executable, "-m", "benchmarks.starts", str(job)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -136,16 +138,10 @@ def one_run(job: Path, out: Path) -> dict[str, float]:
     return {**seconds, "end": time.time() - began, **taken}
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--job", help="run this job and print its moments: what a measurement starts")
-    arguments = parser.parse_args()
-    if arguments.job:
-        command(arguments.job)
-        return
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """The medians of each moment."""
     from benchmarks.events import write_events  # not where the command runs: it imports pyarrow
+    from benchmarks.rows import Row
 
     folder = ROOT / "out" / "bench" / NAME
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,12 +149,11 @@ def main() -> None:
     job = folder / "job.yaml"
     rules = ROOT / "benchmarks" / "batches.yaml"
     job.write_text(JOB.format(events=events, rules=rules, out=folder / "run"), encoding="utf-8")
-    runs = [one_run(job, folder / "run") for _ in range(arguments.runs)]
-    result = {moment: round(statistics.median(run[moment] for run in runs), 2) for moment in runs[0]}
-    print("\n".join(f"{moment:50} {seconds:8.2f}" for moment, seconds in result.items()))
-    path = ROOT / "out" / "bench" / f"{NAME}.json"
-    path.write_text(json.dumps({"medians": result, "runs": runs}, indent=2) + "\n", encoding="utf-8")
+    runs = [one_run(job, folder / "run") for _ in range(sizes.starts)]
+    for moment in runs[0]:
+        seconds = statistics.median(run[moment] for run in runs)
+        yield Row("starts", moment, seconds, "s", None, None, "the run has ended without an error")
 
 
 if __name__ == "__main__":
-    main()
+    command(sys.argv[1])

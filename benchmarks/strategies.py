@@ -3,8 +3,6 @@
 Each is run once, to load and compile, then timed in turns; the matches of all are compared first. The figures
 are processor time, the least of several rounds, and events of the stream a second.
 
-    python -m benchmarks.strategies [--events 2000000]
-
 Then the merger filter as its source has it, with operator instances that know nothing of what is used up: for
 one lane and for two, the processor time until the last match is known, if the lanes share the making of all
 candidates evenly, and one merger takes them over and filters them.
@@ -15,15 +13,14 @@ project, section 4.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import process_time
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges, candidates
@@ -34,7 +31,6 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
 
-EVENTS = 2_000_000
 TYPES = 10
 ROUNDS = 5
 STRATEGIES: tuple[Strategy | None, ...] = (None, "queues", "production_sets", "merger_filter")
@@ -47,45 +43,32 @@ CASES = (
     (4, False, 100),
 )
 
-COLUMNS = "{:<11}{:<12}{:<8}{:<17}{:>9}{:>9}{:>12}"
 
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each case with all its strategies.
 
-def main() -> int:
-    """Run all; 1 if two strategies disagree."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=EVENTS)
-    events = parser.parse_args().events
-    print(
-        COLUMNS.format("components", "overlapping", "within", "strategy", "matches", "seconds", "M events/s")
-    )
+    Raises:
+        SystemExit: two strategies disagree.
+    """
+    events = sizes.kernel_events
     for steps, overlapping, within in CASES:
         stream = stream_of(events, steps, overlapping=overlapping)
-        kernels = {
-            strategy: kernel(stream, steps, within, strategy) for strategy in strategies(steps, within)
-        }
+        kernels = {how: kernel(stream, steps, within, how) for how in strategies(steps, within)}
         found = {strategy: run() for strategy, run in kernels.items()}
-        if any(not np.array_equal(found[None], other) for other in found.values()):
-            print(f"{steps} components — the strategies must agree; they do not", file=sys.stderr)
-            return 1
-        times: dict[Strategy | None, list[float]] = {strategy: [] for strategy in kernels}
+        case = f"{steps} components{', overlapping' * overlapping}{f', within {within}' if within else ''}"
+        agree = all(np.array_equal(found[None], other) for other in found.values())
+        require(agree, f"{case} — the strategies must agree; they do not")
+        seconds: dict[str, float] = {}
         for _ in range(ROUNDS):
             for strategy, run in kernels.items():
-                start = process_time()
-                run()
-                times[strategy].append(process_time() - start)
-        for strategy, seconds in times.items():
-            shown = (steps, "yes" if overlapping else "no", within or "-", strategy or "default")
-            least = min(seconds)
-            figures = (len(found[strategy]), f"{least:.3f}", f"{events / least / 1e6:.1f}")
-            print(COLUMNS.format(*shown, *figures))
+                name: str = strategy or "default"
+                seconds[name] = min(seconds.get(name, np.inf), processor(run))
         if within is not None:
             making, merging = merger_filter_by_parts(stream, steps, within, found[None])
-            for lanes in (1, 2):
-                least = making / lanes + merging
-                rate = f"{events / least / 1e6:.1f}"
-                name = f"filter, {lanes} lane{'s' * (lanes > 1)}"
-                print(COLUMNS.format(steps, "no", within, name, len(found[None]), f"{least:.3f}", rate))
-    return 0
+            seconds |= {"filter, 1 lane": making + merging, "filter, 2 lanes": making / 2 + merging}
+        for name, least in seconds.items():
+            ratio = seconds["default"] / least
+            yield Row("strategies", f"{case}; {name}", events / least, "events/s", ratio, None, "each other")
 
 
 def merger_filter_by_parts(stream: Stream, steps: int, within: int, expected: Ints) -> tuple[float, float]:
@@ -145,7 +128,3 @@ def stream_of(events: int, steps: int, *, overlapping: bool) -> Stream:
     kept = np.flatnonzero(mask)
     columns = {TIME: pa.array(kept), SEQ: pa.array(np.arange(len(kept))), MASK: pa.array(mask[kept])}
     return Stream(pa.table(columns), np.zeros(1, np.int64))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

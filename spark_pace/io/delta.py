@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import OWNER, require_own_tables
+from spark_pace.io.delta_file import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -162,17 +163,19 @@ class DeltaTables:
     def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
         there = DeltaTable(path)
         done = there.transaction_version(self._app_id)
-        if done is None or done < batch_id:
-            once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-            properties = WriterProperties(compression="ZSTD")
-            write_deltalake(
-                there,
-                rows,
-                mode="append",
-                schema_mode="merge",
-                commit_properties=once,
-                writer_properties=properties,
-            )
+        if done is not None and done >= batch_id:
+            return
+        once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
+        if _is_plain(there):
+            added: list[Any] = [write_file(path, rows)] if rows.num_rows else []
+            there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
+        else:
+            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
+
+
+def _is_plain(table: DeltaTable) -> bool:
+    """Whether a file of rows is all that an append needs: so are tables unless somebody has altered them."""
+    return not table.metadata().partition_columns and table.protocol().min_writer_version <= 2
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:

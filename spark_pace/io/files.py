@@ -22,9 +22,9 @@ from spark_pace.core.expr import ARROW_TYPES, STRUCT
 from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import EventError, one_line
-from spark_pace.io.lines import LineParser, TooLong, chunks, parse_lines, too_long
-from spark_pace.io.text import CsvParser, JsonParser, header_names
-from spark_pace.io.typed import inner, typed, with_elements
+from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, too_long
+from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
+from spark_pace.io.text.typed import inner, typed, with_elements
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on

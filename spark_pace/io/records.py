@@ -18,7 +18,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import one_line
 from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
-from spark_pace.io.lines import (
+from spark_pace.io.text.lines import (
     CHUNK_BYTES,
     KEPT_BYTES,
     MOST_RECORD_BYTES,
@@ -27,8 +27,8 @@ from spark_pace.io.lines import (
     short,
     too_long,
 )
-from spark_pace.io.text import CsvParser, JsonParser
-from spark_pace.io.typed import csv_type, typed
+from spark_pace.io.text.parsers import CsvParser, JsonParser
+from spark_pace.io.text.typed import csv_type, typed
 
 _MS_US = 1_000
 

@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from examples.kafka.broker import Broker
+from spark_pace.core import local
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
+from spark_pace.io.files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -20,6 +25,8 @@ from spark_pace.spark.sources import input as inputs
 from spark_pace.spark.sources import kafka_check
 from tests.integration.conftest import PASSWORD
 from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
+from tests.spark.test_types_in_spark import RULES as TYPED_RULES
+from tests.spark.test_types_in_spark import random_events as typed_events
 from tests.support.kafka_jobs import COLUMNS, SASL, as_columns, as_csv, as_json, dealt, in_core, kafka_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
@@ -45,6 +52,27 @@ def test_a_job_finds_what_the_core_finds(
     assert (summary.events, summary.late, summary.finished) == (200, 0, True)
     assert [batch.records for batch in batches] == ([80, 80, 40, 0] if record is as_json else [200, 0])
     assert matches(spec) == in_core(spec, topic, events)
+
+
+def test_structs_arrays_and_decimals_come_through_a_topic(
+    broker: Broker, topic: str, send: Any, tmp_path: Path
+) -> None:
+    events = typed_events(5, 120)
+    records = dealt(events, as_json)
+    send(topic, *records, (1, {"value": b'{"t":"2024-01-01T00:01:59Z","u":{"home":{"tags":[1]}}}'}))
+    spec = kafka_job(tmp_path, broker.servers, topic, rules=TYPED_RULES)
+    run_job(spec)
+    parts = []
+    for partition in (0, 1):
+        path = tmp_path / f"{partition}.json"
+        path.write_bytes(b"\n".join(record["value"] for part, record in records if part == partition))
+        parts.append(read_events(str(path), "json", spec.events.schema, f"{topic}/{partition}").events)
+    read = pa.concat_tables(parts).unify_dictionaries()
+    core = local.run(build_plan(spec.rules, order=OrderSpec()), [read]).matches.to_pylist()
+    assert matches(spec) == core
+    assert {row["rule"] for row in core} == {"keyed", "sums"}
+    (reason,) = table(spec, "quarantine")["reason"].to_pylist()
+    assert reason.startswith("u.home.tags — must be ARRAY<STRING>; got: ")
 
 
 def test_the_first_batches_of_a_full_topic_are_small_and_double_up_to_the_limit(

@@ -35,6 +35,7 @@ def kafka_job(
     finish: bool = True,
     trigger: str = "available_now",
     order: Any = None,
+    rules: str = RULES,
     **source: Any,
 ) -> JobSpec:
     section = {"kind": "kafka", "format": "json", "servers": servers, "topics": list(topics), **source}
@@ -50,7 +51,7 @@ def kafka_job(
         "operators": ["tests.spark.jobs"],
         "parallelism": {"slots": 1, "buckets": 1},
     }
-    (folder / "rules.yaml").write_text(RULES)
+    (folder / "rules.yaml").write_text(rules)
     (folder / "job.yaml").write_text(json.dumps(job))  # JSON is YAML
     return read_job(folder / "job.yaml")
 

@@ -13,11 +13,11 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.core.operate.match_table import EVENTS_TYPE
-from spark_pace.io.delta_log import commits
 from spark_pace.sizing.bench.events.records import make_records
 from spark_pace.sizing.bench.events.schedule import schedule
 from spark_pace.sizing.bench.events.targets import Folder
 from spark_pace.sizing.bench.generators import Generator
+from spark_pace.sizing.bench.results.delta_log import commits
 from spark_pace.sizing.bench.results.driven import Driven
 from spark_pace.sizing.bench.results.latency import Latencies, Sent, latencies, percentiles, taken_times
 from spark_pace.sizing.bench.results.report import as_html, as_text

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.explosions import MOST_MB, RULES, in_own_process
+from benchmarks.explosions import MOST_MB, RULES
+from benchmarks.processes import alone
 
 EVENTS = 50_000  # so many that all candidates, in one matrix, take more than the bound
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_memory_follows_events_and_matches(name: str) -> None:
-    assert in_own_process(name, EVENTS)["peak_mb"] <= MOST_MB
+    assert alone("explosions", name, EVENTS)["peak_mb"] <= MOST_MB

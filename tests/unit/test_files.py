@@ -14,8 +14,8 @@ import pytest
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import EventError
-from spark_pace.io import lines
 from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.text import lines
 
 TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "d": "DATE"}
 SCHEMA = EventSchema(tuple(Field(name, kind) for name, kind in TYPES.items()), "t")

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io import lines, records
+from spark_pace.io import records
 from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records
+from spark_pace.io.text import lines
 
 SCHEMA = EventSchema((Field("t", "TIMESTAMP"), Field("n", "BIGINT"), Field("s", "STRING")), "t")
 T = "2013-01-01T00:00:00Z"

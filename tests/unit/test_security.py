@@ -14,9 +14,9 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
-from spark_pace.io.lines import MOST_RECORD_BYTES
 from spark_pace.io.replaying import read_all, replay_table
-from spark_pace.io.text import CsvParser
+from spark_pace.io.text.lines import MOST_RECORD_BYTES
+from spark_pace.io.text.parsers import CsvParser
 from spark_pace.job_file import check_files, read_job
 from spark_pace.rules import load_rules
 from spark_pace.rules.document.document import Scalar

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def drive(run: RunSpec, out: Path, tell: Tell) -> Driven:
                 if watcher.watched.records < first:
                     must = f"must have its first batch within {START_SECONDS} s"
                     raise SetupError(f"the job {job.file} — {must}; got none. See {job.log}.")
-                load.send_all(at)
+                load.send_all(at, partial(load.require_going, job, process))
                 target.settle()
                 load.doing = "waiting until all is processed"
                 load.wait(lambda: watcher.watched.records >= load.sent, job, process, run.limit_seconds)
@@ -95,8 +96,15 @@ class _Load:
         self.began: float | None = None
         self.at: Floats = np.empty(0)
         self.due: Floats = np.empty(0)
+        self.failure: Exception | None = None
 
-    def send_all(self, at: Floats) -> None:
+    def require_going(self, job: DrivenJob, process: Process) -> None:
+        """Refuse to go on without the job, or without the thread that looks at it."""
+        job.require_running(process)
+        if self.failure is not None:
+            raise self.failure
+
+    def send_all(self, at: Floats, require_going: Callable[[], None]) -> None:
         """Send the schedule, what is late as soon as possible, until the limit. `at`: of the first ones."""
         self.began = time.time() + _AHEAD_SECONDS
         self.due = np.concatenate([at, self.began + self.plan.due])
@@ -104,6 +112,7 @@ class _Load:
         end = self.began + sum(phase.seconds for phase in self.run.phases) + self.run.limit_seconds
         due_us = (self.due * 1e6).astype(np.int64)  # as `Sent.due_us`
         while self.sent < len(self.due) and (now := time.time()) < end:
+            require_going()
             ready = int(np.searchsorted(self.due, now, "right"))
             if ready > self.sent:
                 self.doing = self.run.phases[self.plan.phase[ready - self.first - 1]].name
@@ -115,7 +124,7 @@ class _Load:
         """Wait until something holds, but so many seconds at most."""
         until = time.time() + seconds
         while not ready() and time.time() < until:
-            job.require_running(process)
+            self.require_going(job, process)
             _pause(0.1)
 
 
@@ -129,10 +138,13 @@ def _watching(watcher: Watcher, load: _Load, tell: Tell) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(LOOK_SECONDS):
-            watcher.look()
-            second = time.time() - load.began if load.began else 0.0
-            tell(load.doing, second, load.sent, watcher.watched.records)
+        try:
+            while not over.wait(LOOK_SECONDS):
+                watcher.look()
+                second = time.time() - load.began if load.began else 0.0
+                tell(load.doing, second, load.sent, watcher.watched.records)
+        except Exception as error:
+            load.failure = error  # the run ends with it
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -51,7 +51,7 @@ class KafkaInput:
         """At most `max_offsets_per_trigger`, and no less than the options of the connector wait for."""
         options = {key.lower(): value for key, value in self.source.options.items()}
         least, most = options.get("minoffsetspertrigger", ""), self.source.max_offsets_per_trigger
-        cap = max(cap, int(least)) if least.isdigit() else cap
+        cap = max(cap, int(least)) if least.isdecimal() else cap
         return cap if most is None else min(cap, most)
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from spark_pace.io.delta_log import commits
+from spark_pace.sizing.bench.results.delta_log import commits
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 _COLUMNS = ("batch_id", "seconds", "records", "late", "bad_records", "carry", "pending", "state_bytes")

@@ -12,8 +12,9 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.lines import Check, short
-from spark_pace.io.typed import csv_type, flat, json_fields, typed
+from spark_pace.io.text.lines import Check, PartlyParsed, short
+from spark_pace.io.text.plain import PlainReader
+from spark_pace.io.text.typed import csv_type, flat, json_fields, typed
 
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it
@@ -30,6 +31,11 @@ class JsonParser:
         """Read the attributes of `schema`."""
         self.fields = schema.fields
         self.paths = {field.name: schema.path_of(field.name) for field in schema.fields}
+        self._plain = PlainReader(self.fields) if PlainReader.reads(self.fields, self.paths) else None
+
+    def plain(self, chunk: bytes) -> PartlyParsed | None:
+        """What compiled code reads; None for types that it does not know."""
+        return None if self._plain is None else self._plain.lines(chunk)
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
@@ -105,6 +111,10 @@ class CsvParser:
         """Read the attributes of `schema` from columns of these names."""
         self.fields = schema.fields
         self.names = names
+
+    def plain(self, chunk: bytes) -> PartlyParsed | None:
+        """Nothing: pyarrow reads CSV."""
+        return None
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if no line is blank and all quotation marks are in pairs.

@@ -41,6 +41,9 @@ class Check:
 class LineParser(Protocol):
     """Reads the lines of one format."""
 
+    def plain(self, chunk: bytes) -> PartlyParsed | None:
+        """The records that compiled code has read; None if there is none for this format or these types."""
+
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines, if a glance shows that each can only be one record; else None."""
 
@@ -73,6 +76,32 @@ class ParsedLines:
     table: pa.Table
     rows: npt.NDArray[np.int64]
     refused: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class PartlyParsed:
+    """Some records of a text.
+
+    Attributes:
+        table: those that have been read, as columns.
+        rows: int64; the number of each.
+        left: int64, the numbers of those that `LineParser.parse` must read.
+        bounds: int64[2, n], where each record begins and ends.
+    """
+
+    table: pa.Table
+    rows: npt.NDArray[np.int64]
+    left: npt.NDArray[np.int64]
+    bounds: npt.NDArray[np.int64]
+
+    def with_left(self, read: ParsedLines) -> ParsedLines:
+        """All records, with those that were left as `read` has them."""
+        if not len(self.left):
+            return ParsedLines(self.table, self.rows, [])
+        rows = np.concatenate([self.rows, self.left[read.rows]])
+        order = np.argsort(rows)
+        table = pa.concat_tables([self.table, read.table]).take(pa.array(order))
+        return ParsedLines(table, rows[order], [(int(self.left[row]), why) for row, why in read.refused])
 
 
 @dataclass(frozen=True)
@@ -116,7 +145,17 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
 
 
 def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines in `chunk`. A chunk that cannot be parsed is looked through line by line."""
+    """The records of the lines in `chunk`; what compiled code does not read is read by the parser."""
+    plain = parser.plain(chunk)
+    if plain is None:
+        return _parse_all(chunk, parser)
+    begins, ends = plain.bounds[:, plain.left].tolist()
+    left = b"\n".join(chunk[begin:end] for begin, end in zip(begins, ends, strict=True))
+    return plain.with_left(_parse_all(left, parser))
+
+
+def _parse_all(chunk: bytes, parser: LineParser) -> ParsedLines:
+    """The records of the lines. A chunk that cannot be parsed is looked through line by line."""
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True)
@@ -33,4 +34,4 @@ def commits(table: Path, known: Collection[str] = ()) -> Iterator[Commit]:
             (entry["commitInfo"]["timestamp"] / 1000 for entry in entries if "commitInfo" in entry), 0.0
         )
         added = [entry["add"]["path"] for entry in entries if "add" in entry and entry["add"]["dataChange"]]
-        yield Commit(log.name, committed, tuple(table / path for path in added))
+        yield Commit(log.name, committed, tuple(table / unquote(path) for path in added))

@@ -1,0 +1,61 @@
+"""The patterns of the measurements in Flink CEP and in Esper: the mains of `benchmarks/peers/…/measured`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.compared import build
+from benchmarks.rows import require
+
+JAVA = ("java", "-Xmx4g", "--add-opens=java.base/java.util=ALL-UNNAMED")
+DEFAULT_INTERVAL = 200
+INTERVALS = (DEFAULT_INTERVAL, 20, 1)  # milliseconds between Flink's watermarks
+
+Found = tuple[int, str]  # how many matches, and a digest of their events
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """The median seconds of a pattern in an engine; `interval` is None for Esper, which has no watermarks."""
+
+    engine: str
+    source: str  # file, memory
+    interval: int | None
+    pattern: str
+    seconds: float
+
+
+def peer_runs(file: Path, events: int, rounds: int, expected: dict[str, Found]) -> Iterator[PeerRun]:
+    """Run all patterns of `expected` in both engines, from the file and from memory.
+
+    Args:
+        file: JSON lines.
+        events: how many there are.
+        rounds: how often each is timed, behind a round to warm up.
+        expected: of each pattern, what must be found.
+
+    Raises:
+        SystemExit: an engine finds something else.
+    """
+    classpath = build()
+    for source in ("file", "memory"):
+        for engine, main, intervals in (("Esper", "EsperRun", [None]), ("Flink CEP", "FlinkRun", INTERVALS)):
+            for interval in intervals:
+                given = [str(file), source, str(events), str(rounds + 1)]
+                given += [*([] if interval is None else [str(interval)]), *expected]
+                command = [*JAVA, "-cp", classpath, f"peers.measured.{main}", *given]
+                output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+                told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+                for pattern, wanted in expected.items():
+                    of_it = [line for line in told if line["pattern"] == pattern]
+                    found = {(line["matches"], line["digest"]) for line in of_it}
+                    require(
+                        found == {wanted}, f"{engine}, {pattern}: found {found} where the core finds {wanted}"
+                    )
+                    seconds = statistics.median(line["seconds"] for line in of_it[1:])
+                    yield PeerRun(engine, source, interval, pattern, seconds)

@@ -1,0 +1,1 @@
+"""Lines of text, and values in text, as columns of declared types."""

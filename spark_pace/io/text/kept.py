@@ -1,0 +1,154 @@
+"""The compiled reader of JSON: machine code that is made once on a machine, kept in a file, and loaded.
+
+numba takes a second to load and several to compile the reader; what is kept takes a tenth of a second, for
+llvmlite alone loads it. So a process loads it when it has read so much that this pays. It is kept beside the
+package, in the folder that `NUMBA_CACHE_DIR` names, or in the user's cache directory; where nothing can be
+written, pyarrow reads everything.
+
+``python -m spark_pace.io.text.kept`` compiles the reader ahead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+WORTH_LOADING_BYTES = 16 << 20
+WORTH_COMPILING_BYTES = 512 << 20
+_SOURCES = ("blocks", "scan_values", "scan")
+_NAME = "scan"
+_OPTIMISE = 3
+_DIGEST_BYTES = 32
+
+Scan = Callable[[int, int, int, int], int]  # `spark_pace.io.text.scan.scan`, with addresses
+
+
+class CompiledReader:
+    """Gives the compiled reader to a process once it pays."""
+
+    def __init__(self) -> None:
+        """Load nothing yet."""
+        self._read_bytes = 0
+        self._may_compile = True
+        self._scan: Scan | None = None
+        self._engine: object = None
+
+    def scan_for(self, size: int) -> Scan | None:
+        """The compiled reader for `size` bytes more; None while it does not pay."""
+        self._read_bytes += size
+        if self._scan is None and self._read_bytes >= WORTH_LOADING_BYTES:
+            code = kept_code()
+            if code is None and self._may_compile and self._read_bytes >= WORTH_COMPILING_BYTES:
+                self._may_compile, code = False, compiled_code()
+            if code is not None:
+                self._engine, self._scan = _loaded(code)
+        return self._scan
+
+
+@cache
+def compiled_reader() -> CompiledReader:
+    """The one of this process."""
+    return CompiledReader()
+
+
+def kept_code() -> bytes | None:
+    """The machine code that was kept for this version and this processor."""
+    for path in _places():
+        with suppress(OSError):
+            kept = path.read_bytes()
+            digest, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
+            if hashlib.sha256(code).digest() == digest:
+                return code
+    return None
+
+
+def compiled_code() -> bytes | None:
+    """Compile the reader and keep it; None if there is no place for it."""
+    for path in _places():
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+                try:
+                    code = _machine_code()
+                    file.write(hashlib.sha256(code).digest() + code)
+                    file.close()
+                    os.replace(file.name, path)
+                except BaseException:
+                    os.unlink(file.name)
+                    raise
+            return code
+    return None
+
+
+def _places() -> Iterator[Path]:
+    """Where the code may be kept; the name tells its version and the processor."""
+    name = f"{_NAME}-{_version()}.o"
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(folder, name)
+    yield Path(__file__).parent / "__pycache__" / name
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    yield Path(caches, "spark_pace", name)
+
+
+@cache
+def _version() -> str:
+    from llvmlite import binding as llvm
+
+    told = [llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    for module in _SOURCES:
+        name = f"spark_pace.io.text.{module}"
+        spec = find_spec(name)
+        assert spec is not None and isinstance(spec.loader, InspectLoader)
+        told.append(spec.loader.get_source(name) or "")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
+
+
+def _machine() -> Any:
+    """This machine, as LLVM makes code for it."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=_OPTIMISE,
+        codemodel="jitdefault",
+    )
+
+
+def _machine_code() -> bytes:
+    from llvmlite import binding as llvm
+
+    from spark_pace.io.text.scan import scan_compiled
+
+    module = llvm.parse_assembly(scan_compiled.inspect_llvm())
+    module.get_function(scan_compiled.native_name).name = _NAME
+    outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    assert not outside, outside  # loading code that is not whole would end the process
+    code: bytes = _machine().emit_object(module)
+    return code
+
+
+def _loaded(code: bytes) -> tuple[object, Scan]:
+    """The code in memory, and its function."""
+    from llvmlite import binding as llvm
+
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
+    return engine, function(engine.get_function_address(_NAME))
+
+
+if __name__ == "__main__":
+    print("kept" if kept_code() or compiled_code() else "there is no place to keep it")

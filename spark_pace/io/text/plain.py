@@ -1,0 +1,164 @@
+"""Reads plain JSON by compiled code, and leaves the other records to pyarrow's reader.
+
+`spark_pace.io.text.scan` says which records are plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace.core.expr import ARROW_TYPES, TypeName
+from spark_pace.core.plan.rule import Field
+from spark_pace.io.text.blocks import (
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    DOUBLE,
+    INTEGER,
+    LEFT,
+    NULL,
+    READ,
+    TEXT,
+    TIME,
+    Bytes,
+    Ints,
+)
+from spark_pace.io.text.kept import Scan, compiled_reader
+from spark_pace.io.text.lines import PartlyParsed
+
+_KINDS: dict[TypeName, int] = {
+    "BIGINT": INTEGER,
+    "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN,
+    "TIMESTAMP": TIME,
+    "DATE": DATE,
+    "STRING": TEXT,
+}
+LEAST_READ = 0.5  # of the records; if fewer are plain, pyarrow reads all
+_WITH_TEXTS = (DOUBLE, TEXT)
+_MOST_BYTES = 1 << 30  # of text at once: it is counted in 32 bits
+_GUESSED = 256  # members of a record whose order is remembered
+_END_OF_ASCII = 128
+_NEWLINE = ord("\n")
+
+
+class PlainReader:
+    """Reads plain records with some attributes."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        """Read these attributes; `reads` has said that it can."""
+        self.fields = fields
+        names = [field.name.encode() for field in fields]
+        self.kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
+        self.names = np.frombuffer(b"".join(names), np.uint8)
+        self.bounds = np.array([0, *accumulate(map(len, names))], np.int64)
+        has_texts = np.isin(self.kinds, _WITH_TEXTS)
+        self.places: Ints = np.cumsum(has_texts) - has_texts
+        self.text_columns = int(has_texts.sum())
+
+    @staticmethod
+    def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
+        """Whether all attributes are single values beside each other, with plain names."""
+        return bool(fields) and all(
+            field.type in _KINDS and paths[field.name] == (field.name,) and _is_plain(field.name)
+            for field in fields
+        )
+
+    def lines(self, chunk: bytes) -> PartlyParsed | None:
+        """Read the lines of a chunk; None if another reader must read them all."""
+        text = np.frombuffer(chunk, np.uint8)
+        scan = compiled_reader().scan_for(len(text))
+        if scan is None:
+            return None
+        ends = np.flatnonzero(text == _NEWLINE)
+        bounds = np.empty((2, len(ends) + 1), np.int64)
+        bounds[0, 0], bounds[0, 1:] = 0, ends + 1
+        bounds[1, :-1], bounds[1, -1] = ends, len(text)
+        return self.records(scan, text, bounds)
+
+    def records(self, scan: Scan, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+        """Read records between bounds, int64[2, n], in a text; None if another reader must read them all."""
+        if len(text) > _MOST_BYTES or not _is_utf8(text):
+            return None
+        columns = _Columns(self, text, bounds)
+        rows = columns.scanned(scan)
+        left = np.flatnonzero(columns.outcome == LEFT)
+        if rows < LEAST_READ * (rows + len(left)):
+            return None
+        table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
+        return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds)
+
+
+class _Columns:
+    """The memory that the compiled reader writes to."""
+
+    def __init__(self, reader: PlainReader, text: Bytes, bounds: Ints) -> None:
+        attributes, records = len(reader.fields), bounds.shape[1]
+        self.reader = reader
+        self.text, self.bounds = text, bounds
+        self.numbers = np.empty((attributes, records), np.int64)
+        self.states = np.empty((attributes, records), np.uint8)
+        self.texts = np.empty((reader.text_columns, len(text)), np.uint8)
+        self.ends = np.zeros((reader.text_columns, records + 1), np.int64)
+        self.outcome = np.empty(records, np.uint8)
+
+    def scanned(self, scan: Scan) -> int:
+        """Read; the number of records that were read."""
+        reader = self.reader
+        sizes = [len(self.outcome), len(reader.fields), len(self.texts), len(self.text), _GUESSED]
+        seen, guess = np.empty(len(reader.fields), np.int64), np.full(_GUESSED, -1, np.int64)
+        some_bytes = (self.text, reader.names, self.states, self.texts, self.outcome)
+        ints = (self.bounds, reader.bounds, reader.kinds, reader.places)
+        ours = (self.numbers, self.ends, seen, guess)
+        given = np.array(sizes, np.int64), _addresses(some_bytes), _addresses((*ints, *ours)), self.numbers
+        return scan(*(array.ctypes.data for array in given))
+
+    def column(self, at: int, rows: int) -> pa.Array:
+        """The first rows of an attribute, in the type of the core."""
+        kind, states = self.reader.kinds[at], self.states[at, :rows]
+        target = ARROW_TYPES[self.reader.fields[at].type]
+        valid = _bits(states != NULL) if (states == NULL).any() else None
+        if kind == TEXT:
+            return pa.Array.from_buffers(target, rows, [valid, *self._texts(at, rows)])
+        numbers = self.numbers[at, :rows]
+        if kind == DOUBLE and (told := states == DIGITS).any():
+            texts = pa.Array.from_buffers(pa.string(), rows, [None, *self._texts(at, rows)])
+            floats = texts.filter(pa.array(told)).cast(pa.float64())
+            numbers.view(np.float64)[told] = floats.to_numpy()
+        if kind == BOOLEAN:
+            return pa.Array.from_buffers(target, rows, [valid, _bits(numbers != 0)])
+        values = numbers.astype(np.int32) if kind == DATE else numbers
+        return pa.Array.from_buffers(target, rows, [valid, pa.py_buffer(values)])
+
+    def _texts(self, at: int, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+        place = int(self.reader.places[at])
+        ends = self.ends[place, : rows + 1].astype(np.int32)
+        return pa.py_buffer(ends), pa.py_buffer(self.texts[place, : ends[-1]])
+
+
+def _addresses(arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.uintp]:
+    return np.array([array.ctypes.data for array in arrays], np.uintp)
+
+
+def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _is_plain(name: str) -> bool:
+    """Whether JSON writes a name as it is."""
+    return name.isprintable() and not {'"', "\\"} & set(name)
+
+
+def _is_utf8(text: Bytes) -> bool:
+    if text.max(initial=0) < _END_OF_ASCII:
+        return True
+    try:
+        str(text.data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
