@@ -23,7 +23,7 @@ from spark_pace.io.text.lines import (
     KEPT_BYTES,
     MOST_RECORD_BYTES,
     ParsedLines,
-    parse_lines,
+    parse_all,
     short,
     too_long,
 )
@@ -115,15 +115,10 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, [])
-    names = [field.name for field in schema.fields]
-    parser = JsonParser(schema) if format == "json" else CsvParser(schema, names)
-    if values.nbytes > MOST_RECORD_BYTES:
-        longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
-        values = pc.if_else(longer, pa.scalar(None, values.type), values)
-    lines = _joined(values)
-    if lines.count(b"\n") >= max(len(values), 1):
-        lines = _joined(_as_lines(values, format))
-    parsed = parse_lines(lines, parser)
+    if format == "csv":
+        parsed = _parse_values(values, CsvParser(schema, [field.name for field in schema.fields]), format)
+    else:
+        parsed = _parse_json(values, JsonParser(schema))
     bad.extend((row, reason, raws[row]) for row, reason in parsed.refused)
     if len(parsed.rows) + len(parsed.refused) < len(values):
         read = np.zeros(len(values), np.bool_)
@@ -132,6 +127,33 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], r
         for row in np.flatnonzero(~read).tolist():
             bad.append((row, raws.objection(row), raws[row]))
     return parsed
+
+
+def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
+    """The attributes of JSON objects; what compiled code reads, it reads where it stands."""
+    plain = None
+    if len(values) and pa.types.is_binary(values.type) and values.nbytes <= MOST_RECORD_BYTES:
+        _, ends, text = values.buffers()
+        ends = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        bounds = np.stack([ends[:-1], ends[1:]]) - ends[0]
+        if values.null_count:  # bytes may stand there all the same
+            bounds[1] = np.where(values.is_null(), bounds[0], bounds[1])
+        within = np.frombuffer(text if text is not None else b"", np.uint8)[ends[0] : ends[-1]]
+        plain = parser.plain_values(within, bounds)
+    if plain is None:
+        return _parse_values(values, parser, "json")
+    return plain.with_left(lambda left: _parse_values(values.take(pa.array(left)), parser, "json"))
+
+
+def _parse_values(values: pa.Array, parser: JsonParser | CsvParser, format: str) -> ParsedLines:
+    """The attributes of values that are joined to lines; `rows` of the result are numbers of values."""
+    if values.nbytes > MOST_RECORD_BYTES:
+        longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
+        values = pc.if_else(longer, pa.scalar(None, values.type), values)
+    lines = _joined(values)
+    if lines.count(b"\n") >= max(len(values), 1):
+        lines = _joined(_as_lines(values, format))
+    return parse_all(lines, parser)
 
 
 def _joined(values: pa.Array) -> bytes:

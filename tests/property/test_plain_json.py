@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.io.records import Records, read_records
 from spark_pace.io.text import kept, lines, plain
 from spark_pace.io.text.lines import ParsedLines, parse_lines
 from spark_pace.io.text.parsers import JsonParser
@@ -25,7 +27,7 @@ TYPES = {
     "é": "STRING",
 }
 SCHEMA = EventSchema(tuple(Field(name, kind) for name, kind in TYPES.items()), "t")
-LINES_OF_AN_EXAMPLE = 15
+LINES_OF_AN_EXAMPLE = 8
 SPACES = ["", "", "", "", " ", "\t ", "  "]
 WRITTEN_NUMBERS = """0 1 -1 7 10 42 -17 1700000000000 9007199254740993 922337203685477580 9223372036854775807
 9223372036854775808 -9223372036854775808 -9223372036854775809 99999999999999999999 -0 00 01 1. .5 +1 1e5
@@ -49,6 +51,16 @@ TEXTS = ["", "a", "etype", "two words", "é", "日本", "\U0001f642", "\x7f"]
 ODD_TEXTS = [r"\n", r"\"", r"\u00e9", r"\ud800", r"\q", "}", "{", "a}", ",", "t", "\x00", "\x1f", "a\tb"]
 OTHERS = ["null", "true", "false", "[]", "{}", "[1,2]", '{"t":1}', '{"a":[{"b":null},[]]}', "[1,]", "{,}", ""]
 OTHERS += ["nul", "tru", "True", '{"a":1}}', "[}", "{]", '[{"a":"}"}]', '{"a"}', '{"a":1,"a":2}', "[1 2]"]
+VALUES = [
+    None,
+    b"",
+    b" ",
+    b"\n",
+    b'{"t":"2013-01-01T00:00:00"}\n',
+    b'{"n":1}\n{"n":2}',
+    b'{"t"\n:\n"2013-01-01T00:00:00"}',
+    b"\xff",
+]
 
 
 def quoted(text: str) -> str:
@@ -129,7 +141,7 @@ def test_any_lines_are_read_as_pyarrow_reads_them(seed: int) -> None:
     parser = JsonParser(SCHEMA)
     pool = [line(chance) for _ in range(LINES_OF_AN_EXAMPLE)]
     chunk = b"\n".join(mutilated(chance, pool) if chance.random() < 0.3 else text for text in pool)
-    require_same(parse_lines(chunk, parser), lines._parse_all(chunk, parser))
+    require_same(parse_lines(chunk, parser), lines.parse_all(chunk, parser))
 
 
 def test_most_records_are_plain() -> None:
@@ -139,3 +151,17 @@ def test_most_records_are_plain() -> None:
     read = parser.plain(chunk)
     assert read is not None
     assert 400 < len(read.rows) < 900
+
+
+def test_values_of_records_are_read_where_they_stand() -> None:
+    chance = random.Random(2)
+    values = [line(chance) if chance.random() < 0.9 else chance.choice(VALUES) for _ in range(300)]
+    column = pa.array([b"{}", *values, b"{}"], pa.binary()).slice(1, len(values))
+    sources = pa.array(["topic/0"] * len(values)).dictionary_encode()
+    records = Records(column, sources, pa.array(range(len(values)), pa.int64()), {})
+    ours = read_records(records, "json", SCHEMA)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JsonParser, "plain_values", lambda self, text, bounds: None)
+        theirs = read_records(records, "json", SCHEMA)
+    assert repr(ours.events.to_pylist()) == repr(theirs.events.to_pylist())
+    assert ours.bad.equals(theirs.bad)

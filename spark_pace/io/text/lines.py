@@ -94,10 +94,11 @@ class PartlyParsed:
     left: npt.NDArray[np.int64]
     bounds: npt.NDArray[np.int64]
 
-    def with_left(self, read: ParsedLines) -> ParsedLines:
-        """All records, with those that were left as `read` has them."""
+    def with_left(self, parse: Callable[[npt.NDArray[np.int64]], ParsedLines]) -> ParsedLines:
+        """All records; `parse` reads those of these numbers, and counts them from 0."""
         if not len(self.left):
             return ParsedLines(self.table, self.rows, [])
+        read = parse(self.left)
         rows = np.concatenate([self.rows, self.left[read.rows]])
         order = np.argsort(rows)
         table = pa.concat_tables([self.table, read.table]).take(pa.array(order))
@@ -148,14 +149,21 @@ def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
     """The records of the lines in `chunk`; what compiled code does not read is read by the parser."""
     plain = parser.plain(chunk)
     if plain is None:
-        return _parse_all(chunk, parser)
-    begins, ends = plain.bounds[:, plain.left].tolist()
-    left = b"\n".join(chunk[begin:end] for begin, end in zip(begins, ends, strict=True))
-    return plain.with_left(_parse_all(left, parser))
+        return parse_all(chunk, parser)
+    bounds = plain.bounds
+
+    def parse_left(left: npt.NDArray[np.int64]) -> ParsedLines:
+        lines = (chunk[begin:end] for begin, end in bounds[:, left].T.tolist())
+        return parse_all(b"\n".join(lines), parser)
+
+    return plain.with_left(parse_left)
 
 
-def _parse_all(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines. A chunk that cannot be parsed is looked through line by line."""
+def parse_all(chunk: bytes, parser: LineParser) -> ParsedLines:
+    """The records of the lines, by the parser alone.
+
+    A chunk that cannot be parsed is looked through line by line.
+    """
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:

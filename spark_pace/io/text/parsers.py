@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.io.text.blocks import Bytes, Ints
 from spark_pace.io.text.lines import Check, PartlyParsed, short
 from spark_pace.io.text.plain import PlainReader
 from spark_pace.io.text.typed import csv_type, flat, json_fields, typed
@@ -36,6 +37,10 @@ class JsonParser:
     def plain(self, chunk: bytes) -> PartlyParsed | None:
         """What compiled code reads; None for types that it does not know."""
         return None if self._plain is None else self._plain.lines(chunk)
+
+    def plain_values(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+        """As `plain`, of records between bounds, int64[2, n], in a text."""
+        return None if self._plain is None else self._plain.records(text, bounds)
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""

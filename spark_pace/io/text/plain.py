@@ -71,19 +71,19 @@ class PlainReader:
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:
         """Read the lines of a chunk; None if another reader must read them all."""
-        text = np.frombuffer(chunk, np.uint8)
-        scan = compiled_reader().scan_for(len(text))
-        if scan is None:
+        if compiled_reader().scan_for(len(chunk)) is None:
             return None
+        text = np.frombuffer(chunk, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
         bounds = np.empty((2, len(ends) + 1), np.int64)
         bounds[0, 0], bounds[0, 1:] = 0, ends + 1
         bounds[1, :-1], bounds[1, -1] = ends, len(text)
-        return self.records(scan, text, bounds)
+        return self.records(text, bounds)
 
-    def records(self, scan: Scan, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+    def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
         """Read records between bounds, int64[2, n], in a text; None if another reader must read them all."""
-        if len(text) > _MOST_BYTES or not _is_utf8(text):
+        scan = compiled_reader().scan_for(len(text))
+        if scan is None or len(text) > _MOST_BYTES or not _is_utf8(text):
             return None
         columns = _Columns(self, text, bounds)
         rows = columns.scanned(scan)

@@ -280,7 +280,7 @@ def _read_members(record: Record, at: int, wanted: Wanted, columns: Columns, row
 def _read_record(text: Bytes, bounds: tuple[int, int], wanted: Wanted, columns: Columns, row: int) -> int:
     """Read the record between two places into a row; what became of it."""
     begin, end = bounds
-    while end > begin and (text[end - 1] == values.RETURN or text[end - 1] == values.SPACE):
+    while end > begin and text[end - 1] in (values.SPACE, values.TAB, values.NEWLINE, values.RETURN):
         end -= 1
     if begin == end:
         return BLANK
