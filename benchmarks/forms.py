@@ -63,7 +63,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         for condition in ["", *([] if form in WITHOUT_WHERE else [WHERE])]:
             context = OTHER_CONTEXTS.get(form, CONTEXT)
             yield timed(f"{form}; {_column(condition)}", plan(form, condition, context), batches, None)
-    for context in {str(context.value) for context in CONTEXTS.values()}:
+    for context in dict.fromkeys(str(context.value) for context in CONTEXTS.values()):
         for condition, target in TARGETS.items():
             aimed = ">= 3e6" if condition and context == SLOW else target
             yield timed(

@@ -59,7 +59,7 @@ def _sum(process: psutil.Process, size: Callable[[psutil.Process], int]) -> int:
 
 def peak_mb(action: Callable[[], Result]) -> tuple[Result, float]:
     """What an action gives, and the most megabytes of this process, the JVM and the workers meanwhile."""
-    with watched(proportional, 0.5) as sizes:
+    with watched(proportional, 1) as sizes:
         result = action()
     return result, max([*sizes, proportional(psutil.Process())]) / 1e6
 

@@ -21,6 +21,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from benchmarks.report.plots import write
 from benchmarks.report.results import Results, machine
 from benchmarks.report.table import compared, table
 from benchmarks.rows import SIZES, Row, Sizes
@@ -46,6 +47,7 @@ MEASUREMENTS = {
     "carry": Measurement("carry", "a batch in the core while many events wait"),
     "waits": Measurement("waits", "a batch of the job while many events wait", FULL),
     "batches": Measurement("batches", "the fixed cost of a batch"),
+    "growth": Measurement("growth", "each stage of a batch as events, carried events and matches grow"),
     "cores": Measurement("cores", "two slots beside one"),
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),
@@ -83,7 +85,8 @@ def main(
         results.rows.extend(rows)
         console.print(table(name, MEASUREMENTS[name].what, rows))
         failed += [name] if code else []
-    console.print(f"written to {results.write(Path(out))}")
+        path = results.write(Path(out) / "results.json")  # each time: a run may be ended before its end
+    console.print(f"written to {path} and {write(results, Path(out))}")
     if compare:
         console.print(compared(Results.read(Path(compare)), results))
     for name in failed:

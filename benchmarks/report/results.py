@@ -41,12 +41,11 @@ class Results:
         found = json.loads(path.read_text(encoding="utf-8"))
         return cls(found["machine"], found["sizes"], [Row(**row) for row in found["rows"]])
 
-    def write(self, folder: Path) -> Path:
-        """Write ``results.json``, a row a line."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(self, path: Path) -> Path:
+        """Write them to `path`, a row a line."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         head = f'"machine": {json.dumps(self.machine)},\n"sizes": {json.dumps(self.sizes)},\n'
         lines = ",\n".join(json.dumps(asdict(rounded(row))) for row in self.rows)
-        path = folder / "results.json"
         path.write_text(f'{{{head}"rows": [\n{lines}\n]}}\n', encoding="utf-8")
         return path
 

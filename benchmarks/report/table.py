@@ -25,12 +25,17 @@ def table(name: str, what: str, rows: Sequence[Row]) -> Table:
 
 
 def told(row: Row) -> Text:
-    """The target, and whether it is reached."""
+    """The target, and whether it is missed."""
+    return Text(goal(row), style="red" if row.reached is False else "")
+
+
+def goal(row: Row) -> str:
+    """The same as a string."""
     if row.target is None:
-        return Text("")
+        return ""
     sign, bound = row.target.split()
     text = f"{'≥' if sign == '>=' else '≤'} {figure(float(bound))}"
-    return Text(text) if row.reached else Text(f"{text} missed", style="red")
+    return text if row.reached else f"{text} missed"
 
 
 def figure(value: float | None) -> str:

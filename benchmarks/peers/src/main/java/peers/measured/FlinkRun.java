@@ -48,7 +48,11 @@ public final class FlinkRun {
   }
 
   private static void run(String name, String file, int count, long interval) throws Exception {
-    StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1);
+    Configuration configuration = new Configuration();
+    for (String patience : List.of("heartbeat.timeout", "pekko.ask.timeout", "slot.request.timeout")) {
+      configuration.setString(patience, "10 min"); // a busy machine is no failure
+    }
+    StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration);
     environment.getConfig().setAutoWatermarkInterval(interval).enableObjectReuse();
     WatermarkStrategy<Tick> watermarks =
         WatermarkStrategy.<Tick>forMonotonousTimestamps().withTimestampAssigner((tick, old) -> tick.ts);

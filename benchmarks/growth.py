@@ -1,0 +1,132 @@
+"""What each stage of a batch costs as events, carried events and matches grow: what the model is fitted to.
+
+The stages of a job without Spark, one after the other in this process, in processor seconds: reading a JSON
+file, the intake, the splitter (without its snapshot), the operators, the merger, the append to Delta. A
+payment below 5 waits a day for one above 900 on the same card, in one rule over the whole stream; how many
+wait when a batch comes, how many events it has and how many of them are large vary. A figure is the least of
+some batches alike. The matches of all batches are compared with those of one batch of all events.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.carry import PATTERN, SCHEMA, payments
+from benchmarks.core_runs import plan_of
+from benchmarks.rows import Row, Sizes, processor, require
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.sift import Sifted, sift
+from spark_pace.core.local import run
+from spark_pace.core.merger import matches_schema, merge
+from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.delta import DeltaTables
+from spark_pace.io.files import read_events
+
+RULE = f"{{name: waits, {PATTERN}, where: a.card = b.card, merge: detection}}"
+PARTS = (100, 20, 5)  # a batch has so many times fewer events than `Sizes.kernel_events`
+LARGE = (10, 1_000)  # events of a batch that end matches
+ALIKE = 3
+FILL = 100_000
+STAGES = ("read", "intake", "splitter", "operators", "merger", "write")
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class Staged:
+    """A job's stages in this process."""
+
+    plan: Plan
+    folder: Path
+    splitter: SlotSplitter = field(init=False)
+    numbers: dict[str, int] = field(default_factory=dict)
+    batches: int = 0
+    carried: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with empty state and an empty table."""
+        self.splitter = SlotSplitter(self.plan, 0)
+        self.tables = DeltaTables(None, str(self.folder), "growth")  # type: ignore[arg-type]  # a local folder
+        self.tables.prepare({"matches": matches_schema(self.plan)})
+
+    def step(self, events: pa.Table) -> pa.Table:
+        """The matches of a batch; then `seconds` are those of its stages."""
+        path = self.folder / "batch.json"
+        _write_json(events, path)
+        schema = self.plan.schema
+        read = self._timed("read", lambda: read_events(str(path), "json", schema, "batch"))
+        require(read.events.num_rows == events.num_rows, "the file must hold the batch's events")
+        sifted, frames = self._timed("intake", lambda: self._intake(events))
+        output = self._timed("splitter", lambda: self.splitter.step(frames, sifted.progress))
+        self.carried = output.stats["carry"]
+        results = self._timed("operators", lambda: [operate(self.plan, lane) for lane in output.lanes])
+        merged = self._timed("merger", lambda: merge(self.plan, map(decode_result, results), self.numbers))
+        self.numbers = merged.next_out_seq
+        if merged.matches.num_rows:
+            self._timed("write", lambda: self.tables.append("matches", merged.matches, self.batches))
+        else:
+            self.seconds["write"] = 0.0
+        self.batches += 1
+        return merged.matches
+
+    def _intake(self, events: pa.Table) -> tuple[Sifted, list[pa.Table]]:
+        sifted = sift(self.plan, events, self.splitter.frontier_us)
+        return sifted, [frame for _, frame in pack(self.plan, sifted.events)]
+
+    def _timed(self, stage: str, action: Callable[[], Result]) -> Result:
+        results: list[Result] = []
+        self.seconds[stage] = processor(lambda: results.append(action()))
+        return results[0]
+
+
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each stage with each number of events, of those that are carried, and of matches."""
+    plan = plan_of(SCHEMA, "event_time: time", [RULE])
+    for carried in sizes.carried:
+        with tempfile.TemporaryDirectory() as folder:
+            yield from _with(plan, carried, Staged(plan, Path(folder)), sizes.kernel_events)
+
+
+def _with(plan: Plan, carried: int, staged: Staged, events: int) -> Iterator[Row]:
+    """The rows of batches that come while so many events wait."""
+    random = np.random.default_rng(1)
+    given, found, first, rows = [], [], 0, []
+    wanted = [(min(FILL, carried - start), 0) for start in range(0, carried, FILL)]
+    kinds = [(events // part, large) for part in PARTS for large in LARGE]
+    for size, large in [*wanted, *(kind for kind in kinds for _ in range(ALIKE))]:
+        given.append(payments(first, size, large, random))
+        before = staged.carried
+        found.append(staged.step(given[-1]))
+        first += size
+        if large:
+            rows.append(((size, before, found[-1].num_rows), dict(staged.seconds)))
+    whole = run(plan, [pa.concat_tables(given).combine_chunks()], finish=False).matches
+    same = pa.concat_tables(found).combine_chunks().equals(whole.combine_chunks())
+    require(same, "the stages must give the matches of one batch; gave others")
+    for begin in range(0, len(rows), ALIKE):
+        alike = rows[begin : begin + ALIKE]
+        size, waited, matches = (round(float(mean)) for mean in np.mean([at for at, _ in alike], axis=0))
+        case = f"{size:,} events, {waited:,} carried, {matches:,} matches"
+        for stage in STAGES:
+            least = min(seconds[stage] for _, seconds in alike)
+            yield Row("growth", f"{stage}; {case}", least, "s", None, None, "one batch of all")
+
+
+def _write_json(events: pa.Table, path: Path) -> None:
+    """Lines that hold a batch."""
+    iso = pc.strftime(events["time"], "%Y-%m-%dT%H:%M:%SZ")
+    columns = [iso, events["value"].cast(pa.string()), events["card"]]
+    quoted = ['{"time":"', '","value":', ',"card":"', '"}']
+    parts = [part for pair in zip(quoted, [*columns, ""], strict=True) for part in pair]
+    path.write_text("\n".join(pc.binary_join_element_wise(*parts, "").to_pylist()) + "\n", encoding="ascii")
