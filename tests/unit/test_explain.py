@@ -61,6 +61,14 @@ def test_it_says_who_decides_and_what_runs_in_parallel(
     assert parallel in plan["parallel"]
 
 
+def test_it_says_what_reads_json(tmp_path: Path) -> None:
+    assert explained(tmp_path, "context: each, zero")["json"].startswith("read by compiled code")
+    path = tmp_path / "rules.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("x BIGINT", "x DECIMAL(5, 2)"), encoding="utf-8")
+    (rule,) = load_rules(path)
+    assert "  json         read by pyarrow: compiled code does not know x DECIMAL(5,2)" in explain(rule)
+
+
 @pytest.mark.parametrize(
     ("rest", "carried", "bound"),
     [

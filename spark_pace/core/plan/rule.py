@@ -14,6 +14,7 @@ Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
 Contiguity = Literal["relaxed", "strict"]
 Order = Literal["sequence", "conjunction"]
+PLAIN_TYPES = frozenset({"BIGINT", "BOOLEAN", "DATE", "DOUBLE", "STRING", "TIMESTAMP"})
 Strategy = Literal["queues", "production_sets", "merger_filter"]
 
 
@@ -26,6 +27,11 @@ class Field:
 
     name: str
     type: TypeName
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether compiled code reads it from JSON: no DECIMAL, nothing with parts, a name without escapes."""
+        return self.type in PLAIN_TYPES and self.name.isprintable() and not {'"', "\\"} & set(self.name)
 
 
 @dataclass(frozen=True)

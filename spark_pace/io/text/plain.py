@@ -64,10 +64,7 @@ class PlainReader:
     @staticmethod
     def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
         """Whether all attributes are single values beside each other, with plain names."""
-        return bool(fields) and all(
-            field.type in _KINDS and paths[field.name] == (field.name,) and _is_plain(field.name)
-            for field in fields
-        )
+        return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:
         """Read the lines of a chunk; None if another reader must read them all."""
@@ -147,11 +144,6 @@ def _addresses(arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.uint
 
 def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
-
-
-def _is_plain(name: str) -> bool:
-    """Whether JSON writes a name as it is."""
-    return name.isprintable() and not {'"', "\\"} & set(name)
 
 
 def _is_utf8(text: Bytes) -> bool:

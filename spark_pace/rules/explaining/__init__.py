@@ -34,6 +34,7 @@ def _explanation(rule: Rule) -> Explanation:
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
+        json=work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),
         carried=work.carried(rule),

@@ -211,6 +211,7 @@ class Explanation:
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts
+    json: str
     splitter: str
     parallel: ParallelFacts
     carried: CarriedFacts

@@ -50,6 +50,7 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     if told.span is not None:
         yield from _span(told.span)
     yield "key", _key(told.key)
+    yield "json", f"read by {told.json}"
     yield "splitter", told.splitter
     yield "parallel", _parallel(told.parallel)
     yield "", told.parallel.why

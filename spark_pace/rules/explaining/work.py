@@ -11,6 +11,14 @@ from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpa
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
+def json_reader(rule: Rule) -> str:
+    """What reads the events if they are written as JSON."""
+    for field in rule.schema.fields:
+        if not field.is_plain:
+            return f"pyarrow: compiled code does not know {field.name} {field.type}"
+    return "compiled code, where much is read; records that are not plain by pyarrow"
+
+
 def splitter(rule: Rule) -> str:
     """What the splitter decides."""
     if rule.span is not None:
