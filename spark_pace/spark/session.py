@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, one_line
 from spark_pace.spark.java.early import Asked, early_jvm
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.jvm import hush_ends, hush_updates
@@ -108,9 +109,15 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
         for key, value in secret.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+    except Py4JJavaError as error:  # Spark refuses a setting
+        raise _not_started(one_line(str(error.java_exception.getMessage()))) from error
     except (PySparkException, RuntimeError) as error:
-        do = "Check the settings under `spark:` and the jars."
-        raise SetupError(f"Spark — must start; got: {_last_line(error)}. {do}") from error
+        raise _not_started(_last_line(error)) from error
+
+
+def _not_started(got: str) -> SetupError:
+    do = "Check the settings under `spark:` and the jars."
+    return SetupError(f"Spark — must start; got: {got.rstrip('.')}. {do}")
 
 
 def path_of_workers(sent: str, given: str | None) -> str:

@@ -39,6 +39,18 @@ def test_what_the_jvm_says_when_it_cannot_start_is(tmp_path: Path) -> None:
     assert answer.stderr.splitlines()[-1].startswith("Spark — must start; got: ")
 
 
+def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    job.write_text(
+        job.read_text() + "spark: {spark.network.timeout: 30s, spark.network.timeoutInterval: 60s}\n"
+    )
+    answer = run(SPARK_PACE_RUN, job)
+    assert (answer.returncode, answer.stderr.splitlines()) == (1, [
+        "Spark — must start; got: requirement failed: spark.network.timeoutInterval should be less than or "
+        "equal to spark.network.timeout. Check the settings under `spark:` and the jars."
+    ])  # fmt: skip
+
+
 def test_the_main_for_spark_submit_says_what_the_stream_waits_for(tmp_path: Path) -> None:
     job = make_job(tmp_path, finish=False, slots=1, events=BY_SOURCES)
     write_files(tmp_path, random_events(61, 20), 2)

@@ -58,6 +58,7 @@ exec() {{
 }}
 """
 _OF_SPARK = (
+    "SparkContext",  # of a setting that it refuses
     "api.python.PythonRunner",
     "broadcast",
     "executor",
