@@ -12,6 +12,7 @@ import json
 import statistics
 from collections.abc import Callable
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +68,7 @@ def forms() -> dict[str, tuple[EventSchema, list[str]]]:
     }
 
 
-def measure(name: str, schema: EventSchema, lines: list[str]) -> dict[str, str | float]:
+def measure(name: str, schema: EventSchema, lines: list[str]) -> dict[str, Any]:
     """The ratio, and events a second of each."""
     step = EVENTS * CHUNK_BYTES // sum(map(len, lines))
     chunks = ["\n".join(lines[start : start + step]).encode() for start in range(0, EVENTS, step)]

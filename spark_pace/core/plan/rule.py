@@ -30,7 +30,7 @@ class Field:
 
     @property
     def is_plain(self) -> bool:
-        """Whether compiled code reads it from JSON: no DECIMAL, no parts, and a name without escapes."""
+        """Whether compiled code reads it from JSON: no DECIMAL, no parts, no escapes in its name."""
         return self.type in PLAIN_TYPES and self.name.isprintable() and not {'"', "\\"} & set(self.name)
 
 

@@ -125,19 +125,19 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
     """
     rest, length = [b""], 0  # a line whose end has not come yet
     while piece := stream.read(CHUNK_BYTES):
-        whole, newline, tail = piece.rpartition(b"\n")
-        if not newline:
+        first, last = piece.find(b"\n"), piece.rfind(b"\n")
+        if first < 0:
             if length <= MOST_RECORD_BYTES:
                 rest.append(piece)
             length += len(piece)
             continue
-        end, newline, after = whole.partition(b"\n")
-        if length + len(end) > MOST_RECORD_BYTES:
-            yield TooLong(b"".join([*rest, end])[:KEPT_BYTES], length + len(end))
-            if newline:
-                yield after
+        if length + first > MOST_RECORD_BYTES:
+            yield TooLong(b"".join([*rest, piece[:first]])[:KEPT_BYTES], length + first)
+            if first < last:
+                yield piece[first + 1 : last]
         else:
-            yield b"".join([*rest, whole])
+            yield b"".join([*rest, memoryview(piece)[:last]])
+        tail = piece[last + 1 :]
         rest, length = [tail], len(tail)
     if length > MOST_RECORD_BYTES:
         yield TooLong(b"".join(rest)[:KEPT_BYTES], length)
