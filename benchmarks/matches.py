@@ -1,20 +1,16 @@
-"""What matches cost on their way from an operator to the Delta table: 500,000, of two events each.
+"""What matches cost on their way from an operator to the Delta table: of two events each.
 
 Timed in processor seconds of one process, without Spark, the least of several turns: finding the matches and
 gathering their columns; the result as bytes, and read from them; putting it in order and numbering it;
 appending it to the table. Before any figure is printed, what the table has is compared with what the core
 finds when it hands results over as they are.
-
-``python -m benchmarks.matches [MATCHES]``
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.rows import Row, Sizes, require
 from spark_pace import read_table
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
@@ -36,7 +33,6 @@ from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
 from spark_pace.rules import load_rules
 
-MATCHES = 500_000
 TURNS = 5
 FILES = 20
 CARDS = 100_000
@@ -53,20 +49,17 @@ PARTS = ("find and gather", "encode", "decode", "merge", "append")
 Made = TypeVar("Made")
 
 
-def main() -> int:
-    """Measure each rule."""
-    matches = int(sys.argv[1]) if len(sys.argv) > 1 else MATCHES
-    results = [measure(name, rule, matches) for name, rule in RULES.items()]
-    for result in results:
-        parts = ", ".join(f"{part} {result['seconds'][part]:.3f}" for part in PARTS)
-        print(f"{result['rule']}: {parts}; result {result['result_bytes']:,} bytes, ", end="")
-        print(f"file {result['file_bytes']:,} bytes")
-    print(json.dumps(results))
-    return 0
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each rule, with as many matches as measurements in the core have events."""
+    for name, rule in RULES.items():
+        matches, seconds = seconds_of(rule, sizes.kernel_events)
+        for part in PARTS:
+            each = 1e9 * seconds[part] / matches
+            yield Row("matches", f"{name}; {part}", each, "ns a match", checked="the core's matches")
 
 
-def measure(name: str, rule: str, matches: int) -> dict[str, Any]:
-    """The processor seconds of each part.
+def seconds_of(rule: str, matches: int) -> tuple[int, dict[str, float]]:
+    """How many matches there are, and the processor seconds of each part.
 
     Raises:
         SystemExit: the table has other matches than the core finds.
@@ -79,12 +72,11 @@ def measure(name: str, rule: str, matches: int) -> dict[str, Any]:
         lanes = lanes_of(plan, batch)
         expected = run(plan, [batch]).matches
         turns = [turn(plan, lanes, Path(folder) / str(number), expected) for number in range(TURNS)]
-    seconds = {part: min(turn["seconds"][part] for turn in turns) for part in PARTS}
-    return {"rule": name, "matches": expected.num_rows, **turns[-1], "seconds": seconds}
+    return expected.num_rows, {part: min(seconds[part] for seconds in turns) for part in PARTS}
 
 
-def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dict[str, Any]:
-    """One way of all matches, and the check of what came of it."""
+def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dict[str, float]:
+    """The processor seconds of one way of all matches; what came of it is checked."""
     seconds = dict[str, float]()
 
     def timed(part: str, action: Callable[[], Made]) -> Made:
@@ -101,10 +93,9 @@ def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dic
     merged = timed("merge", lambda: merge(plan, results, {}))
     timed("append", lambda: tables.append("matches", merged.matches, 0))
     written = read_table(folder, "matches").sort_by("out_seq").cast(expected.schema)
-    if not written.combine_chunks().equals(expected.combine_chunks()):
-        raise SystemExit("the table — must have the matches that the core finds; got others")
-    size = sum(file.stat().st_size for file in (folder / "matches").glob("*.parquet"))
-    return {"seconds": seconds, "result_bytes": sum(map(len, sent)), "file_bytes": size}
+    right = written.combine_chunks().equals(expected.combine_chunks())
+    require(right, "the table — must have the matches that the core finds; got others")
+    return seconds
 
 
 def lanes_of(plan: Plan, batch: pa.Table) -> list[Lane]:
@@ -134,7 +125,3 @@ def events(count: int) -> pa.Table:
         "card": [f"card{card:07d}" for card in cards],
         "value": random.random(count).round(4),
     })  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,22 +2,18 @@
 
 Both are run once, and what they give is compared; then they are run in turns, and the ratio is the median of
 the turns' ratios. Ours includes the numbers of the lines; pyarrow's is the bare call of its reader.
-
-``python -m benchmarks.readers``
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Callable
-from time import process_time
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text import kept
@@ -26,19 +22,21 @@ from spark_pace.io.text.parsers import JsonParser
 
 EVENTS = 200_000
 ROUNDS = 7
-TARGET = 2.0
+TARGET = ">= 2"
 LETTERS = 10
 
 
-def main() -> int:
-    """Measure each form of events; 1 if a target is missed."""
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Each form of events; of any size of streams, for these bytes stay the same."""
     if kept.kept_code() is None:
         kept.compiled_code()
-    results = [measure(name, *made) for name, made in forms().items()]
-    for result in results:
-        print(", ".join(f"{key} {value}" for key, value in result.items()))
-    print(json.dumps(results))
-    return 0 if all(result["ratio"] >= TARGET for result in results) else 1
+    for form, (schema, lines) in forms().items():
+        theirs, ours = seconds_of(form, schema, lines)
+        floor, speed = (EVENTS / statistics.median(seconds) for seconds in (theirs, ours))
+        same = "the columns of pyarrow's reader"
+        yield Row("readers", f"{form}; pyarrow", floor, "events/s", checked=same)
+        ratio = ratio_in_turns(ours, theirs)
+        yield Row("readers", f"{form}; spark_pace", speed, "events/s", ratio, TARGET, same)
 
 
 def forms() -> dict[str, tuple[EventSchema, list[str]]]:
@@ -68,8 +66,10 @@ def forms() -> dict[str, tuple[EventSchema, list[str]]]:
     }
 
 
-def measure(name: str, schema: EventSchema, lines: list[str]) -> dict[str, Any]:
-    """The ratio, and events a second of each."""
+def seconds_of(
+    form: str, schema: EventSchema, lines: list[str]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Processor seconds of pyarrow's reader and of ours, turn by turn."""
     step = EVENTS * CHUNK_BYTES // sum(map(len, lines))
     chunks = ["\n".join(lines[start : start + step]).encode() for start in range(0, EVENTS, step)]
     parser = JsonParser(schema)
@@ -83,15 +83,10 @@ def measure(name: str, schema: EventSchema, lines: list[str]) -> dict[str, Any]:
     def theirs() -> pa.Table:
         return pa.concat_tables([pyarrow_reads(chunk, schema) for chunk in chunks])
 
-    assert ours().equals(theirs()), name
-    turns = [(seconds(theirs), seconds(ours)) for _ in range(ROUNDS)]
-    their_seconds, our_seconds = (statistics.median(times) for times in zip(*turns, strict=True))
-    return {
-        "form": name,
-        "ratio": round(statistics.median(their / our for their, our in turns), 2),
-        "events_per_second": round(EVENTS / our_seconds),
-        "pyarrow_events_per_second": round(EVENTS / their_seconds),
-    }
+    require(ours().equals(theirs()), f"{form} — must give the columns of pyarrow's reader; gave others")
+    turns = [(processor(theirs), processor(ours)) for _ in range(ROUNDS)]
+    first, second = zip(*turns, strict=True)
+    return first, second
 
 
 def pyarrow_reads(chunk: bytes, schema: EventSchema) -> pa.Table:
@@ -102,14 +97,3 @@ def pyarrow_reads(chunk: bytes, schema: EventSchema) -> pa.Table:
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
         parse_options=pa.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
     )
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """Processor time."""
-    began = process_time()
-    action()
-    return process_time() - began
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -41,6 +41,8 @@ class Measurement:
 
 MEASUREMENTS = {
     "patterns": Measurement("patterns", "four patterns: files to Delta, the core, the peers"),
+    "readers": Measurement("readers", "the reader of JSON beside pyarrow's, alone"),
+    "matches": Measurement("matches", "the way of matches from the operator to the table"),
     "kernels": Measurement("forms", "each form of rules and each context in the core"),
     "rules": Measurement("many_rules", "many rules over one scan"),
     "keys": Measurement("keys", "a batch while many keys are live"),

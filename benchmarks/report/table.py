@@ -20,7 +20,7 @@ def table(name: str, what: str, rows: Sequence[Row]) -> Table:
     made.add_column("compared with")
     for row in rows:
         case = row.case if row.measurement == name else f"{row.measurement}: {row.case}"
-        made.add_row(case, figure(row.value), row.unit, figure(row.ratio), told(row), row.checked)
+        made.add_row(Text(case), figure(row.value), row.unit, figure(row.ratio), told(row), row.checked)
     return made
 
 
@@ -56,7 +56,7 @@ def compared(old: Results, new: Results) -> Table:
     for title in ("measurement", "case", "then", "now", "now / then"):
         made.add_column(title, justify="left" if title in ("measurement", "case") else "right")
     for (measurement, case), before, after in changes(old, new):
-        made.add_row(measurement, case, figure(before), figure(after), f"{after / before:.2f}")
+        made.add_row(measurement, Text(case), figure(before), figure(after), f"{after / before:.2f}")
     return made
 
 
