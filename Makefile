@@ -31,9 +31,10 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars
 	@touch $@
 
-# Without it jobs start as well, but take longer.
-jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py
+# Without it jobs start as well, but take longer, and JSON is read more slowly until a process has read much.
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py spark_pace/io/text/scan.py spark_pace/io/text/scan_values.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
+	@$(BIN)/python -m spark_pace.io.text.kept >/dev/null || true
 	@touch $@
 
 jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.abc import InspectLoader
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -103,7 +104,12 @@ def _places() -> Iterator[Path]:
 def _version() -> str:
     from llvmlite import binding as llvm
 
-    told = [llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    told = [
+        version("numba"),
+        llvm.get_default_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    ]
     for module in _SOURCES:
         name = f"spark_pace.io.text.{module}"
         spec = find_spec(name)
