@@ -24,8 +24,9 @@ from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter

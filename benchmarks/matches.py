@@ -25,7 +25,8 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import decode_result, work_off
+from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.lanes import Lane

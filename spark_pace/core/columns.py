@@ -170,11 +170,26 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     """The permutation (int64[n]) that sorts rows by these columns in their order, ascending, nulls first."""
     if columns and in_order(columns.values()):
         return np.arange(len(next(iter(columns.values()))))
+    first = next(iter(columns.values()), None)
+    if first is None or not pa.types.is_int64(first.type) or first.null_count:
+        return _sorted_by_all(columns, None)
+    values = first.to_numpy()
+    order = np.argsort(values, kind="stable")  # which takes a third of Arrow's time for several columns
+    same = np.diff(values[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied):
+        order[tied] = order[tied][_sorted_by_all(columns, order[tied])]
+    return order
+
+
+def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
+    """The same of some rows, by all columns; equal rows stay as they are."""
     keys = {}
     for number, column in enumerate(columns.values()):
+        taken = column if rows is None else column.take(pa.array(rows))
         if column.null_count:
-            keys[f"{number} is valid"] = pc.is_valid(column)
-        keys[str(number)] = column
+            keys[f"{number} is valid"] = pc.is_valid(taken)
+        keys[str(number)] = taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
     indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 

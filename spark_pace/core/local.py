@@ -13,7 +13,8 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import FAILED_SCHEMA, Result, work_off
+from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.order.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput

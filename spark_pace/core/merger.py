@@ -27,7 +27,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.release import must_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
-from spark_pace.core.operate.operator import FAILED_SCHEMA, Result
+from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of

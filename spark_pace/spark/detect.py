@@ -17,7 +17,7 @@ from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
-from spark_pace.core.operate.operator import decode_result
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule

@@ -16,7 +16,8 @@ from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price

@@ -14,7 +14,8 @@ import pytest
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
-from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.carry import carry as log

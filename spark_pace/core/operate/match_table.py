@@ -3,7 +3,8 @@
 The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, which is 0
 at an event and 1 directly behind all events of that time; ``@tie0…``, the place of the releasing event among
 those of its time. Matches that are equal in these and in their selection are ordered by their ``events``; a
-Python operator's, which may have none, stay in the order of their rows.
+Python operator's, which may have none, stay in the order of their rows. Texts that repeat (the key, and of
+events component and source) are dictionaries here; the merger makes texts of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array
+from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array, compacted
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
@@ -110,7 +111,7 @@ def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member:
     if planned.key_column is None:
         columns["key"] = pa.nulls(len(member), pa.string())
     else:
-        columns["key"] = stream.attribute(planned.key_column).take(pa.array(member)).cast(pa.string())
+        columns["key"] = _codes(stream, planned.key_column, pa.array(member))
     columns["selection_id"] = pa.array(labels.selection_id)
     columns["opened_at"] = _utc(labels.opened_us)
     for name in planned.rule.partition_by:
@@ -127,32 +128,36 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}
     for number, name in enumerate(plan.tie_columns):
-        column = stream.attribute(name).take(index)
-        ties[f"@tie{number}"] = column.cast(pa.string()) if name == SOURCE else column
+        take = _codes if name == SOURCE else _taken
+        ties[f"@tie{number}"] = take(stream, name, index)
     return ties
 
 
-def _sources(stream: Stream, rows: pa.Array) -> pa.Array:
-    """string[], the sources of the events in these rows."""
-    sources = array(stream.events, SOURCE)
-    if len(sources.dictionary) == 1 and not sources.null_count:  # most often
-        return pa.repeat(sources.dictionary[0].cast(pa.string()), len(rows))
-    return sources.take(rows).cast(pa.string())
+def _taken(stream: Stream, name: str, rows: pa.Array) -> pa.Array:
+    return stream.attribute(name).take(rows)
+
+
+def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
+    """A column of texts of these rows, as a dictionary that has not many more than they have."""
+    taken = _taken(stream, name, rows)
+    if len(taken.dictionary) > len(rows):
+        return array(compacted(pa.table({name: taken})), name)
+    return taken
 
 
 def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
-    """The production set of each match, in stream order."""
+    """The production set of each match, in stream order; its texts, which repeat, as dictionaries."""
     assert planned.rule.pattern is not None
     names = pa.array([component.name for component in planned.rule.pattern.components], pa.string())
     index = pa.array(found.members)
     events = pa.StructArray.from_arrays(
         [
-            names.take(pa.array(found.roles)),
+            pa.DictionaryArray.from_arrays(pa.array(found.roles), names),
             pa.array(stream.seq[found.members]),
             _utc(stream.time[found.members]),
-            _sources(stream, index),
+            _codes(stream, SOURCE, index),
             array(stream.events, OFFSET).take(index),
         ],
-        fields=list(EVENTS_TYPE.value_type),
+        names=[field.name for field in EVENTS_TYPE.value_type],
     )
-    return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), events, type=EVENTS_TYPE)
+    return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), events)

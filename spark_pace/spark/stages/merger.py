@@ -23,7 +23,7 @@ from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import decode_result
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables

@@ -1,0 +1,106 @@
+"""What an operator hands to the merger, and how it travels: as bytes that are few and quickly made.
+
+Whole numbers of matches rise and fall little from row to row. So they travel as differences, in one byte or a
+few where that is enough; what is left is compressed in the quickest way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import array, with_column
+from spark_pace.core.frames import decode_parcel, encode, encode_parcel
+from spark_pace.core.split.lanes import LaneHeader
+
+FAILED_SCHEMA = pa.schema([
+    ("rule", pa.string()), ("key", pa.string()), ("selection_id", pa.int64()), ("reason", pa.string()),
+    ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
+])  # fmt: skip
+_SMALL = (np.int8, np.int16, np.int32)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an operator hands to the merger.
+
+    Attributes:
+        header: the header of the lane.
+        resolved_us: when the last of the lane's selections is resolved, if later lanes wait for it.
+        matches: see `match_table`.
+        failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
+            `offset` are those of the first event, `raw` shows events as lines of JSON.
+        selections: how many selections the operator worked on, decided now or not.
+    """
+
+    header: LaneHeader
+    resolved_us: int
+    matches: pa.Table
+    failed: pa.Table
+    selections: int
+
+    def encode(self) -> bytes:
+        """The result as bytes."""
+        header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
+        events = array(self.matches, "events")
+        counts = pc.list_value_length(events).cast(pa.int64())
+        rows = with_column(self.matches.drop_columns(["events"]), "@events", counts)
+        parts = [*_small(rows), *_small(pa.Table.from_struct_array(events.flatten())), self.failed]
+        return encode_parcel(header, [encode(part, "lz4") for part in parts])
+
+
+def decode_result(parcel: bytes | memoryview) -> Result:
+    """The result of these bytes."""
+    header, (rows, of_rows, events, of_events, failed) = decode_parcel(parcel)
+    header.pop("frame_bytes")
+    resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
+    matches, members = _wide(rows, of_rows), _wide(events, of_events)
+    ends = np.cumsum(array(matches, "@events").to_numpy(), dtype=np.int32)
+    names = members.column_names
+    structs = pa.StructArray.from_arrays([array(members, name) for name in names], names=names)
+    lists = pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), structs)
+    matches = matches.drop_columns(["@events"]).append_column("events", lists)
+    return Result(LaneHeader(**header), resolved_us, matches, failed, selections)
+
+
+def _small(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The table with differences for whole numbers, and the first row of the columns that had these."""
+    small = {name: _differences(array(table, name)) for name in table.column_names}
+    made = {name: table[name] if column is None else pa.array(column) for name, column in small.items()}
+    firsts = {name: array(table, name)[:1] for name, column in small.items() if column is not None}
+    return pa.table(made), pa.table(firsts)
+
+
+def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
+    """Each value less the one before, 0 for the first; None if values are not whole, or that takes 8 bytes.
+
+    They are taken modulo 2**64, in which the values are their sums again.
+    """
+    if not len(column) or column.null_count or not _is_long(column.type):
+        return None
+    values = column.view(pa.int64()).to_numpy()
+    differences = np.diff(values, prepend=values[:1])
+    least, most = differences.min(), differences.max()
+    for kind in _SMALL:
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            small: npt.NDArray[np.signedinteger] = differences.astype(kind)
+            return small
+    return None
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
+
+
+def _wide(small: pa.Table, firsts: pa.Table) -> pa.Table:
+    """The table of which `_small` has made these."""
+    for first in firsts.column_names:
+        start = array(firsts, first)
+        values = np.cumsum(array(small, first).to_numpy(), dtype=np.int64)
+        values += start.view(pa.int64()).to_numpy()
+        small = with_column(small, first, pa.array(values).view(start.type))
+    return small
