@@ -26,7 +26,8 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Sifted, sift
 from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import decode_result, operate
+from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
