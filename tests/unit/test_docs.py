@@ -161,7 +161,7 @@ def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     table = text.split("| to change | open first | then |")[1].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
-    first = [re.findall(r"`(spark_pace/[\w/.]+)`", row[1]) for row in rows]
+    first = [re.findall(r"`((?:spark_pace|benchmarks)/[\w/.]+)`", row[1]) for row in rows]
     assert len(rows) >= 12 and all(first)
     assert [name for names in first for name in names if not (ROOT / name).exists()] == []
 
