@@ -28,7 +28,7 @@ from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_o
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope, SpanScope
-from spark_pace.rules.expressions.types import Wrong, convert, excess_of, unify
+from spark_pace.rules.expressions.types import Wrong, constant_text, convert, excess_of, unify
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -228,8 +228,8 @@ class _Compiler:
 
     def _like(self, tree: exp.Like) -> Expr | Wrong | None:
         def build(values: list[Expr]) -> Expr | Wrong:
-            pattern = values[1].value if isinstance(values[1], Literal) else None
-            if isinstance(pattern, str) and "\\" in pattern:
+            pattern = constant_text(values[1])
+            if pattern is not None and "\\" in pattern:
                 do = "Use contains, startswith or endswith."
                 return Wrong("must be a pattern without a backslash", quote(pattern), do)
             return with_constant_text("like", values)

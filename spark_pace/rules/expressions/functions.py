@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.rules.expressions.arrays import array_contains, element_at, size
-from spark_pace.rules.expressions.types import Wrong, convert, show_types, unify
+from spark_pace.rules.expressions.types import Wrong, constant_text, convert, show_types, unify
 
 Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
@@ -148,7 +148,7 @@ def with_constant_text(name: str, arguments: Sequence[Expr]) -> Built:
     if wrong := require_type(arguments[0], "text"):
         return wrong
     sought = arguments[1]
-    if not (isinstance(sought, Literal) and isinstance(sought.value, str)):
+    if constant_text(sought) is None:
         return Wrong(
             "must be a constant text", f"{sought.type} or a computed value", "Write the text in quotes."
         )

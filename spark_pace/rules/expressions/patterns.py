@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import Call, Expr, Literal
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.functions import require_type
-from spark_pace.rules.expressions.types import Wrong, convert
+from spark_pace.rules.expressions.types import Wrong, constant_text, convert
 
 MAX_PATTERN = 1_000  # characters
 MAX_REPEATS = 1_000  # as RE2 has it
@@ -55,26 +55,24 @@ def rlike(values: Sequence[Expr]) -> Expr | Wrong:
     """
     if wrong := require_type(values[0], "text"):
         return wrong
-    sought = values[1]
-    if not (isinstance(sought, Literal) and isinstance(sought.value, str)):
-        got = f"{sought.type} or a computed value"
+    sought = constant_text(values[1])
+    if sought is None:
+        got = f"{values[1].type} or a computed value"
         return Wrong("must be a constant pattern", got, "Write the pattern in quotes.")
-    if len(sought.value) > MAX_PATTERN:
-        got = f"{len(sought.value)} characters"
+    if len(sought) > MAX_PATTERN:
+        got = f"{len(sought)} characters"
         return Wrong(f"must be a pattern of at most {MAX_PATTERN} characters", got, "Write a shorter one.")
     try:
-        pattern = _Rewriter(sought.value).rewritten()
+        pattern = _Rewriter(sought).rewritten()
     except _Refused as refused:
-        got = (
-            f"{quote(sought.value[refused.at :][:20])} at character {refused.at + 1} of {quote(sought.value)}"
-        )
+        got = f"{quote(sought[refused.at :][:20])} at character {refused.at + 1} of {quote(sought)}"
         return Wrong("must be a pattern that RE2 and Java read alike", got, refused.do)
     try:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid:
         do = "Write smaller numbers of repetitions."
-        return Wrong("must be a pattern that is not too large for RE2", quote(sought.value), do)
-    return Call("rlike", (convert(values[0], "STRING"), sought, Literal(pattern, "STRING")), "BOOLEAN")
+        return Wrong("must be a pattern that is not too large for RE2", quote(sought), do)
+    return Call("rlike", (convert(values[0], "STRING"), values[1], Literal(pattern, "STRING")), "BOOLEAN")
 
 
 class _Rewriter:

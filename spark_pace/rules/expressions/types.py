@@ -32,6 +32,13 @@ _WIDER: dict[frozenset[ExprType], ExprType] = {
 }
 
 
+def constant_text(expr: Expr) -> str | None:
+    """The text that a constant is; None for all else. The digits of a DECIMAL are no text."""
+    if isinstance(expr, Literal) and expr.type == "STRING" and isinstance(expr.value, str):
+        return expr.value
+    return None
+
+
 def common_type(types: Sequence[ExprType]) -> ExprType | None:
     """The type to which all of `types` convert without a word; None where there is no such type."""
     found: ExprType = "NULL"
