@@ -166,16 +166,20 @@ class DeltaTables:
         if done is not None and done >= batch_id:
             return
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-        if _is_plain(there):
+        if _is_plain(there, rows):
             added: list[Any] = [write_file(path, rows)] if rows.num_rows else []
             there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
         else:
             write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
 
 
-def _is_plain(table: DeltaTable) -> bool:
+def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     """Whether a file of rows is all that an append needs: so are tables unless somebody has altered them."""
-    return not table.metadata().partition_columns and table.protocol().min_writer_version <= 2
+    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
+        return False
+    fields = {field.name: field for field in table.schema().fields}
+    free = all(field.nullable and not field.metadata for field in fields.values())
+    return free and fields.keys() >= set(rows.column_names)
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:

@@ -110,7 +110,9 @@ def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkS
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except Py4JJavaError as error:  # Spark refuses a setting
-        raise _not_started(one_line(str(error.java_exception.getMessage()))) from error
+        raise _not_started(
+            one_line(str(error.java_exception.getMessage() or error.java_exception.toString()))
+        ) from error
     except (PySparkException, RuntimeError) as error:
         raise _not_started(_last_line(error)) from error
 

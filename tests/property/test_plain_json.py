@@ -43,7 +43,7 @@ WRITTEN_TIMES = """2013-01-01T00:00:00 2013-01-01T00:00:00Z 2024-02-29T23:59:59.
 2013-01-01 2013-01-01T00 2013-01-01T00:00 1899-12-31T23:59:59 2199-12-31T23:59:59.999999
 2200-01-01T00:00:00 9999-01-01T00:00:00 soon 2013-01-01T00:00:00. 2013-01-01T00:00:00z
 2013-01-01T00:00:00+14:00 2013-01-01T00:00:00+24:00 2013-01-01T00:00:00+02:60 2013-1-1T00:00:00
-1970-01-01T00:00:00.000001-00:01"""
+1970-01-01T00:00:00.000001-00:01 1970-01-01T00:00:00.1234567+01:00 1970-01-01T00:00:00.1234567"""
 TIMES = [*WRITTEN_TIMES.split(), "2013-01-01 00:00:00"]
 WRITTEN_DATES = "2020-02-29 2019-02-29 1900-01-01 2199-12-31 1899-12-31 2200-01-01 2020-2-9 2020-02-29T00"
 DATES = WRITTEN_DATES.split()
@@ -141,6 +141,15 @@ def test_any_lines_are_read_as_pyarrow_reads_them(seed: int) -> None:
     pool = [line(chance) for _ in range(LINES_OF_AN_EXAMPLE)]
     chunk = b"\n".join(mutilated(chance, pool) if chance.random() < 0.3 else text for text in pool)
     require_same(parse_lines(chunk, parser), lines.parse_all(chunk, parser))
+
+
+def test_every_number_and_time_is_read_as_pyarrow_reads_it() -> None:
+    parser = JsonParser(SCHEMA)
+    written = [("n", text) for text in NUMBERS] + [("x", text) for text in NUMBERS]
+    written += [("t", quoted(text)) for text in TIMES] + [("d", quoted(text)) for text in DATES]
+    for name, text in written:
+        chunk = f'{{"{name}":{text}}}'.encode()
+        require_same(parse_lines(chunk, parser), lines.parse_all(chunk, parser))
 
 
 def test_most_records_are_plain() -> None:

@@ -16,10 +16,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from importlib.abc import InspectLoader
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import get_data
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -39,6 +38,7 @@ class CompiledReader:
     def __init__(self) -> None:
         """Load nothing yet."""
         self._read_bytes = 0
+        self._may_load = True
         self._may_compile = True
         self._scan: Scan | None = None
         self._engine: object = None
@@ -46,13 +46,19 @@ class CompiledReader:
     def scan_for(self, size: int) -> Scan | None:
         """The compiled reader for `size` bytes more; None while it does not pay."""
         self._read_bytes += size
-        if self._scan is None and self._read_bytes >= WORTH_LOADING_BYTES:
-            code = kept_code()
-            if code is None and self._may_compile and self._read_bytes >= WORTH_COMPILING_BYTES:
-                self._may_compile, code = False, compiled_code()
-            if code is not None:
-                self._engine, self._scan = _loaded(code)
+        if self._scan is None and self._may_load and self._read_bytes >= WORTH_LOADING_BYTES:
+            try:
+                self._load()
+            except Exception:  # of a processor or an LLVM that it is not made for: pyarrow reads everything
+                self._may_load = False
         return self._scan
+
+    def _load(self) -> None:
+        code = kept_code()
+        if code is None and self._may_compile and self._read_bytes >= WORTH_COMPILING_BYTES:
+            self._may_compile, code = False, compiled_code()
+        if code is not None:
+            self._engine, self._scan = _loaded(code)
 
 
 @cache
@@ -96,8 +102,9 @@ def _places() -> Iterator[Path]:
     if folder := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(folder, name)
     yield Path(__file__).parent / "__pycache__" / name
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    yield Path(caches, "spark_pace", name)
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(caches):  # not for a user without a home
+        yield Path(caches, "spark_pace", name)
 
 
 @cache
@@ -110,11 +117,7 @@ def _version() -> str:
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
     ]
-    for module in _SOURCES:
-        name = f"spark_pace.io.text.{module}"
-        spec = find_spec(name)
-        assert spec is not None and isinstance(spec.loader, InspectLoader)
-        told.append(spec.loader.get_source(name) or "")
+    told += [str(get_data(__package__, f"{module}.py")) for module in _SOURCES]  # from an archive as well
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
 
 
