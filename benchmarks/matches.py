@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, require
 from spark_pace import read_table
 from spark_pace.core.columns import NO_FRONTIER
@@ -27,17 +28,15 @@ from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
-from spark_pace.rules import load_rules
 
 TURNS = 5
 FILES = 20
 CARDS = 100_000
-EVENTS = 'events: {schema: "time TIMESTAMP, kind STRING, card STRING, value DOUBLE", event_time: time}\n'
+SCHEMA = "time TIMESTAMP, kind STRING, card STRING, value DOUBLE"
 PATTERN = "pattern: {sequence: [{a: kind = 'A'}, {b: kind = 'B'}]}, within: 1 h"
 RULES = {
     "plain": f"{{name: pairs, {PATTERN}}}",
@@ -66,10 +65,8 @@ def seconds_of(rule: str, matches: int) -> tuple[int, dict[str, float]]:
         SystemExit: the table has other matches than the core finds.
     """
     batch = events(2 * matches)
+    plan = plan_of(SCHEMA, "event_time: time", [rule])
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rules.yaml"
-        path.write_text(f"{EVENTS}rules:\n  - {rule}\n", encoding="utf-8")
-        plan = build_plan(load_rules(path), order=OrderSpec())
         lanes = lanes_of(plan, batch)
         expected = run(plan, [batch]).matches
         turns = [turn(plan, lanes, Path(folder) / str(number), expected) for number in range(TURNS)]
