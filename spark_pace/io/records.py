@@ -134,7 +134,7 @@ def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
     plain = None
     if len(values) and pa.types.is_binary(values.type) and values.nbytes <= MOST_RECORD_BYTES:
         _, ends, text = values.buffers()
-        ends = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        ends = np.frombuffer(ends, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
         bounds = np.stack([ends[:-1], ends[1:]]) - ends[0]
         if values.null_count:  # bytes may stand there all the same
             bounds[1] = np.where(values.is_null(), bounds[0], bounds[1])

@@ -68,19 +68,23 @@ class PlainReader:
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:
         """Read the lines of a chunk; None if another reader must read them all."""
-        if compiled_reader().scan_for(len(chunk)) is None:
+        scan = compiled_reader().scan_for(len(chunk))
+        if scan is None:
             return None
         text = np.frombuffer(chunk, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
         bounds = np.empty((2, len(ends) + 1), np.int64)
         bounds[0, 0], bounds[0, 1:] = 0, ends + 1
         bounds[1, :-1], bounds[1, -1] = ends, len(text)
-        return self.records(text, bounds)
+        return self._read(scan, text, bounds)
 
     def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
         """Read records between bounds, int64[2, n], in a text; None if another reader must read them all."""
         scan = compiled_reader().scan_for(len(text))
-        if scan is None or len(text) > _MOST_BYTES or not _is_utf8(text):
+        return None if scan is None else self._read(scan, text, bounds)
+
+    def _read(self, scan: Scan, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+        if len(text) > _MOST_BYTES or not _is_utf8(text):
             return None
         columns = _Columns(self, text, bounds)
         rows = columns.scanned(scan)
