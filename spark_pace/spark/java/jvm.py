@@ -44,7 +44,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
 
     Py4J stays silent after the JVM's end: Python lets go of the JVM's objects later, and each of them would
-    send it a message.
+    send it a message. It does so after a signal too, which may have told the JVM to end as well.
 
     Args:
         stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
@@ -70,7 +70,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
         do = "start the job again: it goes on where it stopped."
         raise SparkPaceError(f"Spark's JVM — must run as long as the job; got {got}; {do}") from error
     finally:
-        if not ended:
+        if not (ended or stopped()):
             py4j.setLevel(level)
             root.removeFilter(_not_of_py4j)
 
