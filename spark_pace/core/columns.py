@@ -132,11 +132,11 @@ def compacted(table: pa.Table) -> pa.Table:
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
     if len(values.dictionary) == 1 and values.null_count < len(values):  # the one source, most often
         return values
-    indices = pc.fill_null(values.indices, -1).to_numpy()
-    used, place = np.unique(indices, return_inverse=True)
-    nulls = int(len(used) > 0 and used[0] < 0)
-    codes = pa.array(place - nulls, pa.int32(), mask=indices < 0)
-    return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used[nulls:])))
+    used = np.sort(pc.unique(values.indices).drop_null().to_numpy())
+    place = np.empty(len(values.dictionary), np.int32)
+    place[used] = np.arange(len(used))
+    codes = pc.take(pa.array(place), values.indices)
+    return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used)))
 
 
 def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
@@ -192,6 +192,12 @@ def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
         keys[str(number)] = taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
     indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def ranks(values: pa.DictionaryArray) -> pa.Array:
+    """int64, null where the value is null, that compare as the values do; equal where they are equal."""
+    order = pc.rank(values.dictionary, "ascending", tiebreaker="dense").cast(pa.int64())
+    return pc.take(order, values.indices)
 
 
 def value_codes(values: pa.Array) -> Ints:

@@ -21,6 +21,7 @@ from spark_pace.core.columns import (
     chosen,
     concat,
     numbers,
+    ranks,
     sorted_rows,
 )
 from spark_pace.core.order.pending import Pending
@@ -81,18 +82,8 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
     time = numbers(events, TIME)
     if (time[1:] > time[:-1]).all():
         return np.arange(len(time))
-    order = np.argsort(time, kind="stable")
-    ordered = time[order]
-    equal = np.append(False, ordered[1:] == ordered[:-1])
-    tied = np.flatnonzero(equal | np.append(equal[1:], False)) if len(order) else order
-    if len(tied):
-        order[tied] = order[tied][_sorted(events.take(pa.array(order[tied])), (TIME, *ties))]
-    return order
-
-
-def _sorted(events: pa.Table, names: tuple[str, ...]) -> Ints:
-    columns = {name: array(events, name) for name in names}
-    columns[SOURCE] = columns[SOURCE].cast(pa.string())
+    columns = {name: array(events, name) for name in (TIME, *ties)}
+    columns[SOURCE] = ranks(columns[SOURCE])
     return sorted_rows(columns)
 
 
