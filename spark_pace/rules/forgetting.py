@@ -36,10 +36,16 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
     """Where the rule says how long a selection may stay open, and how long that is; None without a time."""
     at_span = rule.node("span")
     if isinstance(at_span, Mapping) and isinstance(span, PredicateSpan):
-        return at_span.entries["within"][1], span.within_us
+        return _at(at_span, "within", span.within_us)
     if isinstance(at_span, Mapping) and isinstance(span, GridSpan):
-        return at_span.entries["size"][1], span.size_us
+        return _at(at_span, "size", span.size_us)
     node = rule.node("within")
     if node is None or rule.has("span") or pattern is None or pattern.within is None:
         return None
     return None if pattern.within.time_us is None else (node, pattern.within.time_us)
+
+
+def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:
+    """None where the key is misspelt, which is reported already."""
+    entry = mapping.entries.get(key)
+    return None if entry is None else (entry[1], length_us)

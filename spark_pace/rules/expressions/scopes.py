@@ -46,7 +46,8 @@ def _misread(scope: Scope, prefix: str | None, attribute: str) -> Wrong | None:
     """Refused: an event's name without an attribute, or ``open`` misspelt; None for what is neither."""
     fields = scope.schema.fields
     if prefix is None and scope.is_prefix(attribute) and all(field.name != attribute for field in fields):
-        do = f"Write for example {attribute}.{fields[0].name}."
+        example = fields[0].name if fields else "x"  # a schema that is wrong has none
+        do = f"Write for example {attribute}.{example}."
         return Wrong("must name an attribute as well", quote(attribute), do)
     misspelt = prefix is not None and not scope.is_prefix(prefix) and meant_by(prefix, (OPENING_EVENT,))
     if not misspelt or not scope.is_prefix(OPENING_EVENT):
