@@ -4,7 +4,8 @@ The stream is that of `benchmarks.events`; no rule has a key. Timed on Spark's s
 query until it has ended, with its planning, in a warm session, in turns with Spark's own reader of the same
 files into nothing, which is the floor. The core: processor seconds, from the columns of all events to the
 numbered matches. The peers run behind it (`benchmarks.peer_runs`) and throw their matches away. The matches
-of every run are compared with the core's before a figure is given.
+of every run are compared with the core's before a figure is given. The memory of a job is that of a process
+which runs nothing else, as ``spark-pace run`` does: in the other one, Spark's own reader lets the JVM grow.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.core_runs import rules_of
 from benchmarks.events import write_events
 from benchmarks.jobs import DATA, OUT, job, read_only, require_equal, run_anew
 from benchmarks.peer_runs import DEFAULT_INTERVAL, Found, PeerRun, peer_runs
+from benchmarks.processes import alone as alone_in
 from benchmarks.processes import peak_mb
 from benchmarks.rows import NO_RESULT, Row, Sizes, processor, ratio_in_turns, wall
 from spark_pace.core.local import run
@@ -72,7 +74,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     for row in [*_core(folder, events, sizes.rounds, expected)]:
         speeds[CORE, row.case.rpartition("; ")[2]] = row.value
         yield row
-    for row in _jobs(folder, sizes):
+    for row in _jobs(sizes):
         engine, _, pattern = row.case.rpartition("; ")
         if row.unit == SPEED:
             speeds[engine, pattern] = row.value
@@ -141,16 +143,13 @@ def _core(folder: Path, events: int, rounds: int, expected: dict[str, Found]) ->
         yield Row("patterns", f"{CORE}; {pattern}", events / taken, SPEED, None, target, CHECKED)
 
 
-def _jobs(folder: Path, sizes: Sizes) -> Iterator[Row]:
+def _jobs(sizes: Sizes) -> Iterator[Row]:
     """The jobs on Spark, by their sources, and Spark's own reader of each source."""
-    text = write_events(DATA / f"stream-{sizes.events}-text", sizes.events, FILES, "text")
-    parquet = _as_parquet(folder, sizes.events)
-    specs = {
-        JSON: {pattern: job("patterns", folder, rule(pattern)) for pattern in CASES},
-        TEXT: {"each": job("patterns", text, rule("each", "text"))},
-        PARQUET: {pattern: job("patterns", parquet, rule(pattern), "parquet") for pattern in CASES},
-    }
+    specs = _specs(sizes.events)
     pa.default_memory_pool().release_unused()
+    for source in specs:
+        peak = alone_in("patterns", source, sizes.events)["peak_mb"]
+        yield Row("memory", source, peak, "MB", None, f"<= {GIB_3:.0f}", CHECKED)
     spark = build_session("bench")
     try:
         for source, by_pattern in specs.items():
@@ -159,10 +158,30 @@ def _jobs(folder: Path, sizes: Sizes) -> Iterator[Row]:
         spark.stop()
 
 
+def _specs(events: int) -> dict[str, dict[str, JobSpec]]:
+    """The jobs on Spark, by their sources and patterns."""
+    json = write_events(DATA / f"stream-{events}", events, FILES, "number")
+    text = write_events(DATA / f"stream-{events}-text", events, FILES, "text")
+    parquet = _as_parquet(json, events)
+    return {
+        JSON: {pattern: job("patterns", json, rule(pattern)) for pattern in CASES},
+        TEXT: {"each": job("patterns", text, rule("each", "text"))},
+        PARQUET: {pattern: job("patterns", parquet, rule(pattern), "parquet") for pattern in CASES},
+    }
+
+
+def alone(source: str, events: int) -> dict[str, float]:
+    """The memory of one job from this source, in a process that runs nothing else."""
+    spec = _specs(events)[source]["each"]
+    (done, _), peak = peak_mb(lambda: run_anew(spec))
+    require_equal(done)
+    shutil.rmtree(done.sink_path)
+    return {"peak_mb": peak}
+
+
 def _one_source(spark: SparkSession, source: str, specs: dict[str, JobSpec], sizes: Sizes) -> Iterator[Row]:
     """Each pattern from one source, in turns with Spark's reader."""
-    done, peak = peak_mb(lambda: [run_anew(spec)[0] for spec in specs.values()])
-    for spec in done:
+    for spec in [run_anew(spec)[0] for spec in specs.values()]:
         require_equal(spec)
         shutil.rmtree(spec.sink_path)
     any_spec = specs["each"]
@@ -180,7 +199,6 @@ def _one_source(spark: SparkSession, source: str, specs: dict[str, JobSpec], siz
         ratio = ratio_in_turns(taken[pattern], taken["floor"])
         wanted = None if pattern == "nothing" else target
         yield Row("patterns", f"{source}; {pattern}", speed, SPEED, ratio, wanted, CHECKED)
-    yield Row("memory", source, peak, "MB", None, f"<= {GIB_3:.0f}", CHECKED)
 
 
 def ratios(speeds: Speeds) -> Iterator[Row]:

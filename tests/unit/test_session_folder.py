@@ -64,8 +64,8 @@ def test_what_only_looks_like_such_a_folder_stays(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_only_a_jvm_without_a_loop_over_events_compiles_quickly(quick: bool) -> None:
+def test_only_a_jvm_without_a_loop_over_events_compiles_quickly_and_is_kept_small(quick: bool) -> None:
     options = _own_jvm(quick)["spark.driver.extraJavaOptions"]
     assert "-Djava.io.tmpdir=" in options
-    assert ("-XX:TieredStopAtLevel=1" in options) == quick
+    assert ("-XX:TieredStopAtLevel=1" in options) == ("-XX:+UseSerialGC" in options) == quick
     assert [FilesInput.reads_in_jvm, KafkaInput.reads_in_jvm] == [False, True]

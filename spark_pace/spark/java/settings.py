@@ -88,13 +88,14 @@ def _own_jvm(quick: bool) -> dict[str, str]:
     """Let Spark and its JVM keep their temporary files in the session's folder.
 
     Args:
-        quick: compile the JVM's code quickly, not thoroughly. That halves the processor time of a start and
-            of small batches, where the JVM has no loop over events.
+        quick: the JVM has no loop over events. Compile its code quickly, not thoroughly: that halves the
+            processor time of a start and of small batches. Collect its garbage by one thread, which takes as
+            much time there, and 100 to 300 MB less memory: Java's own choice lets the heap grow.
     """
     folder = session_folder() / "tmp"
     folder.mkdir(exist_ok=True)
     options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
-    options += " -XX:TieredStopAtLevel=1" if quick else ""
+    options += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if quick else ""
     return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
 
