@@ -118,7 +118,8 @@ def ids_of(stream: str) -> list[str]:
 def build() -> str:
     """Compile the mains; the class path to run them with."""
     command = ["mvn", "--batch-mode", "--quiet", f"--file={PEERS / 'pom.xml'}", "compile"]
-    subprocess.run([*command, f"-Dmaven.repo.local={ROOT / 'jars' / 'peers'}"], check=True)
+    command += ["-Dstyle.color=never", f"-Dmaven.repo.local={ROOT / 'jars' / 'peers'}"]
+    subprocess.run(command, check=True, stdout=sys.stderr)  # rows go to standard output
     target = PEERS / "target"
     return f"{target / 'classes'}:{(target / 'classpath').read_text(encoding='utf-8').strip()}"
 

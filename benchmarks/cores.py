@@ -36,7 +36,7 @@ def alone(slots: int, selections: int, events: int) -> dict[str, float]:
         OPERATOR: job("operator", write_events(DATA / f"operator-{selections}", 5 * selections, 2)),
         EACH: job("cores", write_events(DATA / f"stream-{events}", events, FILES, "number"), rule("each")),
     }
-    spark = build_session("bench", {"spark.master": f"local[{slots}]"})
+    spark = build_session("bench", {"spark.master": f"local[{slots}]"}, quick=True)
     try:
         for spec in specs.values():
             require_equal(run_anew(spec)[0])

@@ -63,7 +63,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
             seconds = in_core(named(text, count), stream)
             base = base or seconds
             yield _row(f"{kind}; {count:,}", seconds, base, count)
-    spark = build_session("bench")
+    spark = build_session("bench", quick=True)
     try:
         base = None
         for count in (sizes.rules[0], sizes.rules[-1]):

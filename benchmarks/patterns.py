@@ -1,11 +1,12 @@
 """Four patterns over one stream: the whole job from JSON and from Parquet to Delta, the core, and the peers.
 
 The stream is that of `benchmarks.events`; no rule has a key. Timed on Spark's side: from the start of the
-query until it has ended, with its planning, in a warm session, in turns with Spark's own reader of the same
-files into nothing, which is the floor. The core: processor seconds, from the columns of all events to the
-numbered matches. The peers run behind it (`benchmarks.peer_runs`) and throw their matches away. The matches
-of every run are compared with the core's before a figure is given. The memory of a job is that of a process
-which runs nothing else, as ``spark-pace run`` does: in the other one, Spark's own reader lets the JVM grow.
+query until it has ended, with its planning, in a warm session such as ``spark-pace run`` starts, in turns
+with Spark's own reader of the same files into nothing, which is the floor: it has a session whose JVM
+compiles thoroughly. The core: processor seconds, from the columns of all events to the numbered matches. The
+peers run behind it (`benchmarks.peer_runs`) and throw their matches away. The matches of every run are
+compared with the core's before a figure is given. The memory of a job is that of a process which runs nothing
+else, as ``spark-pace run`` does: in the other one, Spark's own reader lets the JVM grow.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.core_runs import rules_of
 from benchmarks.events import write_events
-from benchmarks.jobs import DATA, OUT, job, read_only, require_equal, run_anew
+from benchmarks.jobs import DATA, OUT, RunJob, job, job_process, read_only, require_equal, run_anew
 from benchmarks.peer_runs import DEFAULT_INTERVAL, Found, PeerRun, peer_runs
 from benchmarks.processes import alone as alone_in
 from benchmarks.processes import peak_mb
@@ -152,8 +153,9 @@ def _jobs(sizes: Sizes) -> Iterator[Row]:
         yield Row("memory", source, peak, "MB", None, f"<= {GIB_3:.0f}", CHECKED)
     spark = build_session("bench")
     try:
-        for source, by_pattern in specs.items():
-            yield from _one_source(spark, source, by_pattern, sizes)
+        with job_process() as run_job:
+            for source, by_pattern in specs.items():
+                yield from _one_source(spark, run_job, source, by_pattern, sizes)
     finally:
         spark.stop()
 
@@ -179,9 +181,11 @@ def alone(source: str, events: int) -> dict[str, float]:
     return {"peak_mb": peak}
 
 
-def _one_source(spark: SparkSession, source: str, specs: dict[str, JobSpec], sizes: Sizes) -> Iterator[Row]:
+def _one_source(
+    spark: SparkSession, run_job: RunJob, source: str, specs: dict[str, JobSpec], sizes: Sizes
+) -> Iterator[Row]:
     """Each pattern from one source, in turns with Spark's reader."""
-    for spec in [run_anew(spec)[0] for spec in specs.values()]:
+    for spec in [run_job(spec)[0] for spec in specs.values()]:
         require_equal(spec)
         shutil.rmtree(spec.sink_path)
     any_spec = specs["each"]
@@ -190,7 +194,7 @@ def _one_source(spark: SparkSession, source: str, specs: dict[str, JobSpec], siz
     for _ in range(sizes.rounds):
         taken["floor"].append(wall(partial(read_only, spark, any_spec)))
         for pattern, spec in specs.items():
-            taken[pattern].append(wall(lambda spec=spec: run_anew(spec)))  # type: ignore[misc]
+            taken[pattern].append(run_job(spec)[1])
     floor = sizes.events / statistics.median(taken["floor"])
     yield Row("patterns", f"floor of {source}; read only", floor, SPEED, 1.0, None, NO_RESULT)
     target = {JSON: ">= 1.5", TEXT: ">= 1.5"}.get(source)
@@ -228,8 +232,8 @@ def ratios(speeds: Speeds) -> Iterator[Row]:
 
 
 def _whole(folder: Path) -> Path:
-    """All files as one, for the peers."""
-    path = folder / "_all.jsonl"
+    """All files as one, for the peers: not in the folder, where jobs would read it too."""
+    path = folder.with_suffix(".jsonl")
     if not path.exists():
         with path.open("wb") as whole:
             for part in sorted(folder.glob("part-*.json")):
