@@ -195,7 +195,7 @@ def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
 
 
 def ranks(values: pa.DictionaryArray) -> pa.Array:
-    """int64, null where the value is null, that compare as the values do; equal where they are equal."""
+    """int64 that compare as the values do, null where the value is; no value of the dictionary is null."""
     order = pc.rank(values.dictionary, "ascending", tiebreaker="dense").cast(pa.int64())
     return pc.take(order, values.indices)
 

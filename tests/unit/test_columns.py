@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_pace.core.columns import boolean, bools, in_order
+from spark_pace.core.columns import SOURCE, boolean, bools, compacted, in_order, ranks
 from spark_pace.core.expr.comparison import KERNELS
 from spark_pace.core.match.chain import _reached
 
@@ -71,3 +71,33 @@ def test_what_is_reached_is_what_a_loop_reaches() -> None:
         assert _reached(following).tolist() == reached
         loops += len(reached) < count
     assert loops > 100
+
+
+def dictionary(indices: list[int | None], *values: str) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), list(values))
+
+
+SOURCES = {
+    "unused values": dictionary([3, 1, None, 1], "d", "c", "b", "a"),
+    "a value twice": dictionary([2, 0, 1, 0], "b", "a", "b"),
+    "nulls alone": dictionary([None, None], "b", "a"),
+    "no rows": dictionary([], "b", "a"),
+    "no values": dictionary([None]),
+    "a slice": dictionary([0, 2, 1, 2], "b", "x", "a").slice(1, 2),
+}
+
+
+@pytest.mark.parametrize("values", SOURCES.values(), ids=SOURCES)
+def test_ranks_compare_as_the_values_do(values: pa.DictionaryArray) -> None:
+    texts, ranked = values.to_pylist(), ranks(values).to_pylist()
+    assert [rank is None for rank in ranked] == [text is None for text in texts]
+    known = [pair for pair in zip(texts, ranked, strict=True) if pair[0] is not None]
+    for text, rank in known:
+        assert [rank < other for _, other in known] == [text < other for other, _ in known]
+
+
+@pytest.mark.parametrize("values", SOURCES.values(), ids=SOURCES)
+def test_a_compacted_dictionary_has_the_values_of_its_rows_alone(values: pa.DictionaryArray) -> None:
+    found = compacted(pa.table({SOURCE: values}))[SOURCE].combine_chunks()
+    assert found.to_pylist() == values.to_pylist()
+    assert set(found.dictionary.to_pylist()) == set(values.to_pylist()) - {None}

@@ -44,6 +44,7 @@ def test_py4j_tells_of_the_end_of_a_jvm_unless_the_job_was_stopped(
     try:
         with survived_in_words(lambda: stopped):
             pass
+        assert (py4j.level == before[1]) is not stopped
         ending_jvm.send_command("x\n", retry=False)
         told = [record.getMessage() for record in caplog.records]
     finally:

@@ -69,3 +69,15 @@ def test_only_a_jvm_without_a_loop_over_events_compiles_quickly_and_is_kept_smal
     assert "-Djava.io.tmpdir=" in options
     assert ("-XX:TieredStopAtLevel=1" in options) == ("-XX:+UseSerialGC" in options) == quick
     assert [FilesInput.reads_in_jvm, KafkaInput.reads_in_jvm] == [False, True]
+
+
+@pytest.mark.parametrize("variable", ["", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS"])
+def test_a_collector_that_is_named_elsewhere_stays_the_only_one(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = "-Xlog:gc -XX:+UseParallelGC"
+    if variable:
+        monkeypatch.setenv(variable, named)
+    options = _own_jvm(True, "" if variable else named)["spark.driver.extraJavaOptions"]
+    assert "-XX:TieredStopAtLevel=1" in options
+    assert "-XX:+UseSerialGC" not in options

@@ -49,7 +49,7 @@ logger.gateway.level = error
 _ENVIRONMENT = """
 SPARK_HOME={package}
 SPARK_CONF_DIR={package}/jars/no-settings
-SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC $SPARK_LAUNCHER_OPTS"
+SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 $SPARK_LAUNCHER_OPTS"
 SPARK_SUBMIT_OPTS={options}" $SPARK_SUBMIT_OPTS"
 set +a
 exec() {{

@@ -44,7 +44,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
 
     Py4J stays silent after the JVM's end: Python lets go of the JVM's objects later, and each of them would
-    send it a message. It does so after a signal too, which may have told the JVM to end as well.
+    send it a message. So it does if the signal that stopped the job has ended the JVM as well.
 
     Args:
         stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
@@ -70,7 +70,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
         do = "start the job again: it goes on where it stopped."
         raise SparkPaceError(f"Spark's JVM — must run as long as the job; got {got}; {do}") from error
     finally:
-        if not (ended or stopped()):
+        if not (ended or (stopped() and is_ending())):
             py4j.setLevel(level)
             root.removeFilter(_not_of_py4j)
 
@@ -89,6 +89,8 @@ def is_gone(error: BaseException | None) -> bool:
 def is_ending() -> bool:
     """Whether this process's JVM is ending or has ended, as after a signal to all processes of the job."""
     jvm: Any = SparkContext._jvm
+    if jvm is None:
+        return True
     try:
         return bool(jvm.org.apache.spark.util.ShutdownHookManager.inShutdown())
     except (Py4JError, OSError):

@@ -15,6 +15,8 @@ from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.stages.workers.start import NAME, forking_python
 
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _CLASS_PATH = "spark.driver.extraClassPath"
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -76,7 +78,7 @@ def settings_here(
     # workers import what this process can, operators beside the job included
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     local = settings.get("spark.master", "local").startswith("local")
-    own = _own_jvm(quick) if local else {}
+    own = _own_jvm(quick, settings.get("spark.driver.defaultJavaOptions", "")) if local else {}
     python = os.environ.get("PYSPARK_PYTHON", NAME)
     if local and os.path.basename(python) == NAME:  # that of another process may end with it
         os.environ["PYSPARK_PYTHON"] = forking_python(session_folder() / "tmp")
@@ -84,18 +86,23 @@ def settings_here(
     return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings}
 
 
-def _own_jvm(quick: bool) -> dict[str, str]:
+def _own_jvm(quick: bool, others: str = "") -> dict[str, str]:
     """Let Spark and its JVM keep their temporary files in the session's folder.
 
     Args:
         quick: the JVM has no loop over events. Compile its code quickly, not thoroughly: that halves the
             processor time of a start and of small batches. Collect its garbage by one thread, which takes as
             much time there, and 100 to 300 MB less memory: Java's own choice lets the heap grow.
+        others: more options of the JVM. Where these, or variables that Java reads, name a collector, it is
+            left at that: a JVM that is told of two does not start.
     """
     folder = session_folder() / "tmp"
     folder.mkdir(exist_ok=True)
     options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
-    options += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if quick else ""
+    if quick:
+        options += " -XX:TieredStopAtLevel=1"
+        given = [others, *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
+        options += "" if any(map(_COLLECTOR.search, given)) else " -XX:+UseSerialGC"
     return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
 
