@@ -95,6 +95,11 @@ def _measure(broker: Broker, sizes: Sizes) -> Iterator[Row]:
     yield Row("catchup", "Kafka to Delta", speed, "events/s", ratio_in_turns(ours, floors), ">= 0.8", checked)
     yield Row("catchup", "growth of memory", max(memory) / after, "times", None, f"<= {MOST_GROWTH}", checked)
     yield Row("memory", "Kafka to Delta", max(memory) / 1e6, "MB", None, "<= 3221", checked)
+    yield from _curves(curves, checked)
+
+
+def _curves(curves: dict[str, list[dict[str, float]]], checked: str) -> Iterator[Row]:
+    """Each batch of each way to read the backlog."""
     warm = max(warm_seconds(curves["with admission"]))
     limit = f"<= {2 * ADMISSION.batch_seconds:g}"
     yield Row("catchup", "longest warm batch with admission", warm, "s", None, limit, checked)

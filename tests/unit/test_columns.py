@@ -74,7 +74,7 @@ def test_what_is_reached_is_what_a_loop_reaches() -> None:
 
 
 def dictionary(indices: list[int | None], *values: str) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), list(values))
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(values, pa.string()))
 
 
 SOURCES = {
