@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
+from pyspark import SparkContext
 
 from spark_pace.spark.java.jvm import survived_in_words
 
@@ -27,18 +28,22 @@ def ending_jvm() -> Iterator[GatewayClient]:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             connection.close()
 
-        thread = threading.Thread(target=end)
+        thread = threading.Thread(target=end, daemon=True)
         thread.start()
         parameters = GatewayParameters(port=server.getsockname()[1])
         yield GatewayClient(gateway_parameters=parameters)
-        thread.join()
+        thread.join(10)  # it waits for ever if no command came
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_py4j_tells_of_the_end_of_a_jvm_unless_the_job_was_stopped(
-    ending_jvm: GatewayClient, stopped: bool, caplog: pytest.LogCaptureFixture
+    ending_jvm: GatewayClient,
+    stopped: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Python lets go of the JVM's objects when the job is over, and sends a message for each."""
+    monkeypatch.setattr(SparkContext, "_jvm", None)  # as it is when the JVM has ended
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     before = list(root.filters), py4j.level
     try:
