@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -30,7 +29,7 @@ OUT = ROOT / "out" / "bench"
 DATA = ROOT / "data" / "bench"
 ORDER = [("rule", "ascending"), ("out_seq", "ascending")]
 
-RunJob = Callable[[JobSpec], tuple[JobSpec, float]]  # the job as it was run, and the seconds on the clock
+RunJob = Callable[[JobSpec], tuple[JobSpec, Summary]]  # as `run_anew`
 
 
 def job(name: str, events: Path, rules: Sequence[Rule] | None = None, format: Format = "json") -> JobSpec:
@@ -73,17 +72,11 @@ def job_process() -> Iterator[RunJob]:
     Its JVM has no loop over events, so it compiles quickly, and its memory is kept small.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin) as pool:
-        yield lambda spec: pool.submit(_timed, spec).result()
+        yield lambda spec: pool.submit(run_anew, spec).result()
 
 
 def _begin() -> None:
     build_session("bench", quick=True)
-
-
-def _timed(spec: JobSpec) -> tuple[JobSpec, float]:
-    began = perf_counter()
-    own, _ = run_anew(spec)
-    return own, perf_counter() - began
 
 
 def read_only(spark: SparkSession, spec: JobSpec) -> None:

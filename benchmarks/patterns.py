@@ -194,7 +194,7 @@ def _one_source(
     for _ in range(sizes.rounds):
         taken["floor"].append(wall(partial(read_only, spark, any_spec)))
         for pattern, spec in specs.items():
-            taken[pattern].append(run_job(spec)[1])
+            taken[pattern].append(run_job(spec)[1].seconds)
     floor = sizes.events / statistics.median(taken["floor"])
     yield Row("patterns", f"floor of {source}; read only", floor, SPEED, 1.0, None, NO_RESULT)
     target = {JSON: ">= 1.5", TEXT: ">= 1.5"}.get(source)

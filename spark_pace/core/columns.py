@@ -168,6 +168,10 @@ def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
 
 def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     """The permutation (int64[n]) that sorts rows by these columns in their order, ascending, nulls first."""
+    columns = {
+        name: ranks(column) if pa.types.is_dictionary(column.type) else column
+        for name, column in columns.items()
+    }
     if columns and in_order(columns.values()):
         return np.arange(len(next(iter(columns.values()))))
     first = next(iter(columns.values()), None)
@@ -189,7 +193,7 @@ def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
         taken = column if rows is None else column.take(pa.array(rows))
         if column.null_count:
             keys[f"{number} is valid"] = pc.is_valid(taken)
-        keys[str(number)] = taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
+        keys[str(number)] = taken
     indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 

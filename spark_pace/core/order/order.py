@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from spark_pace.core.columns import (
     NO_FRONTIER,
-    SOURCE,
     TIME,
     UNKNOWN_TIME,
     Ints,
@@ -21,7 +20,6 @@ from spark_pace.core.columns import (
     chosen,
     concat,
     numbers,
-    ranks,
     sorted_rows,
 )
 from spark_pace.core.order.pending import Pending
@@ -82,9 +80,7 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
     time = numbers(events, TIME)
     if (time[1:] > time[:-1]).all():
         return np.arange(len(time))
-    columns = {name: array(events, name) for name in (TIME, *ties)}
-    columns[SOURCE] = ranks(columns[SOURCE])
-    return sorted_rows(columns)
+    return sorted_rows({name: array(events, name) for name in (TIME, *ties)})
 
 
 @dataclass(frozen=True)
