@@ -45,6 +45,7 @@ MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event
 
+_MANY_OF = 16  # where fewer rows than one in so many are wanted, they are gathered
 PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
@@ -114,8 +115,11 @@ def in_chunks(tables: list[pa.Table]) -> pa.Table:
 
 def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
-    if rows.all():
+    count = int(np.count_nonzero(rows))
+    if count == len(rows):
         return table
+    if count * _MANY_OF < len(rows):
+        return compacted(table.take(pa.array(np.flatnonzero(rows))))
     return compacted(table.filter(boolean(rows)))
 
 

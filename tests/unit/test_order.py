@@ -186,3 +186,14 @@ def test_many_repeats_are_told_as_one_after_another() -> None:
         if keeps:
             last[code] = time
     assert first_ones(codes, when, 40).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_frames_does_not_matter(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    rows = [(int(t), str(s), o) for o, (t, s) in enumerate(generator.integers(0, 9, (40, 2)))]
+    frames = [events(*rows[start : start + 8]) for start in range(0, 40, 8)] + [events(*rows)[:0]]
+    expected = Order().advance([events(*rows)], Progress(8, finish=True), OrderSpec(), TIES).released
+    shuffled = [frames[place] for place in generator.permutation(len(frames))]
+    released = Order().advance(shuffled, Progress(8, finish=True), OrderSpec(), TIES).released
+    assert released.to_pylist() == expected.to_pylist()

@@ -6,9 +6,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, array, chosen, with_column
-from spark_pace.core.expr import EventColumns, evaluate_mask
+from spark_pace.core.columns import (
+    HOME,
+    OFFSET,
+    SOURCE,
+    TIME,
+    Bools,
+    Ints,
+    array,
+    chosen,
+    numbers,
+    with_column,
+)
+from spark_pace.core.intake.bitmaps import Bitmap, are_many, as_bools, every_event, no_event, rows_of
 from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.intake.predicates import held
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
 
@@ -27,70 +39,113 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
     """
     if not events.num_rows:
         return []
-    events, held, member = _wanted_somewhere(plan, events, *_held(plan, events))
-    full = _with_bits(events, [*held, *member])
+    bitmaps = held(plan, events)
+    bitmaps += _streams(plan, bitmaps, events.num_rows)
+    count = events.num_rows
+    events, rows = _wanted_somewhere(plan, events, bitmaps[len(plan.predicates) :])
+    full = _with_bits(events, bitmaps, rows, count)
     for names in plan.partition_keys:
         texts = key_texts(names, [array(events, name) for name in names])
         full = with_column(full, key_column_of(names), texts)
     buckets = {name: _buckets(full, name, plan.buckets) for name in map(key_column_of, plan.partition_keys)}
-    return _slot_frames(plan, full, member, buckets)
+    return _slot_frames(plan, full, buckets)
 
 
 def wanted(plan: Plan, events: pa.Table) -> Bools:
     """bool[n], which events belong to the stream of a rule; `events` has the schema's attributes."""
-    return _of_any(_held(plan, events)[1], events.num_rows)
+    streams = _streams(plan, held(plan, events), events.num_rows)
+    return _of_any(streams, events.num_rows)
 
 
-def _of_any(member: list[Bools], rows: int) -> Bools:
-    """bool[n], which events belong to the stream of any of the rules, of which there may be none."""
-    return np.logical_or.reduce([np.zeros(rows, np.bool_), *member])  # type: ignore[no-any-return]
+def _of_any(streams: list[Bitmap], rows: int) -> Bools:
+    """bool[n], which events belong to any of the streams, of which there may be none."""
+    every = no_event(rows)
+    for stream in {id(stream): stream for stream in streams}.values():
+        every |= stream
+    return as_bools(every, rows)
 
 
-def _held(plan: Plan, events: pa.Table) -> tuple[list[Bools], list[Bools]]:
-    """For each predicate where it holds, and for each rule which events its stream has; bool[n] each."""
-    columns = EventColumns(events)
-    held = [evaluate_mask(predicate, columns) for predicate in plan.predicates]
-    return held, [_stream_member(planned, held, events.num_rows) for planned in plan.rules]
+def _streams(plan: Plan, holding: list[Bitmap], rows: int) -> list[Bitmap]:
+    """For each rule the events of its stream; rules that say the same of them share one bitmap.
 
-
-def _wanted_somewhere(
-    plan: Plan, events: pa.Table, held: list[Bools], member: list[Bools]
-) -> tuple[pa.Table, list[Bools], list[Bools]]:
-    """The events that some slot needs, with the columns that are needed for it, and what holds of them."""
-    used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
-    used.update(*plan.partition_keys)
-    events = events.select([name for name in events.column_names if name in used])
-    wanted = _of_any(member, events.num_rows)
-    if plan.order.deduplicate_on or wanted.all():  # see `_slot_frames`
-        return events, held, member
-    rows = np.flatnonzero(wanted)
-    return chosen(events, wanted), [one[rows] for one in held], [one[rows] for one in member]
-
-
-def _stream_member(planned: RulePlan, held: list[Bools], rows: int) -> Bools:
-    """bool[n], which events belong to the rule's stream, given where each predicate holds.
+    Args:
+        plan: the plan.
+        holding: for each predicate the events for which it holds.
+        rows: how many events there are.
 
     Sources: semantics, section 1.
     """
-    member = np.full(rows, planned.takes_all)
-    if not planned.takes_all:
-        for _, predicate in planned.bits:
-            member |= held[predicate]
-    if planned.filter_bit is not None:
-        member &= held[planned.filter_bit]
-    return member
+    known: dict[tuple[frozenset[int] | None, int | None], Bitmap] = {}
+    streams = []
+    for planned in plan.rules:
+        matching = None if planned.takes_all else frozenset(predicate for _, predicate in planned.bits)
+        if (matching, planned.filter_bit) not in known:
+            stream = every_event(rows) if matching is None else no_event(rows)
+            for predicate in matching or ():
+                stream |= holding[predicate]
+            if planned.filter_bit is not None:
+                stream &= holding[planned.filter_bit]
+            known[matching, planned.filter_bit] = stream
+        streams.append(known[matching, planned.filter_bit])
+    return streams
 
 
-def _with_bits(events: pa.Table, held: list[Bools]) -> pa.Table:
-    """The events with one bit more for each of `held`, in the columns ``@bits``."""
-    words: dict[str, npt.NDArray[np.uint8]] = {}
-    for number, holds in enumerate(held):
-        name, bit = bits_column(number)
-        word = words.setdefault(name, np.zeros((len(holds), 8), np.uint8))  # the lowest byte first
-        word[:, bit // 8] |= holds.view(np.uint8) << np.uint8(bit % 8)
+def _wanted_somewhere(plan: Plan, events: pa.Table, streams: list[Bitmap]) -> tuple[pa.Table, Ints | None]:
+    """The events that some slot needs, with the columns that are needed for it, and their rows; None: all."""
+    used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
+    used.update(*plan.partition_keys)
+    events = events.select([name for name in events.column_names if name in used])
+    wanted = _of_any(streams, events.num_rows)
+    if plan.order.deduplicate_on or wanted.all():  # see `_slot_frames`
+        return events, None
+    return chosen(events, wanted), np.flatnonzero(wanted)
+
+
+def _with_bits(events: pa.Table, bitmaps: list[Bitmap], rows: Ints | None, count: int) -> pa.Table:
+    """The events with one bit more for each bitmap, in the columns ``@bits``.
+
+    Args:
+        events: the events.
+        bitmaps: bitmaps of as many events as there were.
+        rows: which of those the events are; None: all.
+        count: how many there were.
+    """
+    words: dict[str, npt.NDArray[np.uint8]] = {}  # the lowest byte first
+    numbers_of: dict[int, list[int]] = {}
+    for number, bitmap in enumerate(bitmaps):
+        numbers_of.setdefault(id(bitmap), []).append(number)
+    for alike in numbers_of.values():
+        at = _places(bitmaps[alike[0]], rows, count)
+        for number in alike:
+            name, bit = bits_column(number)
+            word = words.setdefault(name, np.zeros((events.num_rows, 8), np.uint8))
+            if at.dtype == np.bool_:
+                word[:, bit // 8] |= at.view(np.uint8) << np.uint8(bit % 8)
+            else:
+                word[at, bit // 8] |= np.uint8(1 << bit % 8)
     for name, word in words.items():
         events = with_column(events, name, word.view("<u8").ravel().astype(np.uint64, copy=False))
     return events
+
+
+def _places(bitmap: Bitmap, rows: Ints | None, count: int) -> Ints | Bools:
+    """The places of a bitmap's events among `rows`; where they may be many, bool[n] for each of the n rows.
+
+    Args:
+        bitmap: the bitmap.
+        rows: int64[n], ascending; None: all.
+        count: how many events the bitmap is about.
+    """
+    if are_many(bitmap):
+        holds = as_bools(bitmap, count)
+        return holds if rows is None else holds[rows]
+    those = rows_of(bitmap, count)
+    if rows is None:
+        return those
+    places = np.searchsorted(rows, those)
+    inside = places < len(rows)
+    inside[inside] = rows[places[inside]] == those[inside]
+    return places[inside]
 
 
 def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.int64]:
@@ -99,24 +154,48 @@ def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.
 
 
 def _slot_frames(
-    plan: Plan, events: pa.Table, member: list[Bools], buckets: dict[str, npt.NDArray[np.int64]]
+    plan: Plan, events: pa.Table, buckets: dict[str, npt.NDArray[np.int64]]
 ) -> list[tuple[int, pa.Table]]:
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
-    for slot, units in enumerate(plan.units):
+    in_streams: dict[tuple[int, ...], Bools] = {}  # of the rules of a partition key, in all buckets the same
+    for slot in range(plan.slots):
         # every slot must see every event where repeats are dropped, or the slots would drop different ones
         wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))
-        for unit in units:
-            planned = plan.rules[unit.rule_index]
-            mine = member[unit.rule_index]
-            if planned.key_column is not None and plan.buckets > 1:
-                mine = mine & (buckets[planned.key_column] == unit.bucket)
+        for (key_column, bucket), rules in _alike(plan, slot).items():
+            numbered = tuple(planned.index for planned in rules)
+            if numbered not in in_streams:
+                in_streams[numbered] = _in_any_stream(plan, events, rules)
+            mine = in_streams[numbered]
+            if key_column is not None and plan.buckets > 1:
+                mine = mine & (buckets[key_column] == bucket)
             wanted |= mine
         if wanted.any():
             frame = with_column(events, HOME, wanted & ~seen).select(slot_columns(plan, slot))
             frames.append((slot, chosen(frame, wanted)))
             seen |= wanted
     return frames
+
+
+def _alike(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
+    """The rules of a slot by their partition key and bucket."""
+    alike: dict[tuple[str | None, int], list[RulePlan]] = {}
+    for unit in plan.units[slot]:
+        planned = plan.rules[unit.rule_index]
+        alike.setdefault((planned.key_column, unit.bucket), []).append(planned)
+    return alike
+
+
+def _in_any_stream(plan: Plan, events: pa.Table, rules: list[RulePlan]) -> Bools:
+    """bool[n], which events belong to the stream of any of these rules."""
+    bits: dict[str, int] = {}
+    for planned in rules:
+        name, bit = bits_column(plan.member_bit(planned))
+        bits[name] = bits.get(name, 0) | 1 << bit
+    every = np.zeros(events.num_rows, np.bool_)
+    for name, those in bits.items():
+        every |= numbers(events, name) & np.uint64(those) != 0
+    return every
 
 
 def slot_columns(plan: Plan, slot: int) -> list[str]:

@@ -148,9 +148,11 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
         indices in the block, and the index of the initiator that opens the next selection behind it.
     """
     initiators, count = search.initiators, len(closes)
-    ends = search.stream.segment_end[initiators[start : start + count]]
-    after = np.searchsorted(initiators, closes, "right")
-    next_segment = np.searchsorted(initiators, ends, "left")
+    after = search.initiators_before(closes + 1)
+    next_segment: Ints | int = len(initiators)
+    if len(search.stream.starts) > 1:
+        ends = search.stream.segment_end[initiators[start : start + count]]
+        next_segment = np.searchsorted(initiators, ends, "left")
     behind = start + 1 + np.arange(count)
     following = np.where(closes >= 0, after, np.where(over, behind, next_segment)) - start
     opened = _reached(np.minimum(following, count))

@@ -83,6 +83,11 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
     return sorted_rows({name: array(events, name) for name in (TIME, *ties)})
 
 
+def _first_time(events: pa.Table) -> int:
+    """By which frames are put one behind the other: sources that are in order then need no sorting."""
+    return int(numbers(events, TIME)[0]) if events.num_rows else NO_FRONTIER
+
+
 @dataclass(frozen=True)
 class Standing:
     """How far each source has come.
@@ -152,7 +157,7 @@ class Order:
             spec: how the frontier follows the sources.
             ties: the columns that order events of one event time.
         """
-        fresh = concat(frames) if frames else None
+        fresh = concat(sorted(frames, key=_first_time)) if frames else None
         late = None
         if fresh is not None:
             is_late = numbers(fresh, TIME) < self.frontier_us

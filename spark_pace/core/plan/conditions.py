@@ -22,12 +22,12 @@ def mentions_open(expr: Expr) -> bool:
 def of_its_event(predicate: Expr) -> Expr:
     """The part of a component's predicate that is about its event alone."""
     others = of_other_events(predicate)
-    return conjunction([one for one in _conjuncts(predicate) if one not in others]) if others else predicate
+    return conjunction([one for one in conjuncts(predicate) if one not in others]) if others else predicate
 
 
 def of_other_events(predicate: Expr) -> tuple[Expr, ...]:
     """The conjuncts of a component's predicate that are about another event as well."""
-    return tuple(one for one in _conjuncts(predicate) if mentions_open(one) or mentions_previous(one))
+    return tuple(one for one in conjuncts(predicate) if mentions_open(one) or mentions_previous(one))
 
 
 def mentions_previous(expr: Expr) -> bool:
@@ -35,10 +35,10 @@ def mentions_previous(expr: Expr) -> bool:
     return any(isinstance(node, Previous) for node in walk(expr))
 
 
-def _conjuncts(expr: Expr) -> list[Expr]:
+def conjuncts(expr: Expr) -> list[Expr]:
     """What stands between the outermost ``and`` of a condition."""
     if isinstance(expr, Call) and expr.function == "and":
-        return [part for argument in expr.arguments for part in _conjuncts(argument)]
+        return [part for argument in expr.arguments for part in conjuncts(argument)]
     return [expr]
 
 

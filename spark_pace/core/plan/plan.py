@@ -15,6 +15,7 @@ from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
 from spark_pace.core.plan.looking_back import LookingBack, looking_back, looks_back
+from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -106,6 +107,7 @@ class Plan:
         on_operator_error: what to do with a selection that a Python operator fails on.
         operator_timeout_us: the most time that a Python operator may take for one selection; only a job holds
             it to that, where operators run in a process of their own.
+        lookups: how the predicates are evaluated.
     """
 
     schema: EventSchema
@@ -124,6 +126,7 @@ class Plan:
     on_operator_error: OnBad
     operator_timeout_us: int
     latency_bound_us: int | None
+    lookups: Lookups
 
     @property
     def slots(self) -> int:
@@ -178,7 +181,7 @@ def build_plan(
     return Plan(
         schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
         order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
-        latency_bound_us,
+        latency_bound_us, lookups_of(tuple(predicates)),
     )  # fmt: skip
 
 

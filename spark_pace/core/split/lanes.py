@@ -35,7 +35,8 @@ class LaneHeader:
         resolved: where it has some join values of a rule's stream, the `before` and `first` of the stream's
             `Resolution`, if matches wait; else None.
         weight: the events of the lane's own selections, of each its own; see `Piece.rows`.
-        predicted_seconds: what an operator is predicted to take for it; None where nothing is known.
+        predicted_seconds: what an operator is predicted to take for it; None without a bound, or where
+            nothing is known.
     """
 
     rule_index: int

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,7 +45,14 @@ from spark_pace.core.split.carry.joined import (
     without_candidates,
 )
 from spark_pace.core.split.carry.numbering import number, opens, way_of
-from spark_pace.core.split.carry.streams import Fresh, Segments, keep, pass_by, segments_of_keys
+from spark_pace.core.split.carry.streams import (
+    Fresh,
+    Segments,
+    keep,
+    mask_of,
+    pass_by,
+    segments_of_keys,
+)
 from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
 from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
 from spark_pace.core.split.free.parallel import split_parallel
@@ -285,15 +291,9 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
     planned, released = turn.planned, turn.batch.released
     if released is None or not mine.any():
         return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
-    words: dict[str, npt.NDArray[np.uint64]] = {}
-    mask = np.zeros(released.num_rows, np.uint16)
-    for place, of_plan in planned.bits:
-        name, bit = bits_column(of_plan)
-        word = words.setdefault(name, numbers(released, name))
-        mask |= has_bit(word, bit).astype(np.uint16) << np.uint16(place)
     columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
-    events = with_column(released.select(list(columns)), MASK, mask)
-    events = chosen(events, mine)
+    events = chosen(released.select(list(columns)), mine)
+    events = with_column(events, MASK, mask_of(planned.bits, released, mine))
     if turn.join is not None:
         values = array(events, turn.join.attribute)
         mask = without_candidates(numbers(events, MASK), values, initiator_bits(turn.join.pattern))

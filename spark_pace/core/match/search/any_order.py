@@ -48,6 +48,10 @@ class AnyOrder(Search):
         """See `Search`."""
         return self._firsts
 
+    def initiators_before(self, rows: Ints) -> Ints:
+        """See `Search`."""
+        return np.searchsorted(self.initiators, rows)
+
     @property
     def terminators(self) -> Ints:
         """See `Search`."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints, expand, pieces
@@ -58,7 +59,9 @@ class Between:
         self.roles: dict[str | None, int] = {c.name: level for level, c in alone if c.times is None}
         watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
         self._rows = {index: stream.matching(index) for index in watched}
-        self._before = {index: counted_before(rows, stream.rows) for index, rows in self._rows.items()}
+        self._before: dict[int, Ints] = {
+            index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self._rows.items()
+        }
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self._forbidding = [self._read(index) for index in watched if components[index].negated]
 
@@ -239,8 +242,8 @@ class CandidateColumns:
         return pa.concat_arrays(found)
 
 
-def counted_before(rows: Ints, count: int) -> Ints:
-    """int64[count + 1], how many of the ascending `rows` stand before each row."""
-    present = np.zeros(count + 1, np.int64)
+def counted_before(rows: Ints, count: int) -> npt.NDArray[np.int32]:
+    """int32[count + 1], how many of the ascending `rows` stand before each row."""
+    present = np.zeros(count + 1, np.int8)
     present[rows + 1] = 1
-    return np.cumsum(present)
+    return np.cumsum(present, dtype=np.int32)

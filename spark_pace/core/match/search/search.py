@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
@@ -73,7 +74,7 @@ class Search:
         self.walking = self.structural = False
         self.compared: dict[Expr, Comparison] = {}
         self.levels_compiled: Levels | None = None
-        self.before: dict[int, Ints] = {}
+        self.before: dict[int, npt.NDArray[np.int32]] = {}
 
     @property
     def initiators(self) -> Ints:
@@ -304,17 +305,22 @@ class Search:
         members = np.append(-1, self.members[level])
         return members[self._counted(level, rows)]
 
+    def initiators_before(self, rows: Ints) -> Ints:
+        """How many initiators stand before each of `rows`."""
+        return self._counted(0, rows)
+
     def _counted(self, level: int, rows: Ints) -> Ints:
         """How many rows of component `level` stand before each of `rows`.
 
         For many they are counted once for all rows, which is sooner done than to look for each.
         """
         members, count = self.members[level], self.stream.rows
-        if MANY_TIMES * len(rows) < count:
-            return np.searchsorted(members, rows)
         if level not in self.before:
+            if MANY_TIMES * len(rows) < count:
+                return np.searchsorted(members, rows)
             self.before[level] = counted_before(members, count)
-        return self.before[level][np.clip(rows, 0, count)]
+        before: Ints = self.before[level][np.clip(rows, 0, count)].astype(np.int64)
+        return before
 
 
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:

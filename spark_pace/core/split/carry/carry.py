@@ -120,9 +120,12 @@ class Carry:
         """What is known of some distinct keys; counters of keys that are new are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
-        order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
-        back, in_order = np.argsort(order), texts.take(pa.array(order))
-        places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
+        if len(texts) == 1:
+            places = [chunk.places(hashes, texts) for chunk in self.chunks]
+        else:
+            order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
+            back, in_order = np.argsort(order), texts.take(pa.array(order))
+            places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
         counters[LAST] = np.full(len(texts), NOTHING_US)
         names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
         new = np.ones(len(texts), np.bool_)

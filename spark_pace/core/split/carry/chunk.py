@@ -143,6 +143,10 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
         events: their events; those of one key are in the order of ``@seq``.
         owner: int64[n], the row of `keys` of each event.
     """
+    if keys.num_rows == 1:
+        keys = keys.take(pa.array([0])).append_column("end", pa.array([len(owner)]))
+        events = compacted(events) if events is not None and events.num_rows else None
+        return Chunk(keys, events, ranges_of(keys, events))
     by_hash = np.argsort(numbers(keys, "hash"), kind="stable")
     place = np.empty(len(by_hash), np.int64)
     place[by_hash] = np.arange(len(by_hash))

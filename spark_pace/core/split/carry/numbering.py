@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from spark_pace.core.columns import (
     MASK,
@@ -43,6 +44,8 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
     if fresh.events is None:
         return fresh
+    if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
+        return _of_one_key(planned, touched, fresh, fresh.events)
     order = np.arange(len(fresh.owner))
     if len(fresh.texts) > 1:
         order = np.argsort(fresh.owner, kind="stable")
@@ -58,10 +61,6 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; those of each key go on from `following`."""
         before = np.cumsum(steps) - steps
-        if len(starts) == 1 and not anew[0]:
-            before += following[keys[0]]
-            following[keys[0]] = before[-1] + steps[-1]
-            return before  # of one key, in order already
         base = np.where(anew[starts], 0, following[keys[starts]])
         counts = np.diff(np.append(starts, len(keys)))
         before -= np.repeat(before[starts] - base, counts)
@@ -75,10 +74,31 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     if counts_openings(planned):
         opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
-    if isinstance(way_of(planned), UsingUp):
-        events = with_column(events, SPENT, np.zeros(len(keys), np.int8))
     touched.last[keys[last]] = time[last]
-    return _needed(planned, replace(fresh, events=events))
+    return _needed(planned, replace(fresh, events=_unspent(planned, events)))
+
+
+def _of_one_key(planned: RulePlan, touched: Touched, fresh: Fresh, events: pa.Table) -> Fresh:
+    """The same for the events of one key, which are in order, where nothing else is to be known of it."""
+    first, rows = touched.next_seq[0], events.num_rows
+    events = with_column(events, SEQ, np.arange(first, first + rows))
+    touched.next_seq[0] += rows
+    if counts_openings(planned):
+        opening = initiators(planned, numbers(events, MASK))
+        before = np.cumsum(opening, dtype=np.int64)
+        opened = before[-1]
+        before += touched.next_selection[0] - opening
+        touched.next_selection[0] += opened
+        events = with_column(events, OPENING, before)
+    touched.last[0] = numbers(events, TIME)[-1]
+    return replace(fresh, events=_unspent(planned, events))
+
+
+def _unspent(planned: RulePlan, events: pa.Table) -> pa.Table:
+    """The events with what is spent of each, where the rule's context asks for that."""
+    if not isinstance(way_of(planned), UsingUp):
+        return events
+    return with_column(events, SPENT, np.zeros(events.num_rows, np.int8))
 
 
 def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:

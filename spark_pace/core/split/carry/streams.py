@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints, concat, in_chunks, numbers, with_column
 from spark_pace.core.match.stream import Stream, starts_of_streams
+from spark_pace.core.plan.plan import bits_column
 from spark_pace.core.split.carry.carry import Carry, Touched, is_small
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
@@ -38,6 +42,41 @@ class Fresh:
             return Fresh(None, self.texts.slice(0, 0), np.zeros(0, np.int64))
         owner = (np.cumsum(chosen) - 1)[self.owner[mine]]
         return Fresh(self.events.filter(pa.array(mine)), self.texts.filter(pa.array(chosen)), owner)
+
+
+def mask_of(bits: Sequence[tuple[int, int]], events: pa.Table, chosen: Bools) -> npt.NDArray[np.uint16]:
+    """uint16[k], the column ``@mask`` of the k chosen events of some.
+
+    Args:
+        bits: see `RulePlan`.
+        events: events with the plan's bits.
+        chosen: bool[n].
+    """
+    rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
+    mask = np.zeros(int(chosen.sum()), np.uint16)
+    words: dict[str, npt.NDArray[np.uint64]] = {}
+    for place, predicate, count in _runs(bits):
+        name, bit = bits_column(predicate)
+        if name not in words:
+            words[name] = numbers(events, name)[rows]
+        mask |= ((words[name] >> np.uint64(bit)).astype(np.uint16) & np.uint16((1 << count) - 1)) << place
+    return mask
+
+
+def _runs(bits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Bits of ``@mask`` that are neighbours, with predicates that are neighbours in one column too.
+
+    Yields:
+        the first bit, the number of its predicate, and how many neighbours there are.
+    """
+
+    def run(numbered: tuple[int, tuple[int, int]]) -> tuple[int, int, str]:
+        at, (place, predicate) = numbered
+        return place - at, predicate - at, bits_column(predicate)[0]
+
+    for _, neighbours in groupby(enumerate(bits), key=run):
+        pairs = [pair for _, pair in neighbours]
+        yield *pairs[0], len(pairs)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""What many predicates have in common: a column that must equal a constant, and conjuncts that are alike.
+
+Where rules differ in a constant (``id = 17 and etype = 'A'``), one look at the column finds the events of all
+of them, and what else a predicate says is tested on the few events that have its constant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_pace.core.expr import Call, Column, Expr, Literal, conjunction
+from spark_pace.core.plan.conditions import conjuncts
+
+# constants of a column, or predicates with a conjunct: for fewer, asking once for all gains nothing
+MANY = 32
+_EXACT = ("BIGINT", "STRING", "TIMESTAMP", "DATE")  # types with one representation of each value
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A predicate that holds only where a column has a constant.
+
+    Attributes:
+        number: its place in `Plan.predicates`.
+        constant: the place of the constant in `Lookup.constants`.
+        shared: places in `Lookups.shared` of conjuncts that must hold too.
+        rest: what else must hold; None: nothing.
+    """
+
+    number: int
+    constant: int
+    shared: tuple[int, ...]
+    rest: Expr | None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A column, the constants that predicates seek in it, each once and none null, and these predicates."""
+
+    column: Column
+    constants: tuple[bool | int | float | str | None, ...]
+    sought: tuple[Sought, ...]
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """How predicates are evaluated: those of `columns` by lookups, the `others` (places) one by one."""
+
+    columns: tuple[Lookup, ...]
+    shared: tuple[Expr, ...]
+    others: tuple[int, ...]
+
+
+def lookups_of(predicates: Sequence[Expr]) -> Lookups:
+    """How to evaluate these predicates; each must be about a single event."""
+    parts = [dict.fromkeys(conjuncts(predicate)) for predicate in predicates]
+    often = Counter(part for one in parts for part in one)
+    constants: dict[Column, dict[bool | int | float | str | None, int]] = {}
+    for part in often:
+        if (equality := _equality(part)) is not None:
+            known = constants.setdefault(equality[0], {})
+            known.setdefault(equality[1].value, len(known))
+    sought: dict[Column, list[Sought]] = {}
+    shared: dict[Expr, int] = {}
+    others = []
+    for number, one in enumerate(parts):
+        found = [(part, pair) for part in one if (pair := _equality(part)) is not None]
+        chosen = max(found, key=lambda each: len(constants[each[1][0]]), default=None)
+        if chosen is None or len(constants[chosen[1][0]]) < MANY:
+            others.append(number)
+            continue
+        part, (column, literal) = chosen
+        left = [other for other in one if other != part]
+        alike = tuple(shared.setdefault(other, len(shared)) for other in left if often[other] >= MANY)
+        own = [other for other in left if often[other] < MANY]
+        place = constants[column][literal.value]
+        sought.setdefault(column, []).append(Sought(number, place, alike, conjunction(own) if own else None))
+    columns = tuple(Lookup(column, tuple(constants[column]), tuple(one)) for column, one in sought.items())
+    return Lookups(columns, tuple(shared), tuple(others))
+
+
+def _equality(expr: Expr) -> tuple[Column, Literal] | None:
+    """The column and the constant of ``column = constant``, where values are equal if their bytes are."""
+    if not isinstance(expr, Call) or expr.function != "=":
+        return None
+    left, right = expr.arguments
+    if isinstance(left, Literal):
+        left, right = right, left
+    if not isinstance(left, Column) or not isinstance(right, Literal) or right.value is None:
+        return None
+    return (left, right) if left.type == right.type and left.type in _EXACT else None
