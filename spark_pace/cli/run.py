@@ -17,6 +17,7 @@ from spark_pace.errors import one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.stages.workers.memory import keep_freed
 from spark_pace.spark.summary import Summary
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -32,6 +33,7 @@ def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
 def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job and show it: a live table on a terminal, else a line for each batch; at the end a summary."""
     console = Console(highlight=False)
+    keep_freed()
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)

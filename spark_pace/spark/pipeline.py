@@ -22,8 +22,8 @@ from spark_pace.spark.stages.operators import operated
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
-# of a slot's lanes, compressed: as many as some 10,000 events take; larger ones are work for several tasks
-SMALL_BYTES = 1 << 18
+# what a slot's lanes may take in the splitter: two tasks that share so much gain nothing by it
+HERE_SECONDS = 0.4
 
 # microseconds between two batches; or all that is there now; or only the batch that was planned and not
 # finished
@@ -54,7 +54,7 @@ def split_rows(
     # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
     slot_of_key = {key: slot for slot, key in enumerate(keys)}
-    splitter = SplitterHost(plan, slot_of_key, parts, SMALL_BYTES, chunks)
+    splitter = SplitterHost(plan, slot_of_key, parts, HERE_SECONDS, chunks)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
     split = slots.applyInPandasWithState(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout

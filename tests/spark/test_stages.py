@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.spark.jobs import in_core, job, matches, only, random_events, write_f
 
 FEW, MANY = 3, 2_000  # events of a file whose lanes the splitter works off, and of one with too large lanes
 SIZES = (FEW, MANY, MANY, FEW, FEW, FEW, MANY)
-SMALL_BYTES = 20_000
+HERE_SECONDS = 0.005
 
 
 def test_lanes_are_worked_off_in_the_splitter_or_by_operators_with_the_same_result(
@@ -37,7 +38,7 @@ def test_lanes_are_worked_off_in_the_splitter_or_by_operators_with_the_same_resu
         return operated(rows, plan)  # type: ignore[arg-type]
 
     monkeypatch.setattr(operators, "operated", noted)
-    monkeypatch.setattr(pipeline, "SMALL_BYTES", SMALL_BYTES)
+    monkeypatch.setattr(pipeline, "HERE_SECONDS", HERE_SECONDS)
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist()
     assert 0 < len(asked) < len(SIZES)
@@ -54,10 +55,12 @@ def test_each_slot_has_a_partition_of_its_own(
 
 
 def test_workers_begin_with_what_they_need_loaded(spark: SparkSession) -> None:
-    rows = spark.range(1).mapInArrow(_frozen, "objects long").collect()
-    assert all(row.objects > 10_000 for row in rows)
+    (row,) = spark.range(1).coalesce(1).mapInArrow(_told, "objects long, pool string").collect()
+    assert row.objects > 10_000
+    assert (row.pool == "system") == hasattr(ctypes.CDLL(None), "mallinfo2")  # see `keep_freed`
 
 
-def _frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     list(batches)
-    yield pa.record_batch({"objects": pa.array([gc.get_freeze_count()], pa.int64())})
+    pool = pa.default_memory_pool().backend_name
+    yield pa.RecordBatch.from_pydict({"objects": [gc.get_freeze_count()], "pool": [pool]})

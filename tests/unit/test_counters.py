@@ -13,6 +13,7 @@ import pytest
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import sift
+from spark_pace.core.operate.python_operator import call_here
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -124,8 +125,7 @@ def test_each_lane_that_is_worked_off_tells_its_selections_and_seconds(plan: Pla
     splitter = SlotSplitter(plan, 0)
     frames = [frame for _, frame in pack(plan, sift(plan, table, splitter.frontier_us).events)]
     lanes = splitter.step(frames, Progress(4, finish=True)).lanes
-    rows = worked_off(plan, lanes, sum(map(len, lanes)))
-    assert rows is not None
+    rows = [row for lane in lanes for row in worked_off(plan, lane, call_here)]
     assert [kind for _, kind, _ in rows] == [RESULT, WORK] * len(lanes)
     work = [json.loads(body) for _, kind, body in rows if kind == WORK]
     assert [set(lane) for lane in work] == [{*counters_of(LANES), *IN_LANES}] * len(lanes)

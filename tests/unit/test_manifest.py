@@ -203,11 +203,36 @@ def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
     source = reader(root, finish="true")
     source.prepareForTriggerAvailableNow()
     assert source.partitions({"entries": 0}, {"entries": 3}) == [
-        FileNamesPartition(["a", "sub/c"]),
-        FileNamesPartition(["b"]),
+        FileNamesPartition(["a"]),
+        FileNamesPartition(["b", "sub/c"]),
     ]
     assert source.partitions({"entries": 3}, {"entries": 4}) == [FileNamesPartition([FINISH])]
     assert list(source.read(FileNamesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "expected"),
+    [
+        ([6, 5], 2, ["0", "1"]),
+        ([10, 1], 2, ["0", "1"]),
+        ([1.01, 1, 1, 1], 4, ["0", "1", "2", "3"]),
+        ([1, 1, 1, 9], 2, ["012", "3"]),
+        ([9, 1, 1, 1], 2, ["0", "123"]),
+        ([5], 3, ["0"]),
+    ],
+)
+def test_neighbours_are_dealt_out_by_their_weight(
+    tmp_path: Path, sizes: list[float], tasks: int, expected: list[str]
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, size in enumerate(sizes):
+        with open(folder / str(name), "wb") as file:
+            file.truncate(int(100_000_000 * size))  # it takes no room
+    source = reader(folder, tasks=str(tasks))
+    source.prepareForTriggerAvailableNow()
+    found = source.partitions({"entries": 0}, {"entries": len(sizes)})
+    assert ["".join(part.names) for part in found] == expected
 
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:

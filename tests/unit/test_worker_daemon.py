@@ -11,9 +11,12 @@ import sys
 
 LOADS = """
 import gc
+from spark_pace.io.text.kept import compiled_code, compiled_reader, kept_code
 from spark_pace.spark.stages.daemon import load, lost_threads
+kept_code() or compiled_code()
+compiled_reader.cache_clear()
 load()
-print(lost_threads(), gc.get_freeze_count() > 10_000)
+print(lost_threads(), gc.get_freeze_count() > 10_000, compiled_reader().scan_for(0) is not None)
 """
 STARTS_A_THREAD = """
 import threading
@@ -28,7 +31,7 @@ def test_what_workers_need_is_loaded_without_a_thread_and_kept_from_the_collecto
     answer = subprocess.run(
         [sys.executable, "-c", LOADS], capture_output=True, text=True, check=True, env=environment
     )
-    assert answer.stdout.split() == ["0", "True"]
+    assert answer.stdout.split() == ["0", "True", "True"]
 
 
 def test_a_thread_that_a_fork_would_lose_is_seen() -> None:

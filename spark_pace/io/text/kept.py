@@ -1,9 +1,10 @@
 """The compiled reader of JSON: machine code that is made once on a machine, kept in a file, and loaded.
 
 numba takes a second to load and several to compile the reader; what is kept takes a tenth of a second, for
-llvmlite alone loads it. So a process loads it when it has read so much that this pays. It is kept beside the
-package, in the folder that `NUMBA_CACHE_DIR` names, or in the user's cache directory; where nothing can be
-written, pyarrow reads everything.
+llvmlite alone loads it. So a process loads it when it has read so much that this pays; Spark's workers are
+forked from one that has loaded it, if it was kept by then. It is kept beside the package, in the folder that
+`NUMBA_CACHE_DIR` names, or in the user's cache directory; where nothing can be written, pyarrow reads
+everything.
 
 ``python -m spark_pace.io.text.kept`` compiles the reader ahead.
 """
@@ -46,12 +47,18 @@ class CompiledReader:
     def scan_for(self, size: int) -> Scan | None:
         """The compiled reader for `size` bytes more; None while it does not pay."""
         self._read_bytes += size
-        if self._scan is None and self._may_load and self._read_bytes >= WORTH_LOADING_BYTES:
-            try:
-                self._load()
-            except Exception:  # of a processor or an LLVM that it is not made for: pyarrow reads everything
-                self._may_load = False
+        if self._read_bytes >= WORTH_LOADING_BYTES:
+            self.load()
         return self._scan
+
+    def load(self) -> None:
+        """Load it now, for this process and those that are forked from it."""
+        if self._scan is not None or not self._may_load:
+            return
+        try:
+            self._load()
+        except Exception:  # of a processor or an LLVM that it is not made for: pyarrow reads everything
+            self._may_load = False
 
     def _load(self) -> None:
         code = kept_code()

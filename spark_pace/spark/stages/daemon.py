@@ -36,12 +36,14 @@ _OF_ALLOCATOR = "jemalloc_bg_thd"  # jemalloc stops it before a fork and starts 
 
 
 def load() -> None:
-    """Import what workers need, and keep the collector of garbage off it.
+    """Load what workers need, and keep the collector of garbage off it.
 
     So its memory stays shared, and a worker, which collects garbage after each task, does not go through it.
     """
     for name in LOADED:
         import_module(name)
+    import_module("spark_pace.io.text.kept").compiled_reader().load()
+    import_module("spark_pace.spark.stages.workers.memory").keep_freed()
     gc.collect()
     gc.freeze()
 

@@ -19,6 +19,7 @@ from spark_pace.errors import EventError
 from spark_pace.io.files import WHOLE_FILE, EventsRead
 from spark_pace.spark.stages.frontier import frontier_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +52,7 @@ def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read
                     yield from intake.take(found.events, found.bad)
         yield from intake.rows_at_end(finish)
 
-    return records.mapInArrow(lambda batches: to_batches(rows(batches), "slot"), SLOT_ROWS)
+    return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
 
 
 @dataclass

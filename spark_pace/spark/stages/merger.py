@@ -46,6 +46,7 @@ from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
+from spark_pace.spark.stages.workers.memory import give_back
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
@@ -88,6 +89,7 @@ class MergerHost:
             self.began = time.monotonic()
             try:
                 self._write(rows.sparkSession, self._rows.collect(rows), batch_id)
+                give_back()
             except Exception as error:
                 self.failure = error  # Spark hands on only its text
                 raise
@@ -137,8 +139,8 @@ class MergerHost:
         counted |= {**longest_lanes(work), "over_bound": None}
         if self.plan.latency_bound_us is not None:
             counted["over_bound"] = over_bound(self.plan, work, session.sparkContext.defaultParallelism)
-            self._prices.learn(work)
-            self._prices.tell(session)
+        self._prices.learn(work)
+        self._prices.tell(session)
         return counted
 
     def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:

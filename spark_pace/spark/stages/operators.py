@@ -1,33 +1,43 @@
 """Host of the operators (`mapInArrow`): lanes in, results out; every other row is passed on.
 
-A stage costs a tenth of a second even if it has nothing to do. So the splitter works off small lanes itself,
-in its own task (`worked_off`), and the stage runs only if lanes are left (`BatchRows`). A lane has
-the same result wherever it is worked off.
+The stage costs two tenths of a second even if it has nothing to do, and what travels there is encoded and
+decoded. So the splitter works cheap lanes off itself, in its own task (`Handover`), and the stage runs only
+if lanes are left (`BatchRows`). A lane has the same result wherever it is worked off.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.frames import decode_header
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Price
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.split.lanes import Lane, decode_lane
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.prices import Measured
 from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, to_batches
+from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Batches = Iterator[pa.RecordBatch]
+
+_LANE_SECONDS = 0.002  # of any lane, as long as nothing was measured
+_PLAIN_EVENT_SECONDS = 0.25e-6  # of each event of a plain pattern, likewise
+_EVENT_SECONDS = 10e-6  # of each event of another rule: far too much for most
 
 _process = OperatorProcess()  # of this Python worker of Spark
 
@@ -40,46 +50,91 @@ class OperatorHost:
 
     def stage(self) -> Callable[[Batches], Batches]:
         """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; a result's part is its rule's index."""
-        return lambda batches: to_batches(self._rows(batches), "part")
+        return lambda batches: giving_back(to_batches(self._rows(batches), "part"))
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
         if any(planned.rule.operator is not None for planned in self.plan.rules):
             _process.start()
         for batch in batches:
             for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                yield from _worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
+                yield from worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
 
     def _call(self, spans: Spans) -> Iterator[Answers]:
         return _process.call(spans, self.plan.operator_timeout_us)
 
 
-def worked_off(plan: Plan, lanes: Sequence[bytes], small_bytes: int) -> list[Row] | None:
-    """The results of a slot's lanes if they have at most so many bytes; None if they have more.
-
-    Work for a Python operator is never small: one call may take minutes. Neither is what is predicted to take
-    longer, altogether, than the plan's bound.
-    """
-    if sum(map(len, lanes)) > small_bytes:
-        return None
-    headers = [decode_header(lane) for lane in lanes]
-    if any(plan.rules[header["rule_index"]].rule.operator is not None for header in headers):
-        return None
-    predicted = sum(header["predicted_seconds"] or 0.0 for header in headers)
-    if plan.latency_bound_us is not None and predicted * 1_000_000 > plan.latency_bound_us:
-        return None
-    return [row for lane in lanes for row in _worked_off(plan, lane, call_here)]
-
-
-def _worked_off(plan: Plan, lane: bytes, call: CallOperator) -> list[Row]:
-    """The result of a lane, and what it took."""
+def worked_off(plan: Plan, lane: Lane | bytes, call: CallOperator) -> list[Row]:
+    """The result of a lane, and what it took: a row `RESULT` and a row `WORK`."""
     measured = Measured(call)
     began = time.perf_counter()
-    result = operate(plan, lane, measured)
+    result = work_off(plan, decode_lane(lane) if isinstance(lane, bytes) else lane, measured)
+    body = result.encode()
     seconds = time.perf_counter() - began
-    header = decode_header(result)
-    told = {name: header[name] for name in ("rule_index", "selections", "predicted_seconds")}
-    work = json.dumps({**told, "operator_seconds": seconds, "sums": measured.sums(header, seconds)})
-    return [(header["rule_index"], RESULT, result), (0, WORK, work.encode())]
+    rule_index, predicted = result.header.rule_index, result.header.predicted_seconds
+    work = {
+        "rule_index": rule_index,
+        "selections": result.selections,
+        "predicted_seconds": predicted,
+        "operator_seconds": seconds,
+        "sums": measured.sums(result.header.weight, seconds),
+    }
+    return [(rule_index, RESULT, body), (0, WORK, json.dumps(work).encode())]
+
+
+@dataclass
+class Handover:
+    """Takes the lanes of a slot, and works them off if they are cheap, all together.
+
+    Attributes:
+        plan: the plan.
+        prices: what the operators of rules are predicted to take, by the rule's place in the plan.
+        most_seconds: what all lanes of the slot may take here.
+    """
+
+    plan: Plan
+    prices: Mapping[int, Price]
+    most_seconds: float
+    _kept: list[Lane] = field(default_factory=list)
+    _encoded: list[bytes] = field(default_factory=list)
+    _seconds: float = 0.0
+
+    def take(self, lane: Lane) -> None:
+        """Take the next lane. What is not worked off here is held as bytes, which are few."""
+        self._kept.append(lane)
+        self._seconds += self._predicted(lane)
+        bound_us = self.plan.latency_bound_us
+        if self._seconds > min(self.most_seconds, math.inf if bound_us is None else bound_us / 1_000_000):
+            self._encoded += [kept.encode() for kept in self._kept]
+            self._kept = []
+
+    def rows(self, slot: int, parts: int) -> list[Row]:
+        """The results of all lanes (`RESULT`, `WORK`), or the lanes, dealt out to so many partitions."""
+        if self._encoded:
+            return [((slot + number) % parts, LANE, lane) for number, lane in enumerate(self._encoded)]
+        return [row for lane in self._kept for row in worked_off(self.plan, lane, call_here)]
+
+    def _predicted(self, lane: Lane) -> float:
+        """What a lane is predicted to take, in seconds.
+
+        A Python operator is never cheap: one call may take minutes.
+        """
+        header, rule = lane.header, self.plan.rules[lane.header.rule_index].rule
+        if rule.operator is not None:
+            return math.inf
+        if header.predicted_seconds is not None:
+            return header.predicted_seconds
+        if (price := self.prices.get(header.rule_index)) is not None:
+            return price.event * header.weight
+        of_event = _PLAIN_EVENT_SECONDS if _is_plain(rule) else _EVENT_SECONDS
+        return _LANE_SECONDS + of_event * float(lane.events.num_rows)
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether each event of a rule's pattern is in few matches, and found without looking at others."""
+    pattern = rule.pattern
+    if pattern is None or rule.span is not None or pattern.order == "conjunction" or pattern.where:
+        return False
+    return not context_of(pattern).gathers and shape_of(pattern).simple
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:

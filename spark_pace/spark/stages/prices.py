@@ -1,8 +1,9 @@
 """What operators are predicted to take: learned from each batch, told to the splitters of the next.
 
 A local property of Spark's carries it to the tasks. It is no part of the plan and of no checkpoint, for no
-result depends on it. A run begins without prices, so that its first batch is cut as if there were no bound:
-what an earlier run has measured may be of another machine, or of another version of an operator.
+result depends on it: by it lanes are worked off in the one or the other place, and with a bound it is decided
+how many there are. A run begins without prices: what an earlier run has measured may be of another machine,
+or of another version of an operator.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ class Measured:
             self._seconds += answers.seconds or (0.0,) * len(answers.counts)
             yield answers
 
-    def sums(self, header: Mapping[str, Any], seconds: float) -> list[float]:
+    def sums(self, weight: int, seconds: float) -> list[float]:
         """What the lane says of the price of its rule: see `sums_of_calls` and `sums_of_lane`.
 
         Args:
-            header: of the lane's result.
+            weight: of the lane; see `LaneHeader`.
             seconds: what the lane took.
         """
-        sums = sums_of_lane(header["weight"], seconds)
+        sums = sums_of_lane(weight, seconds)
         if self._rows:
             sums = sums_of_calls(self._rows[0], np.array(self._seconds), seconds)
         return list(map(float, sums))
@@ -59,6 +60,7 @@ class Prices:
 
     plan: Plan
     _sums: dict[int, Floats] = field(default_factory=dict)
+    _known: dict[int, Price] = field(default_factory=dict)
 
     def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
         """Take the rows `WORK` of a batch."""
@@ -68,15 +70,13 @@ class Prices:
             new[rule] = new.get(rule, 0.0) + np.array(lane["sums"])
         for rule, sums in new.items():
             self._sums[rule] = self._sums.get(rule, 0.0) * _KEPT + sums
+            price = price_of(self._sums[rule], by_call=self.plan.rules[rule].rule.operator is not None)
+            if price is not None:
+                self._known[rule] = price
 
     def known(self) -> dict[int, Price]:
         """The prices, as far as they are known, by the rule's place in the plan."""
-        rules = self.plan.rules
-        prices = {
-            rule: price_of(sums, by_call=rules[rule].rule.operator is not None)
-            for rule, sums in self._sums.items()
-        }
-        return {rule: price for rule, price in prices.items() if price is not None}
+        return dict(self._known)
 
     def tell(self, spark: SparkSession) -> None:
         """Tell the tasks of later batches. Call it inside the query's `foreachBatch`."""

@@ -12,9 +12,10 @@ from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.spark.stages.operators import worked_off
+from spark_pace.spark.stages.operators import Handover
 from spark_pace.spark.stages.prices import prices_of_batch
-from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, Row
+from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS
+from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,19 +34,19 @@ class SplitterHost:
         plan: the plan.
         slot_of_key: the slot of each group key.
         parts: the number of partitions that lanes are dealt out to.
-        small_bytes: the most bytes of lanes that are worked off here.
+        here_seconds: what a slot's lanes may take if they are worked off here.
         store: where large chunks of the state are; None: in the state.
     """
 
     plan: Plan
     slot_of_key: dict[int, int]
     parts: int
-    small_bytes: int
+    here_seconds: float
     store: TableStore | None
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
         """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
-        return self.step
+        return lambda key, batches, state: giving_back(self.step(key, batches, state))
 
     def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
         """One batch of one slot."""
@@ -59,9 +60,10 @@ class SplitterHost:
         splitter = SlotSplitter(self.plan, slot, before, self.store)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
         progress = together(Progress(**report["progress"]) for report in reports)
-        prices = {} if self.plan.latency_bound_us is None else prices_of_batch()
+        prices = prices_of_batch()
+        lanes = Handover(self.plan, prices, self.here_seconds)
         frames = [decode(body) for kind, body in incoming if kind == FRAME]
-        output = splitter.step(frames, progress, prices)
+        output = splitter.advance(frames, progress, lanes.take, prices)
         snapshot = splitter.snapshot()
         state.update((snapshot,))
         stats: dict[str, Any] = {
@@ -72,14 +74,11 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
         }
-        results = worked_off(self.plan, output.lanes, self.small_bytes)
-        if results is None:
-            stats["lanes_left"] = len(output.lanes)
-            results = [((slot + number) % self.parts, LANE, lane) for number, lane in enumerate(output.lanes)]
+        rows = lanes.rows(slot, self.parts)
+        stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
             stats |= {"counts": counts, "slowest": output.slowest}
-        rows: list[Row] = [*results]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))
