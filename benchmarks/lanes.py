@@ -102,7 +102,7 @@ def worked_off(plan: Plan, lane: bytes) -> tuple[bytes, dict[str, Any]]:
     seconds = time.process_time() - began
     header = decode_header(result)
     told = {name: header[name] for name in ("rule_index", "selections", "predicted_seconds")}
-    return result, {**told, "operator_seconds": seconds, "sums": measured.sums(header, seconds)}
+    return result, {**told, "operator_seconds": seconds, "sums": measured.sums(header["weight"], seconds)}
 
 
 def timed(spans: Spans) -> Iterator[Answers]:

@@ -27,6 +27,7 @@ from benchmarks.rows import Row, Sizes
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
+from spark_pace.spark.stages.workers.memory import keep_freed
 
 FILLING = 200_000  # payments of a batch that brings what waits
 WARM, TIMED = 5, 20
@@ -60,6 +61,7 @@ def run_job_over(spec: JobSpec) -> dict[str, Any]:
     seconds: list[float] = []
     written: list[int] = []
     chunks = Path(spec.checkpoint_path) / "waiting"
+    keep_freed()  # as `spark-pace run` does
 
     def note(report: BatchReport) -> None:
         seconds.append(report.seconds)

@@ -17,7 +17,8 @@ from spark_pace.job_file import KafkaSource
 from spark_pace.sizing.bench.run_file import read_run_file
 from spark_pace.sizing.bench.spec import RunSpec
 
-_PACKAGES = {"jinja2": "Jinja2", "matplotlib": "matplotlib", "psutil": "psutil", "kafka": "kafka-python"}
+_PACKAGES = {"jinja2": "Jinja2", "matplotlib": "matplotlib", "psutil": "psutil"}
+_PACKAGES_OF_KAFKA = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
 _MARK = ".spark-pace-bench"  # in a folder that may be removed, for a run of the driver made it
 _LINE_SECONDS = 5
 
@@ -62,8 +63,8 @@ def _chosen(path: Path, runs: tuple[RunSpec, ...], wanted: tuple[str, ...]) -> t
 
 def _require_packages(runs: tuple[RunSpec, ...]) -> None:
     kafka = any(isinstance(run.job.source, KafkaSource) for run in runs)
-    needed = [name for name in _PACKAGES if name != "kafka" or kafka]
-    missing = [_PACKAGES[name] for name in needed if find_spec(name) is None]
+    needed = {**_PACKAGES, **(_PACKAGES_OF_KAFKA if kafka else {})}
+    missing = [package for name, package in needed.items() if find_spec(name) is None]
     if missing:
         must, got = "must be installed with what the driver needs", f"no {', '.join(missing)}"
         raise SetupError(f"spark-pace bench — {must}; got {got}. pip install 'spark-pace[bench]' brings it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,10 @@ from spark_pace.sizing.bench.events.records import Records
 from spark_pace.sizing.bench.events.schedule import Floats, Ints
 
 if TYPE_CHECKING:
-    from kafka import KafkaProducer
+    from confluent_kafka import KafkaError, Message, Producer
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 120  # in which the broker takes a record
+_FLUSH_SECONDS = 150
 _AT_ONCE = 500  # records of a topic between two looks at the clock
 
 
@@ -131,25 +133,30 @@ class Topic:
         Raises:
             SetupError: the broker does not answer, or has no such topic.
         """
-        from kafka import KafkaConsumer, TopicPartition
-        from kafka.errors import KafkaError
-
-        (topic,), options = source.topics, {"bootstrap_servers": servers}
-        self._topic, self._records, self._own = topic, records, source.options
-        try:
-            with closing(KafkaConsumer(**options)) as consumer:
-                numbers = sorted(consumer.partitions_for_topic(topic) or ())
-                ends = consumer.end_offsets([TopicPartition(topic, number) for number in numbers])
-        except (KafkaError, OSError) as error:
-            raise _no_answer(options, error) from error
-        if not numbers:
+        (self._topic,), self._servers = source.topics, servers
+        self._records, self._own = records, source.options
+        self.begins = self._ends()
+        if not self.begins:
             do = "Make it first, or correct source.topics."
-            raise SetupError(f"topic {topic} — must be there; got none of that name. {do}")
-        self.begins = [ends[TopicPartition(topic, number)] for number in numbers]
-        self._producer = _producer(options)
-        self._last: list[Any] = [None] * len(numbers)
-        self._sent = 0
-        self._lines: list[list[str]] = [[] for _ in numbers]
+            raise SetupError(f"topic {self._topic} — must be there; got none of that name. {do}")
+        self._failed: list[str] = []
+        self._producer = _producer(servers, self._failed)
+        self._lines: list[list[str]] = [[] for _ in self.begins]
+
+    def _ends(self) -> list[int]:
+        """The offset behind the last record of each partition; none where there is no such topic."""
+        from kafka import KafkaConsumer, TopicPartition, errors
+
+        try:
+            with closing(KafkaConsumer(bootstrap_servers=self._servers)) as consumer:
+                numbers = sorted(consumer.partitions_for_topic(self._topic) or ())
+                partitions = [TopicPartition(self._topic, number) for number in numbers]
+                ends = consumer.end_offsets(partitions)
+                return [ends[partition] for partition in partitions]
+        except (errors.KafkaError, OSError) as error:
+            must, do = "must answer", "Start it, or correct source.servers."
+            got = _said(error)
+            raise SetupError(f"broker {self._servers} — {must}; got: {got}. {do}") from error
 
     def send(self, first: int, due_us: Ints) -> Floats:
         """See `Target`."""
@@ -160,30 +167,46 @@ class Topic:
             sent[start : start + _AT_ONCE] = time.time()
             for number, line in enumerate(lines[start : start + _AT_ONCE], first + start):
                 place = number % count
-                self._last[place] = self._producer.send(self._topic, line.encode(), partition=place)
+                self._produce(line, place)
                 self._lines[place].append(line)
-        self._sent = first + len(lines)
+            self._producer.poll(0)
+            self._require_taken()
         return sent
+
+    def _produce(self, line: str, partition: int) -> None:
+        """Hand a record over; where the producer holds as many as it can, when it has room."""
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                self._producer.produce(self._topic, line.encode(), partition=partition)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                self._failed.append(one_line(str(error)))
+            self._require_taken()
+
+    def _require_taken(self, waiting: int = 0) -> None:
+        if waiting or self._failed:
+            must = "must take all records"
+            got = self._failed[0] if self._failed else f"{waiting:,} that wait after {_FLUSH_SECONDS} s"
+            raise SetupError(f"topic {self._topic} — {must}; got: {got}. See the broker.")
 
     def settle(self) -> None:
         """See `Target`."""
-        from kafka.errors import KafkaError
-
-        try:
-            self._producer.flush()
-            found = [last.get(TIMEOUT_SECONDS).offset + 1 if last else None for last in self._last]
-        except KafkaError as error:
-            must = f"must take all {self._sent:,} records"
-            raise SetupError(f"topic {self._topic} — {must}; got: {_said(error)}. See the broker.") from error
-        kept = [begin + len(lines) if lines else None for begin, lines in self._parts()]
-        if found != kept:
+        self._require_taken(self._producer.flush(_FLUSH_SECONDS))
+        kept = [begin + len(lines) for begin, lines in self._parts()]
+        if (found := self._ends()) != kept:
             must = "must have no other writer during the run"
             do = "Stop the other one, or make a topic for this alone."
             raise SetupError(f"topic {self._topic} — {must}; got offsets up to {found}, not {kept}. {do}")
 
     def close(self) -> None:
         """See `Target`."""
-        self._producer.close()
+        self._producer.purge()  # of what was not settled
+        self._producer.flush(1)
+        del self._producer  # which ends its connections
 
     def starting(self, since: float) -> dict[str, Any]:
         """See `Target`; a partition without a record since then begins with those that come."""
@@ -224,15 +247,32 @@ class Topic:
         return np.concatenate(parts)
 
 
-def _producer(options: Mapping[str, Any]) -> KafkaProducer:
-    from kafka import KafkaProducer
+def _producer(servers: str, failed: list[str]) -> Producer:
+    """A producer that loses and repeats nothing; `failed` takes why the first record is not taken."""
+    from confluent_kafka import Producer
 
-    return KafkaProducer(**options, acks="all", enable_idempotence=True, linger_ms=5, batch_size=1 << 17)
+    def note(error: KafkaError | None, record: Message) -> None:
+        if error is not None and not failed:
+            failed.append(one_line(error.str()))
+
+    return Producer({
+        "bootstrap.servers": servers,
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        "batch.size": 1 << 17,
+        "on_delivery": note,
+        "delivery.report.only.error": True,
+        "delivery.timeout.ms": TIMEOUT_SECONDS * 1000,
+        "logger": _logger(),
+    })  # fmt: skip
 
 
-def _no_answer(options: Mapping[str, Any], error: Exception) -> SetupError:
-    must, servers = "must answer", options["bootstrap_servers"]
-    return SetupError(f"broker {servers} — {must}; got: {_said(error)}. Start it, or correct source.servers.")
+def _logger() -> logging.Logger:
+    """Where the client's own lines go, which say no more than the error that follows."""
+    logger = logging.getLogger("spark_pace.bench.kafka")
+    logger.propagate = False
+    logger.handlers = [logging.NullHandler()]
+    return logger
 
 
 def _said(error: Exception) -> str:
