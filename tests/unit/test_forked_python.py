@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from spark_pace.spark.stages.workers.command import LENGTH_BYTES
 from spark_pace.spark.stages.workers.parent import fits
 
 STARTS = """
@@ -128,6 +131,30 @@ def test_its_end_is_the_end_of_the_command(start: Callable[[], Started]) -> None
     assert gone == [forked]
     command.communicate()
     assert command.returncode == -signal.SIGTERM
+
+
+def test_a_command_that_is_gone_before_its_process_is_forked_leaves_none(
+    start: Callable[[], Started],
+) -> None:
+    started = start()
+    parent = started.parent()
+    parent.suspend()
+    address = str(Path(started.python).parent / "workers")
+    message = marshal.dumps((["-m", "waits"], {**started.environment, **GIVEN}, os.getcwd()))
+    inputs, outputs = os.pipe(), os.pipe()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        socket.send_fds(
+            connection, [len(message).to_bytes(LENGTH_BYTES, "big")], [inputs[0], outputs[1], outputs[1]]
+        )
+        connection.sendall(message)
+    os.close(outputs[1])
+    parent.resume()
+    assert select.select([outputs[0]], [], [], 60)[0]
+    while os.read(outputs[0], 1 << 10):  # until its end
+        pass
+    for file in (inputs[0], inputs[1], outputs[0]):
+        os.close(file)
 
 
 def test_python_is_started_as_ever_where_the_environment_would_count(start: Callable[[], Started]) -> None:

@@ -101,9 +101,10 @@ class Parent:
             pid = os.fork()
             if pid == 0:
                 self._become(files, arguments, environment, folder)
-            connection.sendall(b"1")
             self._children[pid] = connection
             self._poll.register(connection, select.POLLIN)
+            with suppress(OSError):  # who has asked may be gone, and then the poll tells it
+                connection.sendall(b"1")
         except (OSError, EOFError, TypeError, ValueError):
             connection.close()
         finally:
