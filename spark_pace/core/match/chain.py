@@ -127,10 +127,11 @@ def _joined(links: list[Chain]) -> Chain:
 
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
     """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
+    fitting = search.may_fit(initiators, search.terminators)
+    place: Ints | slice = slice(None) if fitting is initiators else np.searchsorted(initiators, fitting)
+    completed = completions(search, fitting, end[place])
     closes = np.full(len(initiators), stream.rows)
-    fitting = np.searchsorted(initiators, search.may_fit(initiators, search.terminators))
-    completed = completions(search, initiators[fitting], end[fitting])
-    closes[fitting] = np.where(completed < 0, stream.rows, completed)
+    closes[place] = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
     return np.where(closes < end, closes, -1), None
 

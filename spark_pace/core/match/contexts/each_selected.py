@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from spark_pace.core.columns import Ints, expand
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found, stacked
 from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.between import rows_before
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -21,12 +20,11 @@ def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints
     """
     search = search_of(stream, pattern)
     initiators = search.initiators
-    lo = np.searchsorted(initiators, openings)
-    owner, index = expand(lo, np.searchsorted(initiators, closes, "right"))
+    owner, index = expand(search.initiators_before(openings), search.initiators_before(closes + 1))
     ends = closes[owner]
     ranges = Ranges(initiators[index], initiators[index], ends + 1, ends)
     matrix = stacked(candidates(search, ranges), search.steps)
-    selection = np.searchsorted(openings, search.firsts(matrix), "right") - 1
+    selection = rows_before(openings, search.firsts(matrix) + 1, stream.rows) - 1
     return search.found(openings, closes, selection, matrix)
 
 

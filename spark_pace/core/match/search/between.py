@@ -23,6 +23,8 @@ from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import Gap, Shape
 
+MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
+
 
 @dataclass(frozen=True)
 class Forbidding:
@@ -247,3 +249,14 @@ def counted_before(rows: Ints, count: int) -> npt.NDArray[np.int32]:
     present = np.zeros(count + 1, np.int8)
     present[rows + 1] = 1
     return np.cumsum(present, dtype=np.int32)
+
+
+def rows_before(rows: Ints, places: Ints, count: int) -> Ints:
+    """How many of the ascending `rows`, of `count` in all, stand before each of `places`.
+
+    For many they are counted once for all rows, which is sooner done than to look for each.
+    """
+    if MANY_TIMES * len(places) < count:
+        return np.searchsorted(rows, places)
+    before: Ints = counted_before(rows, count)[places].astype(np.int64)
+    return before

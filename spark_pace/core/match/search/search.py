@@ -20,7 +20,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.search.between import Between, CandidateColumns, counted_before
+from spark_pace.core.match.search.between import MANY_TIMES, Between, CandidateColumns, counted_before
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
     EQUAL,
@@ -38,7 +38,6 @@ from spark_pace.core.plan.shape import shape_of
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled import Levels
 
-MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
 FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
 
 
