@@ -18,8 +18,8 @@ from spark_pace.core.columns import (
     UTC_TIME,
     Ints,
     array,
+    boolean,
     in_order,
-    joined,
     numbers,
     sorted_rows,
     value_codes,
@@ -32,6 +32,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 
+_CHUNK_ROWS = 1_000  # chunks of fewer are copied into one sooner than they are written one by one
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 
 
@@ -95,7 +96,10 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
-    return Merged(joined(schema, tables), _in_order(pa.concat_tables(failed)), following)
+    matches = pa.concat_tables([schema.empty_table(), *tables])
+    if matches.num_rows < _CHUNK_ROWS * matches.column("seq").num_chunks:
+        matches = matches.combine_chunks()
+    return Merged(matches, _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
@@ -131,7 +135,7 @@ def _lifted(results: list[Result]) -> list[pa.Table]:
         if not header.exact:
             time = np.maximum(numbers(matches, "@release_us"), base)
             now = (time >= header.passed_us) & (time < header.frontier_us)
-            matches = matches.filter(pa.array(now))
+            matches = matches if now.all() else matches.filter(boolean(now))
         tables.append(matches)
         base = max(base, result.resolved_us)
     return tables
