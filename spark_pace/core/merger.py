@@ -32,7 +32,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 
-_CHUNK_ROWS = 1_000  # chunks of fewer are copied into one sooner than they are written one by one
+_CHUNK_ROWS = 1_000  # chunks of fewer, on average, are copied into one sooner than written one by one
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 
 
@@ -41,7 +41,7 @@ class Merged:
     """A batch's output.
 
     Attributes:
-        matches: columns of `matches_schema`, sorted by (rule, out_seq).
+        matches: columns of `matches_schema`, sorted by (rule, out_seq), of one chunk or several.
         failed: the selections that a Python operator failed on, with the columns of `FAILED_SCHEMA`.
         next_out_seq: for each rule the number of its next match.
     """
@@ -96,7 +96,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
-    matches = pa.concat_tables([schema.empty_table(), *tables])
+    matches = pa.concat_tables([table for table in tables if table.num_rows] or [schema.empty_table()])
     if matches.num_rows < _CHUNK_ROWS * matches.column("seq").num_chunks:
         matches = matches.combine_chunks()
     return Merged(matches, _in_order(pa.concat_tables(failed)), following)
@@ -111,7 +111,8 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     results = sorted(results, key=lambda result: (result.header.bucket, result.header.number))
     lift = must_wait(planned.rule) and planned.key_column is None
     tables = _lifted(results) if lift else [result.matches for result in results]
-    table = pa.concat_tables(tables, promote_options="default")
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    table = pa.concat_tables(filled, promote_options="default")
     if not table.num_rows:
         return table
     names = _sort_columns(planned, table.column_names)

@@ -156,6 +156,7 @@ class DeltaTables:
         if self._local:
             self._append_here(self.path(table), rows, batch_id)
             return
+        rows = rows.combine_chunks()  # Spark leaves out what stands behind a chunk without rows
         frame = self._spark.createDataFrame(rows).coalesce(1)
         once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
         frame.write.format("delta").mode("append").options(**once).save(self.path(table))

@@ -163,6 +163,19 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     run_job(spec)
 
 
+def test_tables_that_spark_writes_have_what_stands_behind_chunks_without_rows(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    schema = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
+    tables = DeltaTables(spark, f"file://{tmp_path}", "app")
+    tables.prepare({"matches": schema})
+    parts = [pa.table({"rule": ["a"], "out_seq": [number]}, schema) for number in range(3)]
+    nothing = schema.empty_table()
+    tables.append("matches", pa.concat_tables([nothing, nothing, parts[0], nothing, *parts[1:]]), 0)
+    rows = spark.read.format("delta").load(tables.path("matches")).orderBy("out_seq").collect()
+    assert [tuple(row) for row in rows] == [("a", 0), ("a", 1), ("a", 2)]
+
+
 def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkSession) -> None:
     narrow = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
     wide = pa.schema([*narrow, ("total", pa.float64())])

@@ -133,28 +133,49 @@ def test_its_end_is_the_end_of_the_command(start: Callable[[], Started]) -> None
     assert command.returncode == -signal.SIGTERM
 
 
+def ask(started: Started, inputs: int, outputs: int) -> socket.socket:
+    """The connection of a command that has asked for `waits`, and has not waited for an answer."""
+    message = marshal.dumps((["-m", "waits"], {**started.environment, **GIVEN}, os.getcwd()))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(Path(started.python).parent / "workers"))
+    length = len(message).to_bytes(LENGTH_BYTES, "big")
+    socket.send_fds(connection, [length], [inputs, outputs, outputs])
+    connection.sendall(message)
+    return connection
+
+
+def told(file: int) -> bytes:
+    """What comes next; empty at the end."""
+    assert select.select([file], [], [], 60)[0]
+    return os.read(file, 1 << 10)
+
+
 def test_a_command_that_is_gone_before_its_process_is_forked_leaves_none(
     start: Callable[[], Started],
 ) -> None:
     started = start()
     parent = started.parent()
-    parent.suspend()
-    address = str(Path(started.python).parent / "workers")
-    message = marshal.dumps((["-m", "waits"], {**started.environment, **GIVEN}, os.getcwd()))
-    inputs, outputs = os.pipe(), os.pipe()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(address)
-        socket.send_fds(
-            connection, [len(message).to_bytes(LENGTH_BYTES, "big")], [inputs[0], outputs[1], outputs[1]]
-        )
-        connection.sendall(message)
-    os.close(outputs[1])
-    parent.resume()
-    assert select.select([outputs[0]], [], [], 60)[0]
-    while os.read(outputs[0], 1 << 10):  # until its end
-        pass
-    for file in (inputs[0], inputs[1], outputs[0]):
-        os.close(file)
+    for gone_before in (False, True):
+        given, inputs = os.pipe()
+        outputs, written = os.pipe()
+        parent.suspend()
+        try:
+            connection = ask(started, given, written)
+            os.close(written)
+            if gone_before:
+                connection.close()
+            parent.resume()
+            if not gone_before:
+                assert int(told(outputs)) > 0  # the process lives
+                connection.close()
+            while told(outputs):
+                pass
+        finally:
+            parent.resume()
+            for file in (given, inputs, outputs):
+                os.close(file)
+    assert started.parent() == parent
+    assert shown(started.run("shown"))[-1] is True
 
 
 def test_python_is_started_as_ever_where_the_environment_would_count(start: Callable[[], Started]) -> None:

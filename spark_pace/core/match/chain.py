@@ -128,7 +128,8 @@ def _joined(links: list[Chain]) -> Chain:
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
     """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
     fitting = search.may_fit(initiators, search.terminators)
-    place: Ints | slice = slice(None) if fitting is initiators else np.searchsorted(initiators, fitting)
+    all_fit = len(fitting) == len(initiators)
+    place: Ints | slice = slice(None) if all_fit else np.searchsorted(initiators, fitting)
     completed = completions(search, fitting, end[place])
     closes = np.full(len(initiators), stream.rows)
     closes[place] = np.where(completed < 0, stream.rows, completed)

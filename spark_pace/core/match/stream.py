@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, has_bit, numbers, value_codes
 
+MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -151,3 +153,21 @@ class Positions:
     def take(self, index: Ints) -> Positions:
         """The positions at these indices."""
         return Positions(self.code[index], self.time[index])
+
+
+def counted_before(rows: Ints, count: int) -> npt.NDArray[np.int32]:
+    """int32[count + 1], how many of the ascending `rows` stand before each row."""
+    present = np.zeros(count + 1, np.int8)
+    present[rows + 1] = 1
+    return np.cumsum(present, dtype=np.int32)
+
+
+def rows_before(rows: Ints, places: Ints, count: int) -> Ints:
+    """How many of some distinct rows of a stream of `count`, ascending, stand before each of `places`.
+
+    For many they are counted once for all rows, which is sooner done than to look for each.
+    """
+    if MANY_TIMES * len(places) < count:
+        return np.searchsorted(rows, places)
+    before: Ints = counted_before(rows, count)[places].astype(np.int64)
+    return before

@@ -6,14 +6,16 @@ few where that is enough; what is left is compressed in the quickest way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import array, with_column
+from spark_pace.core.columns import UTC_TIME, array, with_column
 from spark_pace.core.frames import decode_parcel, encode, encode_parcel
 from spark_pace.core.split.lanes import LaneHeader
 
@@ -22,6 +24,9 @@ FAILED_SCHEMA = pa.schema([
     ("source", pa.string()), ("offset", pa.int64()), ("raw", pa.binary()),
 ])  # fmt: skip
 _SMALL = (np.int8, np.int16, np.int32)
+_LONG = {str(kind): kind for kind in (pa.int64(), pa.timestamp("us"), UTC_TIME)}
+
+Firsts: TypeAlias = Mapping[str, tuple[str, int]]  # of columns of differences: the type, the first value
 
 
 @dataclass(frozen=True)
@@ -48,31 +53,36 @@ class Result:
         header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
         events = array(self.matches, "events")
         counts = pc.list_value_length(events).cast(pa.int64())
-        rows = with_column(self.matches.drop_columns(["events"]), "@events", counts)
-        parts = [*_small(rows), *_small(pa.Table.from_struct_array(events.flatten())), self.failed]
-        return encode_parcel(header, [encode(part, "lz4") for part in parts])
+        rows, of_rows = _small(with_column(self.matches.drop_columns(["events"]), "@events", counts))
+        members, of_members = _small(pa.Table.from_struct_array(events.flatten()))
+        parts = [rows, members, *([self.failed] if self.failed.num_rows else [])]
+        return encode_parcel({**header, "firsts": [of_rows, of_members]}, [encode(p, "lz4") for p in parts])
 
 
 def decode_result(parcel: bytes | memoryview) -> Result:
     """The result of these bytes."""
-    header, (rows, of_rows, events, of_events, failed) = decode_parcel(parcel)
+    header, (rows, events, *failed) = decode_parcel(parcel)
     header.pop("frame_bytes")
     resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
-    matches, members = _wide(rows, of_rows), _wide(events, of_events)
+    matches, members = map(_wide, (rows, events), header.pop("firsts"))
     ends = np.cumsum(array(matches, "@events").to_numpy(), dtype=np.int32)
     names = members.column_names
     structs = pa.StructArray.from_arrays([array(members, name) for name in names], names=names)
     lists = pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), structs)
     matches = matches.drop_columns(["@events"]).append_column("events", lists)
-    return Result(LaneHeader(**header), resolved_us, matches, failed, selections)
+    nothing = FAILED_SCHEMA.empty_table()
+    return Result(LaneHeader(**header), resolved_us, matches, failed[0] if failed else nothing, selections)
 
 
-def _small(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The table with differences for whole numbers, and the first row of the columns that had these."""
+def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
+    """The table with differences for whole numbers, and how the columns that had these began."""
     small = {name: _differences(array(table, name)) for name in table.column_names}
     made = {name: table[name] if column is None else pa.array(column) for name, column in small.items()}
-    firsts = {name: array(table, name)[:1] for name, column in small.items() if column is not None}
-    return pa.table(made), pa.table(firsts)
+    changed = {name: array(table, name) for name, column in small.items() if column is not None}
+    firsts = {
+        name: (str(column.type), column[0].cast(pa.int64()).as_py()) for name, column in changed.items()
+    }
+    return pa.table(made), firsts
 
 
 def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
@@ -80,7 +90,7 @@ def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
 
     They are taken modulo 2**64, in which the values are their sums again.
     """
-    if not len(column) or column.null_count or not _is_long(column.type):
+    if not len(column) or column.null_count or str(column.type) not in _LONG:
         return None
     values = column.view(pa.int64()).to_numpy()
     differences = np.diff(values, prepend=values[:1])
@@ -92,15 +102,10 @@ def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
     return None
 
 
-def _is_long(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
-
-
-def _wide(small: pa.Table, firsts: pa.Table) -> pa.Table:
+def _wide(small: pa.Table, firsts: Firsts) -> pa.Table:
     """The table of which `_small` has made these."""
-    for first in firsts.column_names:
-        start = array(firsts, first)
-        values = np.cumsum(array(small, first).to_numpy(), dtype=np.int64)
-        values += start.view(pa.int64()).to_numpy()
-        small = with_column(small, first, pa.array(values).view(start.type))
+    for name, (kind, first) in firsts.items():
+        values = np.cumsum(array(small, name).to_numpy(), dtype=np.int64)
+        values += first
+        small = with_column(small, name, pa.array(values).view(_LONG[kind]))
     return small

@@ -15,9 +15,8 @@ from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.release import at_rows, decisions, match_times, must_wait, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.between import rows_before
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Positions
+from spark_pace.core.match.stream import Positions, rows_before
 from spark_pace.core.match.window import window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
@@ -93,15 +92,15 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
         needed = np.zeros(task.stream.rows, np.bool_)
         needed[members] = needed[last] = True
         rows = np.flatnonzero(needed)
-        places, lasts = (rows_before(rows, of, len(needed)) for of in (members, last))
+        places = rows_before(rows, np.append(members, last), task.stream.rows)
         offsets = pa.array(found.offsets[i : j + 1] - found.offsets[i], pa.int32())
         roles = found.roles[found.offsets[i] : found.offsets[j]]
         own = {
             "selection_id": ids[i:j],
-            "members": pa.ListArray.from_arrays(offsets, pa.array(places)),
+            "members": pa.ListArray.from_arrays(offsets, pa.array(places[: len(members)])),
             "roles": pa.ListArray.from_arrays(offsets, pa.array(roles)),
             "matched_us": matched_us[i:j],
-            "release_code": 2 * lasts + (release.code[i:j] & 1),
+            "release_code": 2 * places[len(members) :] + (release.code[i:j] & 1),
             "release_us": release.time[i:j],
         }
         header = numbered(task.header("matched"), len(lanes), (0, len(rows)), piece)

@@ -8,8 +8,7 @@ from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found import Found, stacked
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.between import rows_before
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Stream, rows_before
 from spark_pace.core.plan.rule import Context, Pattern
 
 

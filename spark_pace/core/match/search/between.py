@@ -11,19 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints, expand, pieces
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.groups import aggregated
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import Gap, Shape
-
-MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
 
 
 @dataclass(frozen=True)
@@ -242,21 +239,3 @@ class CandidateColumns:
             of_groups = values.take(pa.array(rows))
             found.append(aggregated(function, of_groups, owner, piece.stop - piece.start))
         return pa.concat_arrays(found)
-
-
-def counted_before(rows: Ints, count: int) -> npt.NDArray[np.int32]:
-    """int32[count + 1], how many of the ascending `rows` stand before each row."""
-    present = np.zeros(count + 1, np.int8)
-    present[rows + 1] = 1
-    return np.cumsum(present, dtype=np.int32)
-
-
-def rows_before(rows: Ints, places: Ints, count: int) -> Ints:
-    """How many of the ascending `rows`, of `count` in all, stand before each of `places`.
-
-    For many they are counted once for all rows, which is sooner done than to look for each.
-    """
-    if MANY_TIMES * len(places) < count:
-        return np.searchsorted(rows, places)
-    before: Ints = counted_before(rows, count)[places].astype(np.int64)
-    return before

@@ -20,7 +20,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.found import Found, found_of
-from spark_pace.core.match.search.between import MANY_TIMES, Between, CandidateColumns, counted_before
+from spark_pace.core.match.search.between import Between, CandidateColumns
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
     EQUAL,
@@ -30,7 +30,7 @@ from spark_pace.core.match.search.comparison import (
     is_comparison,
 )
 from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import MANY_TIMES, Stream, counted_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import shape_of

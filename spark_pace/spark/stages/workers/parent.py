@@ -103,7 +103,7 @@ class Parent:
                 self._become(files, arguments, environment, folder)
             self._children[pid] = connection
             self._poll.register(connection, select.POLLIN)
-            with suppress(OSError):  # who has asked may be gone, and then the poll tells it
+            with suppress(OSError):  # whoever asked may be gone; the poll tells that
                 connection.sendall(b"1")
         except (OSError, EOFError, TypeError, ValueError):
             connection.close()

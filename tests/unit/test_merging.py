@@ -1,0 +1,51 @@
+"""The matches of a batch as the merger hands them on: none is copied, and none is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.local import LocalRun, run
+from spark_pace.core.match.stream import MANY_TIMES, rows_before
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.rules import load_rules
+
+RULES = """
+events: {schema: "time TIMESTAMP, type STRING", event_time: time}
+rules:
+  - {name: first, pattern: {sequence: [a: type = 'a', b: type = 'b']}, within: 1 s}
+  - {name: never, pattern: {sequence: [a: type = 'a', b: type = 'z']}, within: 1 s}
+  - {name: second, pattern: {sequence: [b: type = 'b', a: type = 'a']}, within: 1 s}
+"""
+PAIRS = 8_000
+
+
+def test_a_batch_has_the_lanes_of_all_rules_one_behind_the_other(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    rules = load_rules(tmp_path / "rules.yaml")
+    time = pa.array(np.arange(2 * PAIRS) * 1_000)
+    events = pa.table({
+        "@time": time,
+        "@source": pa.DictionaryArray.from_arrays(np.zeros(2 * PAIRS, np.int32), ["events"]),
+        "@offset": np.arange(2 * PAIRS),
+        "time": time.view(pa.timestamp("us")),
+        "type": ["a", "b"] * PAIRS,
+    })  # fmt: skip
+    step = LocalRun(build_plan(rules, order=OrderSpec(), lanes=3)).step(events, finish=True)
+    lengths = [len(chunk) for chunk in step.matches["events"].chunks]
+    assert len(lengths) > 2 and min(lengths) > 0
+    expected = run(build_plan(rules, order=OrderSpec()), [events]).matches
+    assert expected.num_rows == 2 * PAIRS - 1
+    assert step.matches.combine_chunks().equals(expected)
+
+
+def test_rows_are_counted_or_looked_up_alike() -> None:
+    random = np.random.default_rng(1)
+    for count in (0, 1, 50, 500):
+        rows = np.flatnonzero(random.random(count) < 0.3)
+        for size in (0, 1, count // MANY_TIMES, count):
+            places = random.integers(0, count + 1, size)
+            assert rows_before(rows, places, count).tolist() == [(rows < place).sum() for place in places]
