@@ -145,8 +145,12 @@ def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of this schema one below the other, with columns of one chunk each."""
-    filled = [table for table in tables if table.num_rows] or [schema.empty_table()]
-    return (filled[0] if len(filled) == 1 else pa.concat_tables(filled)).combine_chunks()
+    return all_filled(schema, tables).combine_chunks()
+
+
+def all_filled(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of this schema one below the other, but for those without rows; none is copied."""
+    return pa.concat_tables([table for table in tables if table.num_rows] or [schema.empty_table()])
 
 
 def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:

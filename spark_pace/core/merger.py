@@ -17,6 +17,7 @@ from spark_pace.core.columns import (
     NOTHING_US,
     UTC_TIME,
     Ints,
+    all_filled,
     array,
     boolean,
     in_order,
@@ -96,7 +97,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
-    matches = pa.concat_tables([table for table in tables if table.num_rows] or [schema.empty_table()])
+    matches = all_filled(schema, tables)
     if matches.num_rows < _CHUNK_ROWS * matches.column("seq").num_chunks:
         matches = matches.combine_chunks()
     return Merged(matches, _in_order(pa.concat_tables(failed)), following)
