@@ -23,7 +23,7 @@ from benchmarks.carry import PATTERN, SCHEMA, payments
 from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Sifted, sift
+from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import operate
@@ -82,7 +82,7 @@ class Staged:
         return merged.matches
 
     def _intake(self, events: pa.Table) -> tuple[Sifted, list[pa.Table]]:
-        sifted = sift(self.plan, events, self.splitter.frontier_us)
+        sifted = sift(self.plan, events, Past(self.splitter.frontier_us))
         return sifted, [frame for _, frame in pack(self.plan, sifted.events)]
 
     def _timed(self, stage: str, action: Callable[[], Result]) -> Result:

@@ -22,7 +22,7 @@ from benchmarks.rows import Row, Sizes, require
 from examples.faces.stream import BEGIN_US, seen, stream
 from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
@@ -117,7 +117,7 @@ def intake(
     plan: Plan, table: pa.Table, splitter: SlotSplitter, last: bool
 ) -> tuple[list[pa.Table], Progress]:
     """What the intake makes of a batch."""
-    sifted = sift(plan, table_events(table, plan.schema, "camera").events, splitter.frontier_us)
+    sifted = sift(plan, table_events(table, plan.schema, "camera").events, Past(splitter.frontier_us))
     return [frame for _, frame in pack(plan, sifted.events)], replace(sifted.progress, finish=last)
 
 

@@ -21,9 +21,8 @@ import pyarrow as pa
 from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, require
 from spark_pace import read_table
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
@@ -98,7 +97,7 @@ def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dic
 
 def lanes_of(plan: Plan, batch: pa.Table) -> list[Lane]:
     """The lanes of a batch with which the input ends."""
-    sifted = sift(plan, batch, NO_FRONTIER)
+    sifted = sift(plan, batch, Past())
     frames = [frame for _, frame in pack(plan, sifted.events)]
     lanes: list[Lane] = []
     SlotSplitter(plan, 0).advance(frames, replace(sifted.progress, finish=True), lanes.append)

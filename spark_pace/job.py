@@ -150,7 +150,7 @@ def _queries(
     spark: SparkSession,
     inputs: Callable[[JobSpec], Input],
     change: Change,
-    merger_of: Callable[[Plan], MergerHost],
+    merger_of: Callable[..., MergerHost],
 ) -> Iterator[tuple[StreamingQuery, MergerHost]]:
     """Start the queries of a run, each when the one before it has ended.
 
@@ -163,7 +163,7 @@ def _queries(
         for end in (False,) if unfinished else job_input.ends:
             events, chunks = job_input.rows(spark, plan, end), change.checkpoint.chunks()
             rows = split_rows(events, plan, layout.keys, _cores(spark), chunks)
-            merger = merger_of(plan)
+            merger = merger_of(plan, late_in=job_input.late_in)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6

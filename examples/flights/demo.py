@@ -1,8 +1,8 @@
 """The demo: a year of flights through the streaming job, results by SQL, and the same rules without Spark.
 
-``make demo`` runs it. It compares every row of the table `matches` with what the core alone finds in the same
-files (less the events that the job counted as late), and exits 1 if one differs. If none does, its last words
-are "replay without Spark: identical".
+``make demo`` runs it. It compares every row of the tables `matches` and `late` with what the core alone
+finds in the same files, and exits 1 if one differs. If none does, its last words are "replay without Spark:
+identical".
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
 from examples.flights.events import write_events
 from spark_pace.cli.run import run_shown
-from spark_pace.core.local import run
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.local import LocalResult
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import Tables, read_table
-from spark_pace.io.replaying import read_all
+from spark_pace.io.replaying import replay_files
 from spark_pace.job_file import JobSpec, read_job
 
+ORDERS = {"matches": ("rule", "out_seq"), "late": ("source", "offset")}
 RESULTS = """
     SELECT rule, count(*) AS matches,
         to_char(min(matched_at), '%Y-%m-%d %H:%M') AS first,
@@ -62,11 +60,10 @@ def main(job: Path) -> int:
     if summary.stopped_by:
         return 128 + summary.stopped_by
     console.print(results(spec))
-    found = read_table(spec.sink_path, "matches")
-    late = read_table(spec.sink_path, "late", ["source", "offset"])
-    difference = compare(found, replayed(spec, late))
+    difference = compared(spec)
+    matches = sum(summary.matches.values())
     console.print(
-        f"{summary.events:,} events, {summary.late:,} late, {found.num_rows:,} matches; "
+        f"{summary.events:,} events, {summary.late:,} late, {matches:,} matches; "
         f"job {summary.seconds:.1f} s",
         end=", ",
     )
@@ -92,30 +89,30 @@ def results(spec: JobSpec) -> Table:
     return shown
 
 
-def replayed(spec: JobSpec, late: pa.Table) -> pa.Table:
-    """The matches that the core alone finds in the job's files without the late events."""
-    events = read_all(Path(spec.files.path), spec.events.schema).events
-    positions = set(zip(late["source"].to_pylist(), late["offset"].to_pylist(), strict=True))
-    if positions:
-        here = zip(events["@source"].to_pylist(), events["@offset"].to_pylist(), strict=True)
-        events = events.filter(
-            pa.array(np.fromiter((position not in positions for position in here), bool, events.num_rows))
-        )
-    return run(build_plan(spec.rules, order=OrderSpec()), [events]).matches
+def replayed(spec: JobSpec) -> LocalResult:
+    """What the core alone finds in the job's files: matches, and late events."""
+    return replay_files(spec.rules, Path(spec.files.path), **spec.events.stream).result
 
 
-def compare(found: pa.Table, expected: pa.Table) -> str | None:
+def compared(spec: JobSpec) -> str | None:
+    """None where the job's matches and late events are those of the core alone, else the first difference."""
+    expected = replayed(spec)
+    return compare("matches", read_table(spec.sink_path, "matches"), expected.matches) or compare(
+        "late", read_table(spec.sink_path, "late"), expected.late
+    )
+
+
+def compare(name: str, found: pa.Table, expected: pa.Table) -> str | None:
     """None where both tables have the same rows, else the first difference in words."""
-    order = [("rule", "ascending"), ("out_seq", "ascending")]
+    order = [(column, "ascending") for column in ORDERS[name]]
     ours, theirs = (
         rows.sort_by(order).select(expected.column_names).to_pylist() for rows in (found, expected)
     )
     for number, (our, their) in enumerate(zip(ours, theirs, strict=False)):
         if our != their:
-            return f"row {number} differs: the job has {our}, the replay {their}"
-    return (
-        None if len(ours) == len(theirs) else f"the job has {len(ours):,} matches, the replay {len(theirs):,}"
-    )
+            return f"row {number} of {name} differs: the job has {our}, the replay {their}"
+    counts = len(ours), len(theirs)
+    return None if counts[0] == counts[1] else f"the job has {counts[0]:,} {name}, the replay {counts[1]:,}"
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ the driver takes a core; each beside the same command with ``--master local[2]``
 spark_pace: the package and the operators come by ``--py-files``, once as a wheel, once as a zip. With
 ``KILLS=3`` it runs once more, while executors, a worker and the driver are killed in turn.
 
-It compares the matches of every run, row by row, with what the core alone finds in the same files, and exits
-1 if one differs.
+It compares the matches and the late events of every run, row by row, with what the core alone finds in the
+same files, and exits 1 if one differs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import yaml
 
 from examples.cluster.packed import ROOT, packed_engine, packed_operators
 from examples.cluster.standalone import DRIVER, EXECUTOR, HOME, Cluster, bare_python
-from examples.flights.demo import compare, replayed
+from examples.flights.demo import compared
 from examples.flights.events import write_events
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import read_table
@@ -91,9 +91,8 @@ class Demo:
         if code or not seconds:
             raise SparkPaceError(f"{name} — must finish; got no such line. See {self.cluster.folder}.")
         spec = read_job(job)
-        late = read_table(spec.sink_path, "late", ["source", "offset"])
-        found = read_table(spec.sink_path, "matches")
-        difference = compare(found, replayed(spec, late))
+        late, found = (read_table(spec.sink_path, table) for table in ("late", "matches"))
+        difference = compared(spec)
         print(
             f"{name}: {found.num_rows:,} matches, {late.num_rows:,} late events; "
             f"job {seconds:.1f} s, everything {everything:.1f} s; "

@@ -80,7 +80,7 @@ def _run(spec: JobSpec, topic: str, speed: float) -> int:
         found = read_table(spec.sink_path, "matches")
     finally:
         spark.stop()
-    difference = compare(found, _replayed(spec, topic))
+    difference = compare("matches", found, _replayed(spec, topic))
     events, late = followed.events + ended.events, followed.late + ended.late
     print(
         f"{events:,} events, {late:,} late, {found.num_rows:,} matches; "

@@ -134,13 +134,19 @@ def closing_line(summary: Summary) -> str:
 
 
 def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
-    """Where events are late that were there at the start: what decided that, and what to do."""
-    if not summary.late or spec.admission is None or spec.trigger_us != "available_now":
+    """Where events are late by how the input was cut into batches: what makes it so, and what to do."""
+    order = spec.events.order
+    if not summary.late:
         return None
-    if spec.events.order.by_source or summary.batches < 2:
+    if order.before == "batches":
+        why = "with ordering: watermark partitions have no order between them"
+        do = "Ordering: sources makes it depend on the input alone; a longer delay keeps more of them."
+    elif order.before == "records" and order.idle_after_us is not None:
+        why = "idle_after leaves sources out by how far the batches have come"
+        do = "A longer idle_after waits longer for them."
+    else:
         return None
-    do = "A longer delay, or ordering: sources, keeps them."
-    return f"late: which events are late depends on how the input was cut into batches (admission). {do}"
+    return f"late: which events are late may depend on how the input was cut into batches, for {why}. {do}"
 
 
 def waiting(batch: BatchReport) -> str:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.columns import joined
+from spark_pace.core.columns import SOURCE, concat, joined
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Sifted, sift
+from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
-from spark_pace.core.order.order import Progress
+from spark_pace.core.order.order import LateFile, file_progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+
+Records: TypeAlias = pa.Table | Sequence[pa.Table]
 
 COUNTED = ("records", "events", "late", "heartbeats", "repeats")
 STANDING = ("pending", "carry", "open", "idle_sources")
@@ -61,19 +64,23 @@ class LocalRun:
         self.plan = plan
         self.splitters = [SlotSplitter(plan, slot) for slot in range(plan.slots)]
         self.next_out_seq: dict[str, int] = {}
+        self._reached: dict[str, int] = {}
+        self._entries = 0
 
-    def step(self, records: pa.Table | None, *, finish: bool = False) -> LocalStep:
+    def step(self, records: Records | None, *, finish: bool = False) -> LocalStep:
         """Process one batch.
 
         Args:
-            records: a table of ``@time, @source, @offset`` and the attributes; None: an empty batch.
+            records: a table of ``@time, @source, @offset`` and the attributes, or several, one after another;
+                each is a file where the files before an event decide whether it is late. None: no record.
             finish: the input ends with this batch.
         """
-        sifted = None if records is None else sift(self.plan, records, self.splitters[0].frontier_us)
+        tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records or ())
+        parts = list(self._sifted(tables))
         frames: dict[int, list[pa.Table]] = {}
-        for slot, frame in [] if sifted is None else pack(self.plan, sifted.events):
+        for slot, frame in pack(self.plan, concat([part.events for part in parts])) if parts else []:
             frames.setdefault(slot, []).append(frame)
-        progress = replace(sifted.progress if sifted else Progress(), finish=finish)
+        progress = replace(together(part.progress for part in parts), finish=finish)
         operate = partial(work_off, self.plan)
         outputs = [
             splitter.advance(frames.get(slot, []), progress, operate)
@@ -82,23 +89,46 @@ class LocalRun:
         results = [result for output in outputs for result in output.lanes]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
-        late = sifted.late if sifted else LATE_SCHEMA.empty_table()
+        self._reached = outputs[0].reached
+        behind = self._late_in(tables, outputs[0].late_files)
+        late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(part.late for part in parts), *behind])
+        self._entries += len(tables)
         return LocalStep(
             merged.matches,
             late,
             merged.failed,
-            _counts(sifted, outputs),
+            _counts(parts, late.num_rows, outputs),
             self.splitters[0].frontier_us,
             outputs[0].slowest,
         )
 
+    def _sifted(self, tables: Sequence[pa.Table]) -> Iterator[Sifted]:
+        """What the tables of a batch hold."""
+        is_by_file = self.plan.order.before == "files"
+        past = Past() if is_by_file else Past(self.splitters[0].frontier_us, self._reached)
+        for entry, table in enumerate(tables, self._entries):
+            sifted = sift(self.plan, table, past)
+            if self.plan.order.before == "records":
+                past = past.after(sifted.progress)
+            if is_by_file and table.num_rows:
+                name = table[SOURCE][0].as_py()
+                files = file_progress(entry, name, sifted.progress)
+                sifted = replace(sifted, progress=replace(sifted.progress, files=files))
+            yield sifted
 
-def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> LocalResult:
+    def _late_in(self, tables: Sequence[pa.Table], files: Iterable[LateFile]) -> Iterator[pa.Table]:
+        """The late events of each file that has some."""
+        for file in files:
+            yield sift(self.plan, tables[file.entry - self._entries], Past(file.frontier_us)).late
+
+
+def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> LocalResult:
     """Run batches of records through a plan.
 
     Args:
         plan: the plan.
-        batches: tables of ``@time, @source, @offset`` and the attributes, in order of arrival.
+        batches: tables of ``@time, @source, @offset`` and the attributes, in order of arrival; see
+            `LocalRun.step`.
         finish: whether the input ends after the last batch.
 
     Returns:
@@ -121,19 +151,16 @@ def run(plan: Plan, batches: Iterable[pa.Table], *, finish: bool = True) -> Loca
     return LocalResult(matches, late, failed, stats)
 
 
-def _counts(sifted: Sifted | None, outputs: list[StepOutput[Result]]) -> dict[str, int]:
-    stats = dict.fromkeys(COUNTED, 0)
-    if sifted is not None:
-        stats |= {
-            "events": sifted.events.num_rows,
-            "late": sifted.late.num_rows,
-            "heartbeats": sifted.heartbeats,
-        }
-        stats["records"] = sum(stats.values())
-    stats |= {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
+def _counts(parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[Result]]) -> dict[str, int]:
+    records = sum(part.events.num_rows + part.late.num_rows + part.heartbeats for part in parts)
+    heartbeats = sum(part.heartbeats for part in parts)
     repeats = outputs[0].stats["repeats"]
-    return stats | {
-        "events": stats["events"] - repeats,
+    standing = {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
+    return standing | {
+        "records": records,
+        "events": records - heartbeats - late_rows - repeats,
+        "late": late_rows,
+        "heartbeats": heartbeats,
         "repeats": repeats,
         "idle_sources": outputs[0].stats["idle_sources"],
     }

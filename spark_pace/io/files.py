@@ -97,7 +97,7 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
         EventError: the file is not there, or the system cannot read it.
     """
     path = os.path.join(root, name) if os.path.isdir(root) else root
-    source = name.encode("utf-8", "backslashreplace").decode()
+    source = source_name(name)
     wrong = None
     if source != name:
         wrong = "must have a name in UTF-8; got other bytes"
@@ -106,6 +106,11 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
     elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
         wrong = "must lie in the source's folder; got a link out of it"
     return _one_bad_record(wrong, schema, source) if wrong else read_events(path, format, schema, source)
+
+
+def source_name(name: str) -> str:
+    """The source of the events in a file of this name."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:

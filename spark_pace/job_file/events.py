@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from spark_pace.core.expr import Expr, is_single
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.spec import Events
@@ -55,7 +55,8 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         None if the schema is None.
     """
     if keys is None:
-        return None if schema is None else Events(schema)
+        order = OrderSpec(before=_before(sources_known, False))
+        return None if schema is None else Events(schema, order)
     by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
     if not by_source:
         keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
@@ -69,6 +70,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         idle_after_us=_duration(keys, "idle_after", None),
         expected_sources=_expected(keys),
         deduplicate_on=tuple(_attributes(keys, "deduplicate_on", schema)),
+        before=_before(sources_known, by_source),
     )
     column = keys.text("source_column", "source_column: device")
     if column is not None:
@@ -78,6 +80,13 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
     timeout_us = _timeout(keys)
     name = column.text if column else None
     return None if schema is None else Events(schema, order, name, beat, on_bad, on_error, timeout_us)
+
+
+def _before(sources_known: bool, by_source: bool) -> Before:
+    """What comes before an event: files have an order; the records of a partition of Kafka have one."""
+    if not sources_known:
+        return "files"
+    return "records" if by_source else "batches"
 
 
 def _on_bad(keys: Section, key: str) -> OnBad:

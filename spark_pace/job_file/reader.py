@@ -14,7 +14,7 @@ from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import resolve
-from spark_pace.job_file.source import EXAMPLE, check_source_columns, read_source, read_texts
+from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
@@ -113,8 +113,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     settings = _read_settings(fields)
     schema = rules[0].schema if rules else declared
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
-    if schema is not None:
-        check_source_columns(fields, source, schema)
+    check_source(fields, source, schema, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
         return None
     return JobSpec(

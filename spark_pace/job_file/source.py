@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from spark_pace.core.expr import is_single
+from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.paths import resolve
-from spark_pace.job_file.spec import FilesSource, Format, KafkaFormat, KafkaSource, Source
+from spark_pace.job_file.spec import Events, FilesSource, Format, KafkaFormat, KafkaSource, Source
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Section
@@ -50,6 +51,9 @@ _OWN_OPTIONS = {
     "endingtimestamp": "Use finish: true to end with what is there.",
     "failondataloss": "A record that is gone before it was read must stop the job.",
 }
+
+# a task that reads the middle of a partition does not know what stands before
+_SPLITTING = ("minpartitions", "maxrecordsperpartition")
 
 
 def read_source(fields: Section, folder: Path) -> Source | None:
@@ -127,6 +131,20 @@ def _read_columns(source: Section) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def _check_partitions_whole(fields: Section, source: Source | None, order: OrderSpec) -> None:
+    """Report options that cut a partition up for tasks, where its earlier records decide what is late."""
+    if not isinstance(source, KafkaSource) or order.before != "records":
+        return
+    mapping = fields.mapping("source", KAFKA_EXAMPLE)
+    assert mapping is not None
+    options = Section(mapping, Report(), _KAFKA_KEYS).mapping("options", "options: {}")
+    for key in source.options:
+        if key.lower() in _SPLITTING:
+            assert options is not None
+            must, do = "must be left out with ordering: sources", "Give the topic more partitions."
+            fields.report.add(options.entries[key][0], must, quote(key), do)
+
+
 def _read_options(source: Section) -> dict[str, str]:
     mapping = source.mapping("options", "options: {kafka.security.protocol: SASL_SSL}")
     options = read_texts(mapping, source)
@@ -150,7 +168,17 @@ def read_texts(mapping: Mapping | None, fields: Section) -> dict[str, str]:
     return found
 
 
-def check_source_columns(fields: Section, source: Source | None, schema: EventSchema) -> None:
+def check_source(
+    fields: Section, source: Source | None, schema: EventSchema | None, events: Events | None
+) -> None:
+    """Report what of the source does not go with the schema or the order of events; None: that is wrong."""
+    if schema is not None:
+        _check_columns(fields, source, schema)
+    if events is not None:
+        _check_partitions_whole(fields, source, events.order)
+
+
+def _check_columns(fields: Section, source: Source | None, schema: EventSchema) -> None:
     """Report attributes under `columns` that the schema lacks.
 
     With ``format: columns``, report attributes that no column fills.

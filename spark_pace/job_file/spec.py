@@ -127,6 +127,15 @@ class Events:
     on_operator_error: OnBad = "quarantine"
     operator_timeout_us: int = OPERATOR_TIMEOUT_US
 
+    @property
+    def stream(self) -> dict[str, Any]:
+        """What decides the events of the stream and their order, under the names that `build_plan` takes."""
+        return {
+            "order": self.order,
+            "source_column": self.source_column,
+            "heartbeat": self.heartbeat,
+        }
+
 
 @dataclass(frozen=True)
 class JobSpec:

@@ -12,9 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, array, chosen
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
 from spark_pace.core.intake.pack import wanted
+from spark_pace.core.intake.sift import Past
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.operate.result import decode_result
@@ -149,7 +150,7 @@ class ColumnsIntake:
 
     def _rows(self, batches: Batches) -> Iterator[Row]:
         # no driver tells the frontier here, so only the splitters decide what is late
-        intake = TaskIntake(self.plan, NO_FRONTIER, "fail")
+        intake = TaskIntake(self.plan, Past(), "fail")
         for batch in batches:
             yield from intake.take(self._events(pa.Table.from_batches([batch])))
         yield from intake.rows_at_end()

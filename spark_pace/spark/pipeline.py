@@ -15,10 +15,10 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.sequences import kept_frontiers
-from spark_pace.spark.stages.frontier import tell_frontiers
+from spark_pace.spark.checkpoint.sequences import kept_pasts
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated
+from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
@@ -64,8 +64,8 @@ def split_rows(
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
-    """Start the query on the merger's checkpoint; its tasks are told the frontiers that are kept there."""
-    tell_frontiers(rows.sparkSession, kept_frontiers(merger.checkpoint))
+    """Start the query on the merger's checkpoint; its tasks hear what is known there of earlier records."""
+    tell_pasts(rows.sparkSession, kept_pasts(merger.checkpoint))
     writer = rows.writeStream.queryName(name).foreachBatch(merger)
     writer = writer.option("checkpointLocation", str(merger.checkpoint))
     if trigger == "unfinished":

@@ -51,18 +51,48 @@ def read(
         heard += batch
         standing = stand(heard, spec, source_of)
         awake = {source: time for source, time in standing.items() if not is_idle(time, standing, spec)}
-        frontier = frontier_after(frontier, heard, awake, spec)
+        silent = set(standing) - set(map(source_of, heard))
+        if not silent & set(awake):  # nobody knows where a source begins that was never heard of
+            frontier = frontier_after(frontier, heard, awake, spec)
         reading.frontiers.append(frontier)
         reading.idle.append(set(standing) - set(awake))
-        at_most = None if frontier is None else frontier + spec.delay_us
-        holding = [source for source, time in awake.items() if at_most is not None and time <= at_most]
-        silent = set(standing) - set(map(source_of, heard))
-        slowest = sorted(holding, key=lambda source: (awake[source], source))
+        slowest = holding(awake, silent, None if frontier is None else frontier + spec.delay_us)
         reading.slowest.append([source + " (never heard of)" * (source in silent) for source in slowest])
     for event in in_stream_order(rule, on_time):
         near = [kept for kept in reading.kept if event.time - kept.time <= spec.delay_us]
         repeated = any(same(event, kept, spec) for kept in near)
         (reading.repeats if spec.deduplicate_on and repeated else reading.kept).append(event)
+    return reading
+
+
+def holding(awake: dict[str, int], silent: set[str], reached: int | None) -> list[str]:
+    """The sources that hold the frontier back, the slowest first: those that are silent before all others."""
+    found = [
+        source
+        for source, time in awake.items()
+        if source in silent or (reached is not None and time <= reached)
+    ]
+    return sorted(found, key=lambda source: (source not in silent, awake[source], source))
+
+
+def late_by_record(
+    partitions: Iterable[Sequence[Event]],
+    spec: OrderSpec,
+    source_of: Callable[[Event], str | None],
+    beats: Callable[[Event], bool],
+) -> Reading:
+    """Read partitions, where an event is late by the earlier records of its source in its own partition."""
+    reading = Reading()
+    for partition in partitions:
+        for place, event in enumerate(partition):
+            earlier = [one.time for one in partition[:place] if source_of(one) == source_of(event)]
+            behind = max(earlier, default=event.time) - spec.delay_us - event.time
+            if beats(event):
+                reading.heartbeats += 1
+            elif behind > 0:
+                reading.late.append((event, behind))
+            else:
+                reading.kept.append(event)
     return reading
 
 

@@ -205,7 +205,7 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
 
 
 def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
-    """What the core finds in a job's files, one file a batch or all in one, in one process."""
+    """What the core finds in a job's files, one file a batch or all in one batch, in one process."""
     plan = build_plan(
         spec.rules,
         order=spec.events.order,
@@ -214,7 +214,7 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
     )
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
     batches = [read_events(str(path), "json", spec.events.schema, path.name).events for path in files]
-    return local.run(plan, [pa.concat_tables(batches)] if whole else batches)
+    return local.run(plan, [batches] if whole else batches)
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:

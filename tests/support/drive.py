@@ -5,25 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import cycle
 
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.columns import SOURCE
 from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import Progress, together
+from spark_pace.core.order.order import Progress, file_progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 
 Plans = Plan | Sequence[Plan]
+Batch = pa.Table | Sequence[pa.Table]
 Told = Sequence[Price | None]
 
 
@@ -60,9 +61,12 @@ class Step:
 
 
 def drive(
-    plans: Plans, batches: Sequence[pa.Table], *, finish: bool, parts: int = 1, prices: Told = (None,)
+    plans: Plans, batches: Sequence[Batch], *, finish: bool, parts: int = 1, prices: Told = (None,)
 ) -> Iterator[Step]:
     """Run the batches, reading each in `parts` pieces, as several tasks would.
+
+    A batch may also be the files that it reads, where the files before an event decide whether it is late;
+    or what it reads of each partition, where the earlier records do.
 
     `plans` is one plan for all batches, or one for each. `prices` are those of the first rule, in turn.
     """
@@ -71,34 +75,77 @@ def drive(
     snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []
     stores = [KeptChunks() for _ in snapshots]
     next_out_seq: dict[str, int] = {}
-    frontier_us = NO_FRONTIER
+    past, entries = Past(), 0
     for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
-        sifted = [sift(plan, piece, frontier_us) for piece in pieces(table, parts)]
-        frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
-        for part in sifted:
-            for slot, frame in pack(plan, part.events):
-                frames[slot].append(frame)
+        read = pieces(table, parts) if table is None or isinstance(table, pa.Table) else list(table)
+        sifted = sifted_pieces(plan, read, past, entries)
+        frames = frames_of_slots(plan, sifted)
         progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
         results, outputs = [], []
-        counts = Counter(records=0 if table is None else table.num_rows)
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
             output = splitter.step(frames[slot], progress, {0: price} if price else {})
-            assert output.late is None, "the intake has taken the late events out"
+            assert output.late is None, "the intake has taken the late events out, or the files are told"
             snapshots[slot] = splitter.snapshot()
             stores[slot].forget_all_but(splitter.stored())
             outputs.append(output)
             results += [operate(plan, lane) for lane in output.lanes]
-        assert len({output.stats["frontier_us"] for output in outputs}) == 1, "every slot has one frontier"
-        assert len({output.stats["repeats"] for output in outputs}) == 1, "every slot drops the same events"
-        frontier_us = outputs[0].stats["frontier_us"]
-        repeats = outputs[0].stats["repeats"]
-        counts.update(repeats=repeats, events=-repeats)
-        for part in sifted:
-            counts.update(events=part.events.num_rows, late=part.late.num_rows, heartbeats=part.heartbeats)
+        told = told_by_all(outputs)
+        past = Past() if plan.order.before == "files" else Past(told.stats["frontier_us"], told.reached)
+        behind = [
+            sift(plan, read[file.entry - entries], Past(file.frontier_us)).late for file in told.late_files
+        ]
+        entries += len(read)
+        late = [*(part.late for part in sifted), *behind]
+        counts = counted(read, sifted, behind, told.stats["repeats"])
         merged = merge(plan, map(decode_result, results), next_out_seq)
         next_out_seq = merged.next_out_seq
-        yield Step(merged.matches, merged.failed, [part.late for part in sifted], counts, frontier_us)
+        yield Step(merged.matches, merged.failed, late, counts, told.stats["frontier_us"])
+
+
+def counted(
+    read: Sequence[pa.Table], sifted: Sequence[Sifted], behind: Sequence[pa.Table], repeats: int
+) -> Counter[str]:
+    late = sum(part.late.num_rows for part in sifted) + sum(table.num_rows for table in behind)
+    events = sum(part.events.num_rows for part in sifted) - sum(table.num_rows for table in behind)
+    heartbeats = sum(part.heartbeats for part in sifted)
+    records = sum(piece.num_rows for piece in read)
+    return Counter(
+        records=records, events=events - repeats, late=late, heartbeats=heartbeats, repeats=repeats
+    )
+
+
+def frames_of_slots(plan: Plan, sifted: Sequence[Sifted]) -> list[list[pa.Table]]:
+    frames: list[list[pa.Table]] = [[] for _ in range(plan.slots)]
+    for part in sifted:
+        for slot, frame in pack(plan, part.events):
+            frames[slot].append(frame)
+    return frames
+
+
+def told_by_all(outputs: Sequence[StepOutput[bytes]]) -> StepOutput[bytes]:
+    """The output of the first slot: of the whole input, every slot tells the same."""
+    assert len({output.stats["frontier_us"] for output in outputs}) == 1, "every slot has one frontier"
+    assert len({output.stats["repeats"] for output in outputs}) == 1, "every slot drops the same events"
+    assert len({output.late_files for output in outputs}) == 1, "every slot tells of the same files"
+    return outputs[0]
+
+
+def sifted_pieces(plan: Plan, read: Sequence[pa.Table], past: Past, entries: int) -> list[Sifted]:
+    """What the pieces of a batch hold; as files, if those before an event decide whether it is late."""
+    sifted = [sift(plan, piece, past) for piece in read]
+    if plan.order.before != "files":
+        return sifted
+    return [with_file(part, entry) for entry, part in enumerate(sifted, entries)]
+
+
+def with_file(part: Sifted, entry: int) -> Sifted:
+    if not part.events.num_rows + part.heartbeats:
+        return part
+    assert not part.late.num_rows
+    name = f"f{entry:02d}"
+    assert set(part.events[SOURCE].to_pylist()) <= {name}
+    return replace(part, progress=replace(part.progress, files=file_progress(entry, name, part.progress)))
 
 
 def pieces(table: pa.Table | None, parts: int) -> list[pa.Table]:

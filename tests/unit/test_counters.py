@@ -10,9 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.python_operator import call_here
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
@@ -107,7 +106,7 @@ def test_a_run_adds_up_every_sum_of_its_batches() -> None:
 
 
 def test_every_counter_is_counted_where_its_mark_says(plan: Plan) -> None:
-    intake = TaskIntake(plan, NO_FRONTIER, "fail")
+    intake = TaskIntake(plan, Past(), "fail")
     table = pa.table({"time": [datetime(2024, 1, 1)], "x": [1]})
     list(intake.take(table_events(table, plan.schema, "s").events))
     assert set(intake._counts) == set(counters_of(TASKS))
@@ -123,7 +122,7 @@ def test_each_lane_that_is_worked_off_tells_its_selections_and_seconds(plan: Pla
         plan.schema, "s",
     ).events  # fmt: skip
     splitter = SlotSplitter(plan, 0)
-    frames = [frame for _, frame in pack(plan, sift(plan, table, splitter.frontier_us).events)]
+    frames = [frame for _, frame in pack(plan, sift(plan, table, Past(splitter.frontier_us)).events)]
     lanes = splitter.step(frames, Progress(4, finish=True)).lanes
     rows = [row for lane in lanes for row in worked_off(plan, lane, call_here)]
     assert [kind for _, kind, _ in rows] == [RESULT, WORK] * len(lanes)

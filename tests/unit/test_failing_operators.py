@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Span
 from spark_pace.core.operate.result import decode_result
@@ -110,7 +110,7 @@ def test_poison_is_handed_on_with_its_events_and_position(
         "x": pa.array(values, pa.int64()),
     })  # fmt: skip
     splitter = SlotSplitter(plan, 0)
-    frames = [frame for _, frame in pack(plan, sift(plan, events, splitter.frontier_us).events)]
+    frames = [frame for _, frame in pack(plan, sift(plan, events, Past(splitter.frontier_us)).events)]
     (lane,) = splitter.step(frames, Progress(3, finish=True)).lanes
     result = decode_result(operate(plan, lane, lambda asked: process.call(asked, plan.operator_timeout_us)))
     assert result.matches["n"].to_pylist() == [10, 11]

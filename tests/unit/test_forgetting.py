@@ -13,7 +13,7 @@ import pytest
 
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec, Progress
@@ -61,7 +61,7 @@ class Slot:
             "user": keys,
             "kind": list(kinds * len(keys) if len(kinds) == 1 else kinds),
         })  # fmt: skip
-        sifted = sift(self.plan, records, self.frontier_us)
+        sifted = sift(self.plan, records, Past(self.frontier_us))
         splitter = SlotSplitter(self.plan, 0, self.state, self.files)
         output = splitter.step([frame for _, frame in pack(self.plan, sifted.events)], sifted.progress)
         self.state, self.frontier_us = splitter.snapshot(), splitter.frontier_us

@@ -12,7 +12,7 @@ import pytest
 
 from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import decode_result
@@ -55,7 +55,7 @@ def lanes_of(plan: Plan, count: int = EVENTS) -> list[Lane]:
     table = pa.table({"time": pa.array(np.arange(count) * 1_000_000).cast(pa.timestamp("us")), "x": x})
     events = table_events(table, plan.schema, "s").events.combine_chunks()
     splitter = SlotSplitter(plan, 0)
-    sifted = sift(plan, events, splitter.frontier_us)
+    sifted = sift(plan, events, Past(splitter.frontier_us))
     frames = [frame for _, frame in pack(plan, sifted.events)]
     return splitter.advance(frames, replace(sifted.progress, finish=True), lambda lane: lane).lanes
 

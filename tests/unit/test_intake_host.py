@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE
+from spark_pace.core.columns import SOURCE
 from spark_pace.core.frames import decode
+from spark_pace.core.intake.sift import Past
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import table_events
@@ -29,7 +30,7 @@ MOST_CPU_SECONDS = 20  # it takes two; where each file counts all that wait befo
 def test_a_task_takes_thousands_of_small_files_and_joins_them_to_one_frame(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
     rules = load_rules(tmp_path / "rules.yaml")
-    intake = TaskIntake(build_plan(rules, order=OrderSpec()), NO_FRONTIER, "fail")
+    intake = TaskIntake(build_plan(rules, order=OrderSpec()), Past(), "fail")
     began = time.process_time()
     rows = []
     for number in range(FILES):

@@ -38,6 +38,7 @@ rules: [../rules/rules.yaml]
 sink: {kind: delta, path: out}
 checkpoint: out/_checkpoint
 """
+UNCUT = KAFKA.replace(", minPartitions: 4", "")
 OPERATOR = """events: {schema: "time TIMESTAMP", event_time: time}
 rules:
   - {name: r, span: {every: 1 s, size: 1 s}, operator: stats.sums:total}
@@ -57,7 +58,8 @@ def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     assert spec.trigger_us == "available_now"
     assert (spec.finish, spec.operators, spec.spark) == (False, (), {})
     assert (spec.slots, spec.buckets, spec.lanes, spec.latency_bound_us) == (None, None, "auto", None)
-    assert (spec.events.order, spec.events.source_column, spec.events.heartbeat) == (OrderSpec(), None, None)
+    assert (spec.events.order, spec.events.source_column) == (OrderSpec(before="files"), None)
+    assert spec.events.heartbeat is None
     assert spec.events.on_bad_record == spec.events.on_operator_error == "quarantine"
     assert spec.events.operator_timeout_us == 600_000_000
     assert spec.events.schema == spec.rules[0].schema
@@ -106,7 +108,7 @@ spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
 """
     spec = read(tmp_path, more)
     assert (spec.events.order, spec.events.on_bad_record, spec.events.on_operator_error) == (
-        OrderSpec(600_000_000),
+        OrderSpec(600_000_000, before="files"),
         "fail",
         "fail",
     )
@@ -152,7 +154,8 @@ expected_sources: [n, s], idle_after: 5 min, heartbeat: kind is null,
   deduplicate_on: [kind, time], operator_timeout: 30 s}
 """
     events = read(tmp_path, more).events
-    assert events.order == OrderSpec(1_000_000, True, 300_000_000, ("n", "s"), ("kind", "time"))
+    order = OrderSpec(1_000_000, True, 300_000_000, ("n", "s"), ("kind", "time"), "files")
+    assert events.order == order
     assert (events.source_column, events.operator_timeout_us) == ("kind", 30_000_000)
     assert events.heartbeat is not None and events.heartbeat.type == "BOOLEAN"
 
@@ -164,7 +167,28 @@ def test_a_checkpoint_knows_the_types_of_what_repeats_are_told_by(tmp_path: Path
 
 
 def test_a_partition_of_kafka_is_a_source(tmp_path: Path) -> None:
-    assert read(tmp_path, "events: {ordering: sources}\n", job=KAFKA).events.source_column is None
+    assert read(tmp_path, "events: {ordering: sources}\n", job=UNCUT).events.source_column is None
+
+
+@pytest.mark.parametrize(
+    ("job", "ordering", "before"),
+    [
+        (JOB, "watermark", "files"),
+        (JOB, "sources, source_column: kind", "files"),
+        (KAFKA, "watermark", "batches"),
+        (UNCUT, "sources", "records"),
+        (UNCUT, "sources, source_column: kind", "records"),
+    ],
+)
+def test_source_and_ordering_say_what_decides_which_events_are_late(
+    tmp_path: Path, job: str, ordering: str, before: str
+) -> None:
+    assert read(tmp_path, f"events: {{ordering: {ordering}}}\n", job=job).events.order.before == before
+
+
+@pytest.mark.parametrize(("job", "before"), [(JOB, "files"), (KAFKA, "batches")])
+def test_so_does_the_source_alone(tmp_path: Path, job: str, before: str) -> None:
+    assert read(tmp_path, job=job).events.order.before == before
 
 
 def test_the_job_may_declare_the_events(tmp_path: Path) -> None:

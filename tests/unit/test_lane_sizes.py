@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price, price_of, sums_of_calls, sums_of_lane
@@ -102,7 +102,7 @@ def cut(plan: Plan, price: Price | None) -> tuple[StepOutput, list[float | None]
         "x": np.arange(200),
     })  # fmt: skip
     splitter = SlotSplitter(plan, 0)
-    frames = [frame for _, frame in pack(plan, sift(plan, events, splitter.frontier_us).events)]
+    frames = [frame for _, frame in pack(plan, sift(plan, events, Past(splitter.frontier_us)).events)]
     output = splitter.step(frames, Progress(200, finish=True), {0: price} if price else {})
     return output, [decode_header(lane)["predicted_seconds"] for lane in output.lanes]
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
@@ -56,7 +56,7 @@ def step(first, cards, large):
         "card": cards,
         "large": np.full(len(cards), large),
     }})
-    sifted = sift(plan, records, frontier_us)
+    sifted = sift(plan, records, Past(frontier_us))
     splitter = SlotSplitter(plan, 0, state, files)
     output = splitter.step([frame for _, frame in pack(plan, sifted.events)], sifted.progress)
     state, frontier_us = splitter.snapshot(), splitter.frontier_us

@@ -203,11 +203,11 @@ def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
     source = reader(root, finish="true")
     source.prepareForTriggerAvailableNow()
     assert source.partitions({"entries": 0}, {"entries": 3}) == [
-        FileNamesPartition(["a"]),
-        FileNamesPartition(["b", "sub/c"]),
+        FileNamesPartition(0, ["a"]),
+        FileNamesPartition(1, ["b", "sub/c"]),
     ]
-    assert source.partitions({"entries": 3}, {"entries": 4}) == [FileNamesPartition([FINISH])]
-    assert list(source.read(FileNamesPartition(["a", "b\udcff"]))) == [('"a"',), ('"b\\udcff"',)]
+    assert source.partitions({"entries": 3}, {"entries": 4}) == [FileNamesPartition(3, [FINISH])]
+    assert list(source.read(FileNamesPartition(7, ["a", "b\udcff"]))) == [(7, '"a"'), (8, '"b\\udcff"')]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.operate.operator import operate
@@ -42,7 +41,7 @@ def plan(tmp_path: Path) -> Plan:
 def results(plan: Plan) -> list[Result]:
     """What the operators hand over for two events."""
     table = pa.table({"time": [datetime(2024, 1, 1)] * 2, "k": ["u", "v"], "x": [1, 2]})
-    events = sift(plan, table_events(table, plan.schema, "s").events, NO_FRONTIER).events
+    events = sift(plan, table_events(table, plan.schema, "s").events, Past()).events
     frames = [frame for _, frame in pack(plan, events)]
     output = SlotSplitter(plan, 0).step(frames, Progress(finish=True))
     return [decode_result(operate(plan, lane)) for lane in output.lanes]

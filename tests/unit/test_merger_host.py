@@ -13,7 +13,7 @@ import pytest
 
 from spark_pace import read_table
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
 from spark_pace.core.operate.yielded import emit_schema
@@ -50,7 +50,11 @@ def host(plan: Plan, tmp_path: Path) -> MergerHost:
     (tmp_path / "offsets").mkdir()
     for number in range(2):
         (tmp_path / "offsets" / str(number)).write_text("v1")
-    return MergerHost(plan, tables, Checkpoint(tmp_path), lambda report: None)
+    return MergerHost(plan, tables, Checkpoint(tmp_path), lambda report: None, no_late_files)
+
+
+def no_late_files(*_: object) -> pa.Table:
+    raise AssertionError("there are no files")
 
 
 def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) -> Any:
@@ -72,7 +76,7 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
             )
 
     splitter = SlotSplitter(plan, 0)
-    frames = [frame for _, frame in pack(plan, sift(plan, events, splitter.frontier_us).events)]
+    frames = [frame for _, frame in pack(plan, sift(plan, events, Past(splitter.frontier_us)).events)]
     output = splitter.step(frames, Progress(count, finish=True))
     stats = {**output.stats, "slot": 0, "state_bytes": 0, "chunks": [], "finish": True}
     rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]

@@ -116,8 +116,12 @@ def test_a_new_source_joins_with_its_first_record_and_moves_nothing_back() -> No
     assert frontiers(by_source(), at(a=100), at(b=10), at(a=200), at(b=300)) == [98, 98, 98, 198]
 
 
-def test_an_expected_source_stands_at_the_least_event_time_until_it_is_heard_of() -> None:
-    assert frontiers(by_source(expected_sources=("a", "b")), at(a=100), at(a=200), at(b=150)) == [98, 98, 148]
+def test_nothing_is_released_before_every_expected_source_was_heard_of() -> None:
+    assert frontiers(by_source(expected_sources=("a", "b")), at(a=100), at(a=200), at(b=150)) == [
+        NO_FRONTIER,
+        NO_FRONTIER,
+        148,
+    ]
 
 
 def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught_up() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from signal import SIGINT
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from rich.console import Console
 
 from spark_pace.cli.run import Board, advice_on_late, closing_line, line
 from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
-from spark_pace.job_file import read_job
+from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.summary import Summary
 from tests.support.commands import spark_pace
 
@@ -172,14 +173,24 @@ def _peak_of_status(out: Path, count: int) -> int:
 
 
 def test_a_run_whose_batches_decide_what_is_late_says_what_to_do():
-    spec = read_job(ROOT / "conf/jobs/flights.yaml")
-    some, by_source = Summary({}, late=3, batches=2), replace(spec.events.order, by_source=True)
-    assert advice_on_late(spec, some) == (
-        "late: which events are late depends on how the input was cut into batches (admission). "
-        "A longer delay, or ordering: sources, keeps them."
+    some = Summary({}, late=3, batches=2)
+    files, kafka = (read_job(ROOT / f"conf/jobs/{name}.yaml") for name in ("flights", "flights_kafka"))
+    assert advice_on_late(files, some) is None
+    assert advice_on_late(kafka, some) is None
+    assert advice_on_late(ordered(kafka, idle_after_us=1), some) == (
+        "late: which events are late may depend on how the input was cut into batches, "
+        "for idle_after leaves sources out by how far the batches have come. "
+        "A longer idle_after waits longer for them."
     )
-    assert advice_on_late(spec, Summary({})) is None
-    assert advice_on_late(spec, replace(some, batches=1)) is None
-    assert advice_on_late(replace(spec, admission=None), some) is None
-    assert advice_on_late(replace(spec, trigger_us=1), some) is None
-    assert advice_on_late(replace(spec, events=replace(spec.events, order=by_source)), some) is None
+    assert advice_on_late(ordered(files, by_source=True, idle_after_us=1), some) is None
+    watermark = ordered(kafka, by_source=False, before="batches")
+    assert advice_on_late(watermark, some) == (
+        "late: which events are late may depend on how the input was cut into batches, "
+        "for with ordering: watermark partitions have no order between them. "
+        "Ordering: sources makes it depend on the input alone; a longer delay keeps more of them."
+    )
+    assert advice_on_late(watermark, Summary({})) is None
+
+
+def ordered(spec: JobSpec, **order: Any) -> JobSpec:
+    return replace(spec, events=replace(spec.events, order=replace(spec.events.order, **order)))

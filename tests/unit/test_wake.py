@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import build_plan
@@ -135,7 +134,7 @@ def test_keys_that_lack_an_event_of_a_component_are_no_work_for_operators(
     rule = rule_of(tmp_path, context=context, within="5 s", where="b.y >= a.y")
     plan = build_plan([rule], order=OrderSpec())
     table = table_of(rule, parse_events("a1@0=1,1 a2@1=2,1 a3@2=3,1 b1@3=2,1 b2@4=4,1"))
-    frames = [frame for _, frame in pack(plan, sift(plan, table, NO_FRONTIER).events)]
+    frames = [frame for _, frame in pack(plan, sift(plan, table, Past()).events)]
     lanes = SlotSplitter(plan, 0).step(frames, Progress(finish=True)).lanes
     keys = [key for lane in lanes for key in decode_lane(lane).events[plan.rules[0].key_column].to_pylist()]
     assert set(keys) == {keys[0]}

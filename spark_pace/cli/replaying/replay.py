@@ -37,11 +37,7 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
             _require_allowed(rule, operators)
         if rule.operator is not None:
             load_operator(rule.operator)
-    replayed = (
-        replay_files(rules, events)
-        if job is None
-        else replay_files(rules, events, order=job.events.order, heartbeat=job.events.heartbeat)
-    )
+    replayed = replay_files(rules, events, **({} if job is None else job.events.stream))
     if out is None:
         show(replayed.result.matches, rules)
     else:
@@ -68,6 +64,7 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
     if replayed.absent:
         what = "null in every record; a name in the schema that no record has?"
         click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
+    _list_bad("late", replayed.result.late, ("source", "offset", "reason"))
     _list_bad("bad record", replayed.bad, ("source", "offset", "reason"))
     _list_bad("failed selection", replayed.result.failed, ("rule", "selection_id", "reason"))
 

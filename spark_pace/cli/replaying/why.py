@@ -27,8 +27,7 @@ def why_command(
     at, key = position
     if is_job(rules_file):
         job = read_job(rules_file)
-        order, heartbeat = job.events.order, job.events.heartbeat
-        answer = why(job.rules, events, rule=rule, at=at, key=key, order=order, heartbeat=heartbeat)
+        answer = why(job.rules, events, rule=rule, at=at, key=key, **job.events.stream)
     else:
         answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
     if as_json:

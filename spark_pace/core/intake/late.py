@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, array, json_rows, numbers
+from spark_pace.core.columns import (
+    OFFSET,
+    SOURCE,
+    TIME,
+    UNKNOWN_TIME,
+    UTC_TIME,
+    Ints,
+    array,
+    json_rows,
+    numbers,
+)
 from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.rule import EventSchema
 
@@ -15,15 +24,15 @@ LATE_SCHEMA = pa.schema([
     ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
     ("reason", pa.string()), ("event", pa.string()),
 ])  # fmt: skip
-_EPOCH = datetime(1970, 1, 1)
 
 
-def late_table(events: pa.Table, frontier_us: int, schema: EventSchema) -> pa.Table:
+def late_table(events: pa.Table, limits: Ints | int, frontier_us: int, schema: EventSchema) -> pa.Table:
     """Late events with their position, the reason, and their attributes as JSON.
 
     Args:
-        events: ``@time, @source, @offset`` and attributes.
-        frontier_us: the frontier when their batch began.
+        events: n of them: ``@time, @source, @offset`` and attributes.
+        limits: int64[n], the times before which they were late; or one for all.
+        frontier_us: the frontier; where the limit of an event is another, its source has set it.
         schema: the attributes.
 
     Returns:
@@ -31,15 +40,20 @@ def late_table(events: pa.Table, frontier_us: int, schema: EventSchema) -> pa.Ta
     """
     time = numbers(events, TIME)
     rows = json_rows(nested(events, schema))
-    ended = np.full(len(time), frontier_us == UNKNOWN_TIME)
-    lateness = pa.array(np.where(ended, 0, frontier_us) - time, mask=ended)
-    reason = pa.repeat(pa.scalar(_reason(frontier_us)), len(time))
+    limits = np.broadcast_to(limits, len(time))
+    ended = limits == UNKNOWN_TIME
+    lateness = pa.array(np.where(ended, 0, limits) - time, mask=ended)
     sources = array(events, SOURCE).cast(pa.string())
-    columns = [pa.array(time).view(UTC_TIME), lateness, sources, array(events, OFFSET), reason]
-    return pa.table([*columns, pa.array(rows, pa.string())], schema=LATE_SCHEMA)
+    columns = [pa.array(time).view(UTC_TIME), lateness, sources, array(events, OFFSET)]
+    reasons = _reasons(limits, frontier_us)
+    return pa.table([*columns, reasons, pa.array(rows, pa.string())], schema=LATE_SCHEMA)
 
 
-def _reason(frontier_us: int) -> str:
-    if frontier_us == UNKNOWN_TIME:
-        return "the input had ended"
-    return f"the frontier had passed {_EPOCH + timedelta(microseconds=frontier_us)}"
+def _reasons(limits: Ints, frontier_us: int) -> pa.Array:
+    """Why events are late, by the times before which they were."""
+    times = pc.replace_substring_regex(
+        pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S"), r"\.000000$", ""
+    )
+    who = pc.if_else(pa.array(limits == frontier_us), "the frontier", "its source")
+    told = pc.binary_join_element_wise(who, times, " had passed ")
+    return pc.if_else(pa.array(limits == UNKNOWN_TIME), "the input had ended", told)

@@ -6,16 +6,38 @@ event is kept with all its attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import SOURCE, TIME, array, chosen, numbers
+from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Ints, array, chosen, numbers
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
-from spark_pace.core.order.order import Progress
+from spark_pace.core.intake.reached import reached_before
+from spark_pace.core.order.order import IN, Progress, together
 from spark_pace.core.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is known of the records before some others.
+
+    Attributes:
+        frontier_us: the frontier when the batch began: events below it are late. The least of all times where
+            the files before an event decide: the splitter knows these.
+        reached: the greatest event time of each source before; empty unless the earlier records of its source
+            decide whether an event is late.
+    """
+
+    frontier_us: int = NO_FRONTIER
+    reached: Mapping[str, int] = field(default_factory=dict)
+
+    def after(self, progress: Progress) -> Past:
+        """What is known behind records of this progress."""
+        return Past(self.frontier_us, together([Progress(sources=dict(self.reached)), progress]).sources)
 
 
 @dataclass(frozen=True)
@@ -23,7 +45,7 @@ class Sifted:
     """What a table of records holds: each record is an event, a late event or a heartbeat.
 
     Attributes:
-        events: the events that are on time.
+        events: the events that are not known to be late.
         late: the late events, as a table of `LATE_SCHEMA`.
         heartbeats: how many records only say how far their source has come.
         progress: how far the sources have come, by all records.
@@ -35,41 +57,72 @@ class Sifted:
     progress: Progress
 
 
-def sift(plan: Plan, records: pa.Table, frontier_us: int) -> Sifted:
+def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
     """Take a table of valid records apart.
 
     Args:
         plan: the plan.
-        records: ``@time, @source, @offset`` and the schema's attributes, in any order.
-        frontier_us: the frontier when the batch began.
+        records: ``@time, @source, @offset`` and the schema's attributes; in the order of their offsets where
+            the earlier records of its source decide whether an event is late, else in any order.
+        past: what came before these records.
     """
-    progress = _progress(plan, records)
-    events, rows = records, LATE_SCHEMA.empty_table()
+    names = _source_names(plan, records) if plan.order.by_source and records.num_rows else None
+    progress = _progress(records, names)
+    limits = _limits(plan, records, names, past)
+    events, rows, frontiers = records, LATE_SCHEMA.empty_table(), limits
     if plan.heartbeat is not None:
-        events = chosen(records, ~evaluate_mask(plan.heartbeat, EventColumns(records)))
+        is_event = ~evaluate_mask(plan.heartbeat, EventColumns(records))
+        events = chosen(records, is_event)
+        frontiers = limits[is_event] if len(limits) else limits
     beats = records.num_rows - events.num_rows
-    if progress.least_us is not None and progress.least_us < frontier_us:
-        late = numbers(events, TIME) < frontier_us
+    if len(frontiers):
+        late = numbers(events, TIME) < frontiers
         if late.any():
-            rows = late_table(chosen(events, late), frontier_us, plan.schema)
+            rows = late_table(chosen(events, late), frontiers[late], past.frontier_us, plan.schema)
             events = chosen(events, ~late)
     return Sifted(events, rows, beats, progress)
 
 
-def _progress(plan: Plan, records: pa.Table) -> Progress:
+def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> Ints:
+    """int64[n]: the times before which events are late; empty where none of the records can be."""
+    if plan.order.before == "records" and names is not None:
+        reached = reached_before(numbers(records, TIME), names, past.reached)
+        behind = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)
+        return np.maximum(behind, past.frontier_us)
+    if past.frontier_us == NO_FRONTIER:
+        return np.empty(0, np.int64)
+    return np.full(records.num_rows, past.frontier_us)
+
+
+def _progress(records: pa.Table, names: pa.DictionaryArray | None) -> Progress:
     if not records.num_rows:
         return Progress()
     time = array(records, TIME)
     extremes = pc.min_max(time)
-    sources = _sources(plan, records, time) if plan.order.by_source else {}
+    sources = {} if names is None else _greatest(names, time)
     return Progress(extremes["max"].as_py(), False, sources, extremes["min"].as_py())
 
 
-def _sources(plan: Plan, records: pa.Table, time: pa.Array) -> dict[str, int]:
+def _source_names(plan: Plan, records: pa.Table) -> pa.DictionaryArray:
+    """The source of each record; null where the source column is. A source has a name in each partition."""
+    names = _encoded(array(records, plan.source_column or SOURCE))
+    if plan.source_column is None or plan.order.before != "records":
+        return names
+    parts = _encoded(array(records, SOURCE))
+    size = max(1, len(parts.dictionary))
+    pairs = pc.add(pc.multiply(names.indices.cast(pa.int64()), size), parts.indices.cast(pa.int64()))
+    pairs = pairs.dictionary_encode()
+    owns, places = names.dictionary.cast(pa.string()), parts.dictionary
+    texts = [f"{owns[code // size]}{IN}{places[code % size]}" for code in pairs.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(pairs.indices, pa.array(texts, pa.string()))
+
+
+def _encoded(values: pa.Array) -> pa.DictionaryArray:
+    return values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+
+
+def _greatest(names: pa.DictionaryArray, time: pa.Array) -> dict[str, int]:
     """The greatest time of each source; a record whose source column is null counts for no source."""
-    names = array(records, plan.source_column or SOURCE)
-    if not pa.types.is_dictionary(names.type):
-        names = names.dictionary_encode()
     latest = pa.table({"source": names.indices, "time": time}).group_by("source").aggregate([("time", "max")])
     known = latest.filter(pc.is_valid(latest["source"]))
     texts = names.dictionary.take(known["source"].combine_chunks()).cast(pa.string())

@@ -5,16 +5,19 @@ Sources: semantics, section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import (
     NO_FRONTIER,
+    SOURCE,
     TIME,
     UNKNOWN_TIME,
+    Bools,
     Ints,
     array,
     chosen,
@@ -25,10 +28,15 @@ from spark_pace.core.columns import (
 from spark_pace.core.order.pending import Pending
 from spark_pace.core.order.repeats import drop_repeats
 
+# What comes before an event, for whether it is late: the batches before its own, the files before its own, or
+# the earlier records of its source in its own partition.
+Before = Literal["batches", "files", "records"]
+IN = " in "  # between a source and its partition, in the names of sources where `records` are before
+
 
 @dataclass(frozen=True)
 class OrderSpec:
-    """How the frontier follows the sources.
+    """How the frontier follows the sources, and which events are late.
 
     Attributes:
         delay_us: how far behind the greatest event time the frontier stays.
@@ -37,6 +45,7 @@ class OrderSpec:
         expected_sources: names of sources to wait for before they were heard of.
         deduplicate_on: drop an event if an earlier one with equal values in these columns lies at most
             `delay_us` before it. Empty: keep all.
+        before: what comes before an event, for whether it is late.
     """
 
     delay_us: int = 0
@@ -44,6 +53,26 @@ class OrderSpec:
     idle_after_us: int | None = None
     expected_sources: tuple[str, ...] = ()
     deduplicate_on: tuple[str, ...] = ()
+    before: Before = "batches"
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """How far the sources have come in one file that has a record.
+
+    Attributes:
+        entry: the file's place in the order of the files.
+        name: the file, which is the source of its events (``@source``).
+        max_time_us: the greatest event time.
+        least_us: the least event time.
+        sources: as in `Progress`.
+    """
+
+    entry: int
+    name: str
+    max_time_us: int
+    least_us: int
+    sources: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,12 +84,21 @@ class Progress:
         finish: whether the input ends with this batch.
         sources: the greatest event time of each source; empty unless the frontier follows the sources.
         least_us: the least event time; None where the batch had no record.
+        files: the same of each file, in any order; empty unless the files before an event decide whether it
+            is late.
     """
 
     max_time_us: int | None = None
     finish: bool = False
     sources: dict[str, int] = field(default_factory=dict)
     least_us: int | None = None
+    files: tuple[FileProgress, ...] = ()
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> Progress:
+        """The progress that `dataclasses.asdict` has made these fields of."""
+        files = tuple(FileProgress(**file) for file in fields["files"])
+        return Progress(**{**fields, "files": files})
 
 
 def together(parts: Iterable[Progress]) -> Progress:
@@ -72,7 +110,8 @@ def together(parts: Iterable[Progress]) -> Progress:
             sources[source] = max(time_us, sources.get(source, time_us))
     greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
     least = min((part.least_us for part in parts if part.least_us is not None), default=None)
-    return Progress(greatest, any(part.finish for part in parts), sources, least)
+    files = tuple(file for part in parts for file in part.files)
+    return Progress(greatest, any(part.finish for part in parts), sources, least, files)
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
@@ -81,6 +120,17 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
     if (time[1:] > time[:-1]).all():
         return np.arange(len(time))
     return sorted_rows({name: array(events, name) for name in (TIME, *ties)})
+
+
+def _behind(events: pa.Table, frontier_us: int, late_files: Iterable[LateFile]) -> Bools:
+    """bool[n]: which events are below the frontier, or below that of their file if it is among the files."""
+    time = numbers(events, TIME)
+    limits = {file.name: file.frontier_us for file in late_files}
+    if not limits:
+        return time < frontier_us
+    source = array(events, SOURCE)
+    of_source = np.array([limits.get(name, frontier_us) for name in source.dictionary.to_pylist()], np.int64)
+    return time < of_source[source.indices.to_numpy()]  # type: ignore[no-any-return]
 
 
 def _first_time(events: pa.Table) -> int:
@@ -94,8 +144,9 @@ class Standing:
 
     Attributes:
         waited_for: the greatest event time of each source that can hold the frontier back; of an expected one
-            that was never heard of, the least event time of all.
-        idle: the same of the sources that are not waited for.
+            that was never heard of, the least of all times, for nobody knows where it will begin.
+        idle: the same of the sources that are not waited for; of one that was never heard of, the least event
+            time of all events.
         unheard: the expected sources that were never heard of.
     """
 
@@ -110,19 +161,45 @@ class Standing:
         return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
 
 
+def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
+    """The same progress as that of one file; none if the file has no record."""
+    if progress.max_time_us is None or progress.least_us is None:
+        return ()
+    return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)
+
+
+@dataclass(frozen=True)
+class LateFile:
+    """A file that has records behind the frontier: those of them that are events are late.
+
+    Attributes:
+        entry: the file's place in the order of the files.
+        name: the file.
+        frontier_us: the frontier that the files before it have made.
+    """
+
+    entry: int
+    name: str
+    frontier_us: int
+
+
 @dataclass(frozen=True)
 class Advance:
     """What a batch has released.
 
     Attributes:
         released: events below the new frontier in stream order, without repeats; None where there are none.
-        late: events below the frontier that held when the batch began; None where there are none.
+        late: events that nobody has found to be late before: below the frontier that held when the batch
+            began, or that of their file; None where there are none.
         repeats: how many events were dropped as repeats.
+        late_files: the files that late events came from, in their order; empty unless the files before an
+            event decide whether it is late.
     """
 
     released: pa.Table | None
     late: pa.Table | None
     repeats: int = 0
+    late_files: tuple[LateFile, ...] = ()
 
 
 @dataclass
@@ -158,19 +235,28 @@ class Order:
             ties: the columns that order events of one event time.
         """
         fresh = concat(sorted(frames, key=_first_time)) if frames else None
+        begun_us = self.frontier_us
+        late_files = tuple(self._follow(progress.files, spec))
         late = None
         if fresh is not None:
-            is_late = numbers(fresh, TIME) < self.frontier_us
+            is_late = _behind(fresh, begun_us, late_files)
             if is_late.any():
                 late = chosen(fresh, is_late)
                 fresh = chosen(fresh, ~is_late)
         self._move(progress, spec)
         released = self._release(fresh, ties)
         if released is None or not spec.deduplicate_on:
-            return Advance(released, late)
+            return Advance(released, late, late_files=late_files)
         kept = drop_repeats(released, self.recent, spec.deduplicate_on, spec.delay_us, self.frontier_us)
         self.recent = kept.recent
-        return Advance(kept.events, late, kept.repeats)
+        return Advance(kept.events, late, kept.repeats, late_files)
+
+    def _follow(self, files: Iterable[FileProgress], spec: OrderSpec) -> Iterator[LateFile]:
+        """Move the frontier from file to file; gives the files that have records behind it."""
+        for file in sorted(files, key=lambda file: file.entry):
+            if file.least_us < self.frontier_us:
+                yield LateFile(file.entry, file.name, self.frontier_us)
+            self._move(Progress(file.max_time_us, False, file.sources, file.least_us), spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
         self.sources = together([Progress(sources=self.sources), progress]).sources
@@ -191,11 +277,15 @@ class Order:
         """How far the sources have come that the frontier follows; nothing where it does not follow them."""
         if not spec.by_source or self.first_us == UNKNOWN_TIME:
             return Standing({}, {})
-        times = dict.fromkeys(spec.expected_sources, self.first_us) | self.sources
+        heard = set(self.sources)
+        if spec.before == "records":
+            heard = {name.rpartition(IN)[0] or name for name in heard}
+        unheard = frozenset(spec.expected_sources) - heard
+        times = dict.fromkeys(unheard, self.first_us) | self.sources
         fastest_us = max(times.values(), default=0)
         most_us = spec.idle_after_us
         idle = {name: at for name, at in times.items() if most_us is not None and fastest_us - at > most_us}
-        unheard = frozenset(spec.expected_sources) - self.sources.keys()
+        times |= dict.fromkeys(unheard, NO_FRONTIER)
         return Standing({name: at for name, at in times.items() if name not in idle}, idle, unheard)
 
     def _release(self, fresh: pa.Table | None, ties: tuple[str, ...]) -> pa.Table | None:

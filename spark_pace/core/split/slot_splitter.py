@@ -14,7 +14,7 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
 from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
-from spark_pace.core.order.order import Order, Progress
+from spark_pace.core.order.order import Advance, LateFile, Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
@@ -34,16 +34,22 @@ class StepOutput(Generic[Work]):
     Attributes:
         lanes: work for the operators: of each lane its bytes, or what `advance` was told to make of it.
         late: events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None if
-            there are none.
+            there are none, and where the files before an event decide: then see `late_files`.
         stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot
             before it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
+        late_files: the files that have late events, which must be read once more for them: no slot has those
+            that no rule wants, nor all their attributes. The same in every slot.
+        reached: the greatest event time of each source, in `Past` of the next batch's records. The same in
+            every slot.
     """
 
     lanes: list[Work]
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
     slowest: list[str] = field(default_factory=list)
+    late_files: tuple[LateFile, ...] = ()
+    reached: dict[str, int] = field(default_factory=dict)
 
 
 class SlotSplitter:
@@ -111,9 +117,7 @@ class SlotSplitter:
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
         batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
         lanes, counts = self._cut(batch, hand_over)
-        late = None
-        if advance.late is not None:
-            late = late_table(advance.late.filter(array(advance.late, HOME)), passed_us, self._plan.schema)
+        late = self._late(advance, passed_us)
         late_rows = 0 if late is None else late.num_rows
         standing = self._order.standing(self._plan.order)
         stats = {
@@ -128,7 +132,16 @@ class SlotSplitter:
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        return StepOutput(lanes, late, stats, slowest)
+        by_record = self._plan.order.before == "records"
+        reached = dict(self._order.sources) if by_record else {}
+        return StepOutput(lanes, late, stats, slowest, advance.late_files, reached)
+
+    def _late(self, advance: Advance, frontier_us: int) -> pa.Table | None:
+        """The late events that this slot reports, see `StepOutput`."""
+        if advance.late is None or advance.late_files:
+            return None
+        own = advance.late.filter(array(advance.late, HOME))
+        return late_table(own, frontier_us, frontier_us, self._plan.schema)
 
     def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
         """What was made of the lanes of all units, and the counters of these."""

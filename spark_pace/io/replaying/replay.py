@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalResult, run
 from spark_pace.core.order.order import OrderSpec
@@ -54,39 +57,73 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
 
 
 def replay_files(
-    rules: Sequence[Rule], path: Path, *, order: OrderSpec | None = None, heartbeat: Expr | None = None
+    rules: Sequence[Rule],
+    path: Path,
+    *,
+    order: OrderSpec | None = None,
+    source_column: str | None = None,
+    heartbeat: Expr | None = None,
 ) -> Replayed:
-    """What `rules` find in a file of events, or in all files of a directory.
+    """What `rules` find in a file of events, or in all files of a directory, in the order of their names.
 
-    Everything is one batch, so no event is late.
+    With the order of a job, the events are late that are late in the job: by the files before theirs, or by
+    the earlier records of their source in their file, which stands for a partition. Without one none is.
 
     Args:
         rules: over one schema.
         path: the file or directory.
-        order: of a job, whose repeats are dropped; None: nothing is.
+        order: of a job, whose repeats are dropped, too; None: nothing is.
+        source_column: of a job: the attribute that names an event's source.
         heartbeat: what holds for records that are no events.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
     """
-    read = read_all(path, rules[0].schema)
-    plan = build_plan(tuple(rules), order=order or OrderSpec(), heartbeat=heartbeat)
+    reads = read_each(path, rules[0].schema)
+    plan = build_plan(
+        tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
+    )
+    result = run(plan, [[read.events for read in reads]])
+    read = together(reads)
     names = [field.name for field in rules[0].schema.fields] if read.events.num_rows else []
     absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
-    return Replayed(run(plan, [read.events]), read.bad, read.read_rows, absent)
+    return Replayed(result, read.bad, read.read_rows, absent)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
     """Every event of a file or directory; sources are paths below the directory, or the file's name."""
+    return together(read_each(path, schema))
+
+
+def read_each(path: Path, schema: EventSchema) -> list[EventsRead]:
+    """The same, file by file, in the order of their names, as a job reads them."""
     root = path if path.is_dir() else path.parent
     shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
     files = [path] if path.is_file() else [file for file in shown if _format(file)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
-    reads = [_read_file(file, schema, path) for file in sorted(files)]
+    files.sort(key=lambda file: file.relative_to(root).as_posix())
+    return [_read_file(file, schema, path) for file in files]
+
+
+def together(reads: Sequence[EventsRead]) -> EventsRead:
+    """What all these files hold."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
     return EventsRead(events, bad, sum(read.read_rows for read in reads))
+
+
+def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
+    """Events less those at the positions (`source`, `offset`) of the late ones."""
+    aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
+    aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
+    keys = pa.table({
+        SOURCE: events[SOURCE].cast(pa.string()),
+        OFFSET: events[OFFSET],
+        "row": pa.array(np.arange(events.num_rows)),
+    })  # fmt: skip
+    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
+    return events.take(kept.take(pc.sort_indices(kept)))
 
 
 def _read_file(file: Path, schema: EventSchema, root: Path) -> EventsRead:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 
 from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.intake.sift import Past
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE, read_json, write_json
@@ -25,6 +26,8 @@ class Begin:
         offsets: the digest of what Spark noted of the input of the batch before; None in checkpoints of
             version 2, which do not have `tables` either.
         chunks: the names of the chunks that the slots' states name; there are none before version 5.
+        reached: the greatest event time of each source, in microseconds since 1970; empty unless the earlier
+            records of its source decide whether an event is late.
     """
 
     out_seq: dict[str, int]
@@ -32,11 +35,18 @@ class Begin:
     tables: dict[str, int] = field(default_factory=dict)
     offsets: str | None = None
     chunks: list[str] = field(default_factory=list)
+    reached: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def past(self) -> Past:
+        """What the batch's tasks are told."""
+        return Past(self.frontier_us, self.reached)
 
 
 FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
 _KEYS = {part.name for part in fields(Begin)}
-_OLD_KEYS = ({"out_seq", "frontier_us"}, _KEYS - {"chunks"})  # of versions 2 and 3
+# of versions 2 and 3, and of those of version 5 that did not note what its sources had reached
+_OLD_KEYS = ({"out_seq", "frontier_us"}, _KEYS - {"chunks", "reached"}, _KEYS - {"reached"})
 
 
 def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
@@ -60,11 +70,13 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     return Begin(**stored)
 
 
-def kept_frontiers(checkpoint: Checkpoint) -> dict[int, int]:
-    """The frontier of each batch that may run next, in microseconds since 1970.
+def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
+    """What is known of the records before each batch that may run next.
 
     Raises:
         StateError: a file is damaged.
     """
-    kept = {batch_id: read_sequence(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()}
-    return {batch_id: begin.frontier_us for batch_id, begin in kept.items() if begin is not None}
+    first = checkpoint.last_begun()
+    batch_ids = [batch_id for batch_id in checkpoint.kept_sequences() if batch_id >= first]
+    kept = {batch_id: read_sequence(checkpoint, batch_id) for batch_id in batch_ids}
+    return {batch_id: begin.past for batch_id, begin in kept.items() if begin is not None}

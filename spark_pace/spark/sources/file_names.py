@@ -39,7 +39,7 @@ _OPENING = 4096  # bytes that are read in the time that it takes to open a file,
 
 
 class FileNames(DataSource):
-    """Rows with the column `name`, in JSON; the marker of the end is the name ``""``."""
+    """Rows with `entry`, the place in the manifest, and `name`, in JSON; ``""`` is the marker of the end."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,8 +47,8 @@ class FileNames(DataSource):
         return FILE_NAMES
 
     def schema(self) -> str:
-        """The column of a row."""
-        return "name string"
+        """The columns of a row."""
+        return "entry bigint, name string"
 
     def streamReader(self, schema: StructType) -> FileNamesReader:
         """The reader that Spark keeps for the query."""
@@ -57,8 +57,9 @@ class FileNames(DataSource):
 
 @dataclass
 class FileNamesPartition(InputPartition):
-    """The files of one task."""
+    """The files of one task; `first` is the place of the first one in the manifest."""
 
+    first: int
     names: list[str]
 
 
@@ -144,9 +145,10 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         middles = [end - weight / 2 for end, weight in zip(accumulate(weights), weights, strict=True)]
         inner = (bisect_left(middles, sum(weights) * task / tasks) for task in range(1, tasks))
         bounds = sorted({0, *inner, len(names)})
-        return [FileNamesPartition(names[first:last]) for first, last in pairwise(bounds)]
+        before = start["entries"]
+        return [FileNamesPartition(before + first, names[first:last]) for first, last in pairwise(bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """The names as JSON, for one need not be UTF-8; the intake reads the files themselves."""
         assert isinstance(partition, FileNamesPartition)
-        return ((json.dumps(name),) for name in partition.names)
+        return ((entry, json.dumps(name)) for entry, name in enumerate(partition.names, partition.first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_pace.core.frames import decode, encode
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import StateError
-from spark_pace.io.files import EventsRead, read_source_file
+from spark_pace.io.files import read_source_file, source_name
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.manifest import FINISH, require_readable
-from spark_pace.spark.stages.intake import intake_rows
+from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
+from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import FilesSource
@@ -89,7 +95,32 @@ class FilesInput:
         return intake_rows(names, plan, self.on_bad_record, read)
 
 
-def _read(root: str, format: str, schema: EventSchema, names: pa.RecordBatch) -> Iterator[EventsRead | None]:
+    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
+        """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
+        told = [(file.entry, file.name, file.frontier_us) for file in files]
+        names = pa.table(list(zip(*told, strict=True)), ["entry", "name", "frontier_us"])
+        read = partial(_late_rows, self.source.path, self.source.format, plan)
+        rows = spark.createDataFrame(names).mapInArrow(read, SLOT_ROWS).toArrow()
+        return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
+
+
+def _read(root: str, format: str, schema: EventSchema, files: pa.RecordBatch) -> Iterator[InputFile | None]:
     """In a task: the events of each file; None for the end of the input."""
-    for name in map(json.loads, names.column(0).to_pylist()):
-        yield None if name == FINISH else read_source_file(root, name, format, schema)
+    for entry, name in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
+        name = json.loads(name)
+        if name == FINISH:
+            yield None
+        else:
+            yield InputFile(entry, source_name(name), read_source_file(root, name, format, schema))
+
+
+def _late_rows(root: str, format: str, plan: Plan, files: Batches) -> Batches:
+    """In a task: a row `LATE` for each file; its number is the file's place in the order of the files."""
+
+    def rows() -> Iterator[Row]:
+        for batch in files:
+            for entry, name, frontier_us in zip(*(column.to_pylist() for column in batch), strict=True):
+                read = read_source_file(root, name, format, plan.schema)
+                yield entry, LATE, encode(sift(plan, read.events, Past(frontier_us)).late)
+
+    return giving_back(to_batches(rows(), "slot"))

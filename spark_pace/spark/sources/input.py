@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
@@ -85,6 +88,9 @@ class Input(Protocol):
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The streaming rows of the intake (`SLOT_ROWS`); `end`: the input ends with what is there now."""
+
+    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
+        """The late events of files of the input that have some, in their order, as a `LATE_SCHEMA` table."""
 
 
 _INPUTS: dict[type, type[Input]] = {FilesSource: FilesInput, KafkaSource: KafkaInput}

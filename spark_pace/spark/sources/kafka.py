@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.files import EventsRead
@@ -79,6 +81,10 @@ class KafkaInput:
         ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema)
         return intake_rows(records.union(ends), plan, self.on_bad_record, read)
+
+    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
+        """See `Input`; there are no files."""
+        return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:
         """What Spark's connector is told."""

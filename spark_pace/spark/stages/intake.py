@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
-from spark_pace.core.order.order import Progress, together
+from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.order.order import Progress, file_progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.files import WHOLE_FILE, EventsRead
-from spark_pace.spark.stages.frontier import frontier_of_batch
+from spark_pace.spark.stages.past import past_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
 from spark_pace.spark.stages.workers.memory import giving_back
 
@@ -28,7 +28,24 @@ FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 
 FRAME_BYTES = 256 << 20  # a column of text cannot hold more than 2 GiB
 
 Batches = Iterator[pa.RecordBatch]
-Read = Callable[[pa.RecordBatch], Iterator[EventsRead | None]]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of the input.
+
+    Attributes:
+        entry: its place in the order of the files.
+        name: the source of its events.
+        read: what it holds.
+    """
+
+    entry: int
+    name: str
+    read: EventsRead
+
+
+Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | None]]
 
 
 def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read) -> DataFrame:
@@ -38,16 +55,19 @@ def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read
         records: what the source gives, streaming.
         plan: the plan.
         on_bad_record: whether bad records become rows or an error.
-        read: in a task: the events in some of `records`; None where the input ends. Spark pickles it.
+        read: in a task: the events in some of `records`, or those of files, if the files before an event
+            decide whether it is late; None where the input ends. Spark pickles it.
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
-        intake = TaskIntake(plan, frontier_of_batch(), on_bad_record)
+        intake = TaskIntake(plan, Past() if plan.order.before == "files" else past_of_batch(), on_bad_record)
         finish = False
         for batch in batches:
             for found in read(batch):
                 if found is None:
                     finish = True
+                elif isinstance(found, InputFile):
+                    yield from intake.take(found.read.events, found.read.bad, found)
                 else:
                     yield from intake.take(found.events, found.bad)
         yield from intake.rows_at_end(finish)
@@ -63,12 +83,12 @@ class TaskIntake:
 
     Attributes:
         plan: the plan.
-        frontier_us: the frontier when the batch began: events below it are late.
+        past: what is known of the records before.
         on_bad_record: whether bad records become rows or an error.
     """
 
     plan: Plan
-    frontier_us: int
+    past: Past
     on_bad_record: OnBad
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
@@ -76,20 +96,28 @@ class TaskIntake:
     _progress: Progress = field(default_factory=Progress)
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
-    def take(self, records: pa.Table, bad: pa.Table | None = None) -> Iterator[Row]:
+    def take(
+        self, records: pa.Table, bad: pa.Table | None = None, file: InputFile | None = None
+    ) -> Iterator[Row]:
         """Take records in; gives late events and bad records at once, frames when there are enough events.
 
         Args:
             records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
             bad: those that are no events, with the columns of `spark_pace.io.files.BAD_SCHEMA`; None: there
                 are none.
+            file: the file that holds them, if the files before an event decide whether it is late.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
         """
         bad_rows = 0 if bad is None else bad.num_rows
-        sifted = sift(self.plan, records, self.frontier_us)
-        self._progress = together([self._progress, sifted.progress])
+        sifted = sift(self.plan, records, self.past)
+        progress = sifted.progress
+        if self.plan.order.before == "records":
+            self.past = self.past.after(progress)
+        elif file is not None:
+            progress = replace(progress, files=file_progress(file.entry, file.name, progress))
+        self._progress = together([self._progress, progress])
         self._counts.update(
             records=records.num_rows + bad_rows, bad_records=bad_rows, heartbeats=sifted.heartbeats
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -24,6 +24,7 @@ from spark_pace.core.frames import decode
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.result import decode_result
+from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
@@ -42,8 +43,8 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
-from spark_pace.spark.stages.frontier import tell_frontiers
 from spark_pace.spark.stages.operators import BatchRows
+from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
 from spark_pace.spark.stages.workers.memory import give_back
@@ -62,6 +63,7 @@ def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
 class MergerHost:
     """Writes the batches of one query; `on_report` hears of each after it is written.
 
+    `late_in` gives the late events (`LATE_SCHEMA`) of files of the input that have some.
     `began` is the time by `time.monotonic` at which the last batch was handed over, to be read and matched.
     """
 
@@ -69,6 +71,7 @@ class MergerHost:
     tables: DeltaTables
     checkpoint: Checkpoint
     on_report: Callable[[BatchReport], None]
+    late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
     failure: Exception | None = None
     began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
@@ -107,9 +110,10 @@ class MergerHost:
         numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
+        late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         # matches last: a selection that fails in one try only may then be in two tables, but never in none
         tables = {
-            "late": _joined(_bodies(rows, LATE), LATE_SCHEMA),
+            "late": late,
             "quarantine": quarantine,
             "matches": merged.matches,
         }
@@ -117,13 +121,14 @@ class MergerHost:
         last_appended = self._last_appended(batch_id, begin.tables, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
         chunks = sorted({name for slot in stats for name in slot["chunks"]}) if stats else begin.chunks
-        following = Begin(numbers, frontier_us, last_appended, digest, chunks)
+        reached = _of_first_slot(stats).get("reached", begin.reached)
+        following = Begin(numbers, frontier_us, last_appended, digest, chunks, reached)
         write_sequence(self.checkpoint, batch_id + 1, following)
         self._remove_chunks(batch_id, {*begin.chunks, *chunks})
-        tell_frontiers(session, {batch_id + 1: frontier_us})
+        tell_pasts(session, {batch_id + 1: following.past})
         files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
         stood = frontier_us == begin.frontier_us
-        counted = {**self._counted(session, work), "quarantined": quarantine.num_rows}
+        counted = {"late": late.num_rows, "quarantined": quarantine.num_rows, **self._counted(session, work)}
         report = self._report(batch_id, stats, merged.matches, counted, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
@@ -132,6 +137,13 @@ class MergerHost:
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _late(self, session: SparkSession, rows: pa.Table, files: list[dict[str, Any]]) -> pa.Table:
+        """The late events that tasks have found, and those in files that hold some."""
+        found = [_joined(_bodies(rows, LATE), LATE_SCHEMA)]
+        if files:
+            found.append(self.late_in(session, self.plan, [LateFile(**file) for file in files]))
+        return pa.concat_tables(found)
 
     def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
         """The counters of the lanes of a batch; the next batch is told what they say of later ones."""
@@ -202,17 +214,17 @@ class MergerHost:
         counted: dict[str, Any],
         stood: bool,
     ) -> BatchReport:
-        first: dict[str, Any] = next((slot for slot in stats if slot["slot"] == 0), {})
+        first = _of_first_slot(stats)
         counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
         counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
         counts |= {name: sum(slot[name] for slot in stats) for name in counters_of(SLOTS)}
-        counts["events"] -= counts["repeats"]
+        # the tasks do not know which events of files are late
+        counts["events"] -= counts["repeats"] + counted["late"] - counts["late"]
         slowest = first.get("slowest", [])
         frontier_us = first.get("frontier_us", NO_FRONTIER)
         by_rule = pc.value_counts(matches.column("rule")).to_pylist()
         return BatchReport(
-            **counts,
-            **counted,
+            **{**counts, **counted},
             batch_id=batch_id,
             seconds=time.monotonic() - self._since,
             matches={str(count["values"]): int(count["counts"]) for count in by_rule},
@@ -222,6 +234,11 @@ class MergerHost:
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
         )
+
+
+def _of_first_slot(stats: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the first slot tells, for all slots; nothing where the batch had no rows."""
+    return next((slot for slot in stats if slot["slot"] == 0), {})
 
 
 def _bodies(rows: pa.Table, kind: str) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.frames import TableStore, decode, encode
@@ -59,7 +59,7 @@ class SplitterHost:
         before = bytes(state.get[0]) if state.exists else None
         splitter = SlotSplitter(self.plan, slot, before, self.store)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
-        progress = together(Progress(**report["progress"]) for report in reports)
+        progress = together(Progress.of(report["progress"]) for report in reports)
         prices = prices_of_batch()
         lanes = Handover(self.plan, prices, self.here_seconds)
         frames = [decode(body) for kind, body in incoming if kind == FRAME]
@@ -78,7 +78,8 @@ class SplitterHost:
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
-            stats |= {"counts": counts, "slowest": output.slowest}
+            stats |= {"counts": counts, "slowest": output.slowest, "reached": output.reached}
+            stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))

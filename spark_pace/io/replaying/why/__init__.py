@@ -15,7 +15,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.rule import Rule
 from spark_pace.io.replaying.why.answer import Why
-from spark_pace.io.replaying.why.asked import Asked, Source, asked
+from spark_pace.io.replaying.why.asked import Asked, Settings, Source, asked
 from spark_pace.io.replaying.why.explained import explained
 
 __all__ = ["Why", "why"]
@@ -29,6 +29,7 @@ def why(
     at: int | str,
     key: str | None = None,
     order: OrderSpec | None = None,
+    source_column: str | None = None,
     heartbeat: Expr | None = None,
 ) -> Why:
     """Why the event at a position is part of the matches of a rule, or of none.
@@ -36,16 +37,18 @@ def why(
     Args:
         rules: over one schema.
         events: a file of events, all files of a directory, or a table with the schema's attributes, whose
-            rows have the source ``table``. All of it is one batch, so no event is late.
+            rows have the source ``table``. Without the order of a job no event is late.
         rule: the name of one of the rules.
         at: the `seq` of an event of the rule's stream, or ``source:offset``, as matches have them.
         key: the key's JSON object, beside a `seq` where the rule has `partition_by`.
-        order: of a job, whose repeats are dropped.
+        order: of a job: which events are late, and which are repeats.
+        source_column: of a job: the attribute that names an event's source.
         heartbeat: what holds for records that are no events.
 
     Raises:
         ConfigError: there is no such rule, position or key, or a key is needed.
         EventError: a table has a column of another type than the rules declare.
     """
-    source = Source.of(rules, events, rule, order or OrderSpec(), heartbeat)
+    settings = Settings(order or OrderSpec(), source_column, heartbeat)
+    source = Source.of(rules, events, rule, settings)
     return explained(source, asked(source, Asked(at, key)))

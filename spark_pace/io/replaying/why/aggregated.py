@@ -23,7 +23,7 @@ from spark_pace.io.replaying.why.stretch import in_values
 def aggregated(source: Source, own: OfKey, spans: Opened, why: Why) -> Why:
     """The answer with the matches of the spans that hold the event, and why others of them have none."""
     here = spans.at(own.row)
-    matches = matches_of_key(source.plan, source.read.events, own)
+    matches = matches_of_key(source.plan, source.on_time, own)
     opened_us: Ints = matches["opened_at"].cast(pa.int64()).to_numpy()
     ids: Ints = matches["selection_id"].to_numpy()
     mine = np.flatnonzero(np.isin(ids, spans.ids[here]) & np.isin(opened_us, spans.opened_us[here]))

@@ -7,19 +7,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE, array
 from spark_pace.core.expr import Expr
+from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
-from spark_pace.io.replaying.replay import read_all
+from spark_pace.io.replaying.replay import read_each, together, without_late
 from spark_pace.io.replaying.why.found import at_source, keys_of, stream_of
 
 
@@ -32,17 +35,34 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """Of a job, see `spark_pace.io.replaying.replay_files`."""
+
+    order: OrderSpec
+    source_column: str | None = None
+    heartbeat: Expr | None = None
+
+
+@dataclass(frozen=True)
 class Source:
-    """The events, the plan of the one rule, and the rule's whole stream; None where it has no event."""
+    """The events, the plan of the one rule, and the rule's whole stream.
+
+    Attributes:
+        read: all records.
+        on_time: the events of `read` that are not late, and the heartbeats.
+        late: the late ones, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
+        plan: the plan.
+        task: the rule's stream; None where it has no event.
+    """
 
     read: EventsRead
+    on_time: pa.Table
+    late: pa.Table
     plan: Plan
     task: SplitTask | None
 
     @staticmethod
-    def of(
-        rules: Sequence[Rule], events: Path | pa.Table, name: str, order: OrderSpec, heartbeat: Expr | None
-    ) -> Source:
+    def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
         """Read the events, and put them in order for the rule of that name."""
         names = [rule.name for rule in rules]
         if name not in names:
@@ -50,12 +70,15 @@ class Source:
             raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
         rule = rules[names.index(name)]
         if isinstance(events, pa.Table):
-            read = table_events(events, rule.schema, "table")
-            plan = build_plan((rule,), order=order, heartbeat=heartbeat, tie_break="columns")
+            reads, ties = [table_events(events, rule.schema, "table")], "columns"
         else:
-            read = read_all(events, rule.schema)
-            plan = build_plan((rule,), order=order, heartbeat=heartbeat)
-        return Source(read, plan, stream_of(plan, read.events) if read.events.num_rows else None)
+            reads, ties = read_each(events, rule.schema), "position"
+        plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
+        read = together(reads)
+        tables = [] if settings.order.before == "batches" else [[part.events for part in reads]]
+        late = run(plan, tables).late
+        on_time = without_late(read.events, late) if late.num_rows else read.events
+        return Source(read, on_time, late, plan, stream_of(plan, on_time) if on_time.num_rows else None)
 
     @property
     def rule(self) -> Rule:
@@ -106,6 +129,14 @@ def bad_reason(source: Source, place: Place) -> str | None:
         if (name, offset) == (place.source, place.offset):
             return str(reason)
     return None
+
+
+def late_reason(source: Source, place: Place) -> str | None:
+    """Why an event is late; None where it is not."""
+    rows = source.late.filter(
+        pc.and_(pc.equal(source.late["source"], place.source), pc.equal(source.late["offset"], place.offset))
+    )
+    return str(rows["reason"][0]) if rows.num_rows else None
 
 
 def _some(source: Source) -> str:

@@ -16,7 +16,7 @@ from spark_pace.core.operate.in_spans import Inside
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.io.replaying.why.aggregated import aggregated
 from spark_pace.io.replaying.why.answer import Candidate, Why
-from spark_pace.io.replaying.why.asked import Place, Source, bad_reason
+from spark_pace.io.replaying.why.asked import Place, Source, bad_reason, late_reason
 from spark_pace.io.replaying.why.found import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
 from spark_pace.io.replaying.why.opened import MOST_SPANS, Opened, selections_of, spans_in
 from spark_pace.io.replaying.why.seeking.candidates import MOST_CANDIDATES, OfSpan, candidates_of
@@ -45,7 +45,9 @@ def explained(source: Source, place: Place) -> Why:
         untold=("what the operator makes of a span",) if rule.operator else (),
     )
     if place.row is None:
-        return replace(why, not_in_stream=_not_in_stream(source, event, why))
+        late = late_reason(source, place)
+        told = _not_in_stream(source, event, why) if late is None else f"it is late: {late}"
+        return replace(why, not_in_stream=told)
     assert source.task is not None
     own = of_key(source.task, place.row)
     why = replace(why, key=own.key, seq=int(own.stream.seq[own.row]))
@@ -72,7 +74,7 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         spans = spans_in(rule, own.stream, own.horizon)
         why = _with_selections(why, own.stream, spans, own.row)
         return _with_tests(rule, own, spans, why if rule.operator else aggregated(source, own, spans, why))
-    matches, taken = matches_of(source.plan, source.read.events, own)
+    matches, taken = matches_of(source.plan, source.on_time, own)
     part = [place for place, one in enumerate(taken) if own.row in one.rows]
     told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
     mine = tuple(map(match_told, told))

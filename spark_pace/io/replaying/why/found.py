@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints, array
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import sift
+from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local import run
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
@@ -43,7 +43,7 @@ def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
     have been tested. So the row of an event in the stream of its key is its `seq`.
     """
     plan = _of_everything(plan)
-    sifted, order = sift(plan, records, NO_FRONTIER), Order()
+    sifted, order = sift(plan, records, Past()), Order()
     frames = [frame for _, frame in pack(plan, sifted.events)]
     released = order.advance(frames, replace(sifted.progress, finish=True), plan.order, plan.tie_columns)
     if released.released is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.local import run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.query import read_table
+from spark_pace.io.replaying import without_late
 from spark_pace.job_file import JobSpec
 
 ORDER = [("rule", "ascending"), ("out_seq", "ascending")]
@@ -42,22 +41,6 @@ def differing_matches(spec: JobSpec, events: pa.Table, tables: Path) -> tuple[in
         if ours != theirs
     ]
     return *counts, differing[:MOST_TOLD]
-
-
-def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
-    """Events less those at the positions of the late ones."""
-    aside = late.rename_columns([SOURCE, OFFSET]).cast(
-        pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())])
-    )
-    keys = pa.table(
-        {
-            SOURCE: events[SOURCE].cast(pa.string()),
-            OFFSET: events[OFFSET],
-            "row": pa.array(range(events.num_rows)),
-        }
-    )
-    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
-    return events.take(kept.take(pc.sort_indices(kept)))
 
 
 def unequal(what: str, got: object, expected: object) -> list[str]:

@@ -1,0 +1,53 @@
+"""What is known of the records before a batch's, told to the batch's tasks.
+
+The driver knows it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of
+Spark's carries it to the tasks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from spark_pace.core.intake.sift import Past
+from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+_PASTS = "spark_pace.pasts"  # a local property: JSON of {batch id: the fields of its past}
+_BATCH_ID = "streaming.sql.batchId"  # Spark's own
+
+
+def tell_pasts(spark: SparkSession, pasts: Mapping[int, Past]) -> None:
+    """Tell the tasks of later batches what is before them.
+
+    Call it in the thread that starts the query, or inside the query's `foreachBatch`.
+    """
+    told = {batch_id: asdict(past) for batch_id, past in pasts.items()}
+    spark.sparkContext.setLocalProperty(_PASTS, json.dumps(told))
+
+
+def past_of_batch() -> Past:
+    """In a task: what is known of the records before its batch's.
+
+    Raises:
+        StateError: nobody has told it, or this Spark does not say which batch the task works for.
+    """
+    task = TaskContext.get()
+    assert task is not None
+    number = task.getLocalProperty(_BATCH_ID)
+    if number is None:
+        do = "Use a version of Spark that the README names."
+        raise StateError(f"{_BATCH_ID} — must tell each task of Spark its batch; got nothing. {do}")
+    told = json.loads(task.getLocalProperty(_PASTS) or "{}").get(number)
+    if told is not None:
+        return Past(**told)
+    if int(number) == 0:
+        return Past()
+    file = Checkpoint(Path()).sequence(int(number))  # a task does not know the folder
+    must = f"must hold the frontier that batch {number} begins with"
+    raise StateError(f"{file} — {must}; got none. Restore the whole checkpoint.")
