@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -113,11 +114,17 @@ def _run(
                 layout = new_layout(_cores(spark), spec.rules, spec.slots, spec.buckets, fixed)
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
-            job_input.require_readable(spark)
+            marks = job_input.require_readable(spark)
             spec = _waiting_for(spec, job_input, spark)
-            with stop.noted(), in_our_words(stop):
-                tables = _tables(spec, spark, change, job_input)
-                merger_of = partial(MergerHost, tables=tables, checkpoint=checkpoint, on_report=report)
+            with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
+                tables = _tables(spec, spark, change, job_input, marks)
+                merger_of = partial(
+                    MergerHost,
+                    tables=tables,
+                    checkpoint=checkpoint,
+                    on_report=report,
+                    require_same=require_same,
+                )
                 for query, merger in _queries(spec, spark, inputs, change, merger_of):
                     wait(query, merger, stop)
                     if stop.event.is_set():
@@ -134,13 +141,15 @@ def _waiting_for(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpe
     return replace(spec, events=replace(spec.events, order=order))
 
 
-def _tables(spec: JobSpec, spark: SparkSession, change: Change, job_input: Input) -> DeltaTables:
+def _tables(
+    spec: JobSpec, spark: SparkSession, change: Change, job_input: Input, marks: Mapping[str, Any]
+) -> DeltaTables:
     """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
     tables = DeltaTables(spark, path, change.before.app_id)
     require_whole(change.checkpoint, tables.written(TABLES), TABLES)
     remove_leftovers(change.checkpoint)
-    tie(job_input)
+    tie(job_input, marks)
     tables.prepare(table_schemas(_plan(spec, change.after, spark)))
     return tables
 

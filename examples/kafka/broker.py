@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
@@ -175,6 +176,11 @@ class Broker:
         with self._admin() as admin:
             if name in admin.list_topics():
                 admin.delete_topics([name])
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records of a partition in front of an offset, as retention does."""
+        with self._admin() as admin:
+            admin.delete_records({TopicPartition(topic, partition): before})
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Give a topic so many more partitions."""

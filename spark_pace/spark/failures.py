@@ -25,8 +25,12 @@ _NO_MODULE = re.compile(
 )
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
-# the words of Kafka's connector
-_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+)", re.MULTILINE | re.DOTALL)
+# the words of Kafka's client and connector
+_SILENT = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.TimeoutException: ([^\n]+?)(?:\.? SQLSTATE|\.?$)", re.MULTILINE
+)
+_GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
+_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
@@ -50,6 +54,7 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
     do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
     return (
         _of_the_machines(texts)
+        or _of_kafka(texts)
         or _of_the_checkpoint(texts)
         or SparkPaceError(f"the query — must run; got {got}. {do}")
     )
@@ -74,14 +79,28 @@ def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
     return SetupError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
 
 
-def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
-    """The error if Spark complains of the disk, of its own files, or of records that are gone; else None."""
+def _of_kafka(texts: list[str]) -> SparkPaceError | None:
+    """The error if no broker answers, or records or a topic are gone; else None."""
     whole = "\n".join(texts)
     lost = _LOST.search(whole)
     if lost:
         must = "must hold all records that the checkpoint has not read"
         do = "Restore the topic, or start a new checkpoint with a sink of its own."
-        return StateError(f"source.topics — {must}; got: {lost[1].strip()} {do}")
+        return StateError(f"source.topics — {must}; got: {lost[1].strip()}. {do}")
+    gone = _GONE.search(whole)
+    if gone:
+        do = "Start the job again when it is back; one made anew needs a new checkpoint and sink."
+        return StateError(f"source.topics — must be there while the job runs; got: {gone[1].strip()}. {do}")
+    silent = _SILENT.search(whole)
+    if silent:
+        do = "Start the broker and then the job again: it goes on where it stopped."
+        return SetupError(f"source.servers — must answer while the job runs; got: {silent[1].strip()}. {do}")
+    return None
+
+
+def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
+    """The error if Spark complains of the disk or of its own files; else None."""
+    whole = "\n".join(texts)
     if _FULL.search(whole):
         must = "must have room for the tables, the checkpoint and Spark's own files"
         return SetupError(f"the disk — {must}; got a full one. Make room and start the job again.")

@@ -92,9 +92,7 @@ def drive(
             results += [operate(plan, lane) for lane in output.lanes]
         told = told_by_all(outputs)
         past = Past() if plan.order.before == "files" else Past(told.stats["frontier_us"], told.reached)
-        behind = [
-            sift(plan, read[file.entry - entries], Past(file.frontier_us)).late for file in told.late_files
-        ]
+        behind = [sift(plan, read[at.entry - entries], Past(at.frontier_us)).late for at in told.late_files]
         entries += len(read)
         late = [*(part.late for part in sifted), *behind]
         counts = counted(read, sifted, behind, told.stats["repeats"])

@@ -10,9 +10,11 @@ import pytest
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource, KafkaSource
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import read_json
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import require_same_source, tie
 from spark_pace.spark.sources.kafka import KafkaInput
+from spark_pace.spark.sources.kafka_check import require_same_ids
 
 
 def kafka(checkpoint: Path, *topics: str) -> KafkaInput:
@@ -53,6 +55,25 @@ def test_files_weigh_what_is_noted_of_them(tmp_path: Path) -> None:
     assert source.amount([{"entries": 1, "bytes": 10}], [{"entries": 2}], 7) == 0
 
 
+def test_a_topic_without_an_id_now_or_before_may_be_any() -> None:
+    """Old brokers give none; a topic may be new to the job, or no longer asked for."""
+    require_same_ids({}, {"a": "1"})
+    require_same_ids({"a": "1", "b": "2"}, {"b": "2"})
+    with pytest.raises(StateError, match=r"got b, which is a new one, .* \(its id was 2, and is 3\)"):
+        require_same_ids({"a": "1", "b": "2"}, {"a": "1", "b": "3"})
+
+
+def test_the_topics_ids_do_not_keep_a_job_from_its_checkpoint(tmp_path: Path) -> None:
+    tie(kafka(tmp_path, "a"), {"servers": "0", "ids": {"a": "1"}})
+    require_same_source(kafka(tmp_path, "a", "b"))
+    assert read_json(Checkpoint(tmp_path).source_file) == {
+        "kind": "kafka",
+        "topics": ["a"],
+        "servers": "0",
+        "ids": {"a": "1"},
+    }
+
+
 def files(folder: Path, checkpoint: Path) -> FilesInput:
     source = FilesSource("json", str(folder), None)
     return FilesInput(source, Checkpoint(checkpoint), False, "quarantine")
@@ -69,7 +90,7 @@ def test_a_source_that_was_found_binds_the_checkpoint(tmp_path: Path) -> None:
     source = files(tmp_path / "in", tmp_path)
     require_same_source(source)
     source.require_readable(cast(Any, None))
-    tie(source)
+    tie(source, {})
     require_same_source(source)
     with pytest.raises(
         StateError,

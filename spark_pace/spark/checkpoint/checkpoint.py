@@ -22,7 +22,8 @@ class Checkpoint:
 
     - ``.lock``: held by the job's process (`spark_pace.spark.checkpoint.lock`).
     - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.jvm`).
-    - ``source.json``: what kind of source the job reads (`spark_pace.spark.sources.input`).
+    - ``source.json``: what kind of source the job reads, and by what it is known again, as the ids of topics
+      (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
 
     Batch N then writes, in this order:
@@ -59,7 +60,7 @@ class Checkpoint:
 
     @property
     def source_file(self) -> Path:
-        """What kind of source the job reads."""
+        """What kind of source the job reads, and by what it is known again."""
         return self.path / "source.json"
 
     @property

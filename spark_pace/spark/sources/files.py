@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,7 +61,7 @@ class FilesInput:
         start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
         return int(max(0, end - start))
 
-    def require_readable(self, spark: SparkSession) -> None:
+    def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
         offsets = self.checkpoint.last_offsets()
         read: list[int] = [
@@ -72,6 +73,13 @@ class FilesInput:
             must, got = "must be as Spark wrote it", f"other offsets than of files: {offsets}"
             raise StateError(f"{self.checkpoint.offsets} — {must}; got {got}. {RESTORE}")
         require_readable(self.checkpoint.manifest_file, Path(self.source.path), *read)
+        return {}
+
+    def watched(
+        self, spark: SparkSession, marks: Mapping[str, Any]
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Nothing to refuse: the manifest knows the files."""
+        return nullcontext(lambda: None)
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
         """Not known: the path of a file names no source."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -75,12 +76,23 @@ class Input(Protocol):
             records: how many it had.
         """
 
-    def require_readable(self, spark: SparkSession) -> None:
+    def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse what cannot be read, before a query starts. Writes nothing.
+
+        Returns:
+            by what the checkpoint will know this source again, beside the fields that last.
 
         Raises:
             SetupError: the source is not there, or refuses us.
             StateError: the checkpoint does not fit it.
+        """
+
+    def watched(
+        self, spark: SparkSession, marks: Mapping[str, Any]
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """What is called after each batch is read, before any of it is written.
+
+        It raises `StateError` if the source is no longer the one with these marks.
         """
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
@@ -111,10 +123,10 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
     return kind(source, checkpoint, spec.finish, spec.events.on_bad_record, first_cap)
 
 
-def tie(job_input: Input) -> None:
-    """Tie the checkpoint to this source: no job that reads another one may continue it."""
+def tie(job_input: Input, marks: Mapping[str, Any]) -> None:
+    """Tie the checkpoint to this source, with these marks: no job that reads another one may continue it."""
     names = {field: list(getattr(job_input.source, field)) for field in job_input.lasting}
-    write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **names})
+    write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **names, **marks})
 
 
 def require_same_source(job_input: Input) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,16 +17,19 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.errors import StateError
 from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import digest, read_json
 from spark_pace.spark.sources.end import END_SOURCE, EndSource
-from spark_pace.spark.sources.kafka_check import partitions_of
+from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.stages.intake import intake_rows
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import KafkaSource
 
+_LOG = logging.getLogger(__name__)
 _HEADERS = "headers."
 _PLACE = ("value", "topic", "partition", "offset")  # every record has them; the columns behind are attributes
 _PARTITIONS = 1 << 32  # more than a topic can have
@@ -62,13 +67,32 @@ class KafkaInput:
         # where a partition that is new to the job begins is not noted
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
-    def require_readable(self, spark: SparkSession) -> None:
-        """Refuse brokers that do not answer, and topics that are not there."""
-        partitions_of(spark, self.source)
+    def require_readable(self, spark: SparkSession) -> dict[str, Any]:
+        """Refuse brokers that do not answer, topics that are not there, and those that were made again.
+
+        The marks are the topics' ids, and a checksum of the servers. Other servers are taken at their word:
+        they have the same records under the same offsets, and topics with ids of their own.
+        """
+        ids = topics_of(spark, self.source).ids
+        servers = digest(self.source.servers.encode())
+        known = read_json(self.checkpoint.source_file) or {}
+        try:
+            require_same_ids(known.get("ids", {}), ids)
+        except StateError as error:
+            if known.get("servers") == servers:
+                raise
+            _LOG.warning("source.servers — are others than before, so this is taken over: %s", error)
+        return {"servers": servers, "ids": ids}
+
+    def watched(
+        self, spark: SparkSession, marks: Mapping[str, Any]
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Refuse a topic that was deleted and made again, before anything of a batch is written."""
+        return watched(spark, self.source, marks["ids"])
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
         """Every partition of the topics."""
-        return partitions_of(spark, self.source)
+        return topics_of(spark, self.source).partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """See `Input`; the query of the end reads all that is there in one batch."""

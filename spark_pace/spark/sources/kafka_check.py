@@ -1,29 +1,97 @@
-"""Asks Kafka for the topics before the query starts: one line instead of a stack trace minutes later."""
+"""Asks Kafka for the topics before the query starts: one line instead of a stack trace minutes later.
+
+It asks again after each batch is read, for the ids of the topics. A topic that is deleted and made again gets
+another id, which never comes back: so what was read before an answer with the old id is of the old topic.
+Spark notes names and offsets only, and would go on in the middle of the new one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, StateError
 from spark_pace.spark.java.jars import kafka_coordinate
 
 if TYPE_CHECKING:
     from spark_pace.job_file import KafkaSource
 
 TIMEOUT_SECONDS = 20
+WAIT_SECONDS = 60  # while a job runs: as long as Kafka's client waits by itself
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes, from brokers that give topics no ids
+
+Described = list[tuple[str, Any]]  # each topic with what Kafka's client says of it, an object of the JVM
 
 
-def partitions_of(spark: SparkSession, source: KafkaSource) -> tuple[str, ...]:
-    """Every partition of the topics as ``topic/partition``.
+@dataclass(frozen=True)
+class Topics:
+    """What the broker says of topics.
+
+    Attributes:
+        partitions: every partition as ``topic/partition``.
+        ids: the id of each topic that has one.
+    """
+
+    partitions: tuple[str, ...]
+    ids: dict[str, str]
+
+
+def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
+    """The topics of a source.
 
     Raises:
         SetupError: the connector is missing, no broker answers, it refuses the client, or a topic is missing.
     """
+    _require_connector(spark._jvm)
+    try:
+        with _client(spark, source) as described:
+            found = described(TIMEOUT_SECONDS)
+            sizes = [(topic, one.partitions().size()) for topic, one in found]
+            partitions = tuple(f"{topic}/{number}" for topic, size in sizes for number in range(size))
+            return Topics(partitions, _ids(found))
+    except Py4JJavaError as error:
+        raise _explained(error.java_exception, source) from error
+
+
+@contextmanager
+def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) -> Iterator[Callable[[], None]]:
+    """What asks again, after a batch is read, whether the topics are still those with these ids.
+
+    It raises `StateError` if one is not, and Py4JJavaError if a topic is gone or no broker answers.
+    """
+    with _client(spark, source) as described:
+        yield lambda: require_same_ids(ids, _ids(described(WAIT_SECONDS)))
+
+
+def _ids(found: Described) -> dict[str, str]:
+    ids = {topic: str(one.topicId().toString()) for topic, one in found}
+    return {topic: known for topic, known in ids.items() if known != _NO_ID}
+
+
+def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse a topic that has another id than before; one of which an id is missing may be any.
+
+    Raises:
+        StateError: a topic was deleted and made again.
+    """
+    for topic, known in before.items():
+        if now.get(topic, known) != known:
+            must = "must be the topics that the checkpoint has read from"
+            how = "deleted and made again, or of another cluster"
+            got = f"{topic}, which is a new one, {how} (its id was {known}, and is {now[topic]})"
+            do = "Start a new checkpoint with a sink of its own."
+            raise StateError(f"source.topics — {must}; got {got}. {do}")
+
+
+@contextmanager
+def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int], Described]]:
+    """A client of the broker: describes the topics, and waits for so many seconds at most."""
     jvm: Any = spark._jvm
-    _require_connector(jvm)
     own = {key[6:]: value for key, value in source.options.items() if key.startswith("kafka.")}
     options = {
         **own,
@@ -37,19 +105,18 @@ def partitions_of(spark: SparkSession, source: KafkaSource) -> tuple[str, ...]:
     topics = jvm.java.util.ArrayList()
     for topic in source.topics:
         topics.add(topic)
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    patience = jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
+
+    def described(seconds: int) -> Described:
+        answer = admin.describeTopics(topics, patience.timeoutMs(seconds * 1000)).allTopicNames().get()
+        return [(topic, answer.get(topic)) for topic in source.topics]
+
     try:
-        admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
-        try:
-            described = admin.describeTopics(topics).allTopicNames().get()
-            return tuple(
-                f"{topic}/{number}"
-                for topic in source.topics
-                for number in range(described.get(topic).partitions().size())
-            )
-        finally:
+        yield described
+    finally:
+        with suppress(Py4JError, OSError):  # the JVM may be gone
             admin.close(jvm.java.time.Duration.ZERO)
-    except Py4JJavaError as error:
-        raise _explained(error.java_exception, source) from error
 
 
 def _require_connector(jvm: Any) -> None:

@@ -65,6 +65,8 @@ class MergerHost:
 
     `late_in` gives the late events (`LATE_SCHEMA`) of files of the input that have some.
     `began` is the time by `time.monotonic` at which the last batch was handed over, to be read and matched.
+    `require_same` is called when a batch was read and nothing of it is written: it refuses another input than
+    before.
     """
 
     plan: Plan
@@ -72,6 +74,7 @@ class MergerHost:
     checkpoint: Checkpoint
     on_report: Callable[[BatchReport], None]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
+    require_same: Callable[[], None] = lambda: None
     failure: Exception | None = None
     began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
@@ -91,7 +94,7 @@ class MergerHost:
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             self.began = time.monotonic()
             try:
-                self._write(rows.sparkSession, self._rows.collect(rows), batch_id)
+                self._write(rows.sparkSession, self._read(rows), batch_id)
                 give_back()
             except Exception as error:
                 self.failure = error  # Spark hands on only its text
@@ -101,6 +104,11 @@ class MergerHost:
         """Write nothing from now on. If a batch is being written, wait for its end first."""
         with self._writing:
             self._closed = True
+
+    def _read(self, rows: DataFrame) -> pa.Table:
+        collected = self._rows.collect(rows)
+        self.require_same()  # after all was read: what it has seen then is what was read
+        return collected
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
         begin = self._begin(batch_id)
