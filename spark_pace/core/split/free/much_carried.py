@@ -86,7 +86,7 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     A carried initiator may be closed by a new event only if that event fits it. Whether one before has
     closed it already is told from all that is carried, so events other than initiators stay.
     """
-    stream, initiators, lasts = task.stream, search.members[0], search.members[-1]
+    stream, initiators, lasts = task.stream, search.initiators, search.terminators
     carried = _carried(task)
     old, new = np.split(initiators, [np.searchsorted(initiators, carried)])
     fits = search.ending(lasts[np.searchsorted(lasts, carried) :])
