@@ -249,9 +249,19 @@ def _order(values: pa.Array) -> tuple[Bools, Ints]:
     if not pa.types.is_floating(values.type):
         kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
         return null, pc.fill_null(values.cast(kind), 0).to_numpy().astype(np.int64)
-    numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # which makes 0.0 of -0.0
+    return null, float_orders(pc.fill_null(values, 0.0).to_numpy())
+
+
+def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
+    """int64[n] that compare as the numbers do in SQL: NaN is the greatest, and 0.0 = -0.0."""
+    numbers = numbers + 0.0  # which makes 0.0 of -0.0
     bits = numbers.view(np.int64)  # of positive numbers they compare as the numbers do
-    return null, np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
+    return np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
+
+
+def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
+    """The numbers of which `float_orders` has made these."""
+    return np.where(orders < 0, orders ^ _GREATEST, orders).view(np.float64)  # the greatest one is a NaN
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
