@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
+
 TIME = "@time"  # int64, event time in microseconds since 1970 UTC
 SOURCE = "@source"  # dictionary<int32, string>: topic and partition, or path
 OFFSET = "@offset"  # int64: offset, or row number
@@ -44,9 +46,6 @@ USED_OPEN = 2  # the same, and it has opened a selection that is open until its 
 MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event
-
-_MANY_OF = 16  # where fewer rows than one in so many are wanted, they are gathered
-PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 
@@ -118,7 +117,7 @@ def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     count = int(np.count_nonzero(rows))
     if count == len(rows):
         return table
-    if count * _MANY_OF < len(rows):
+    if ways.is_gathered(count, len(rows)):
         return compacted(table.take(pa.array(np.flatnonzero(rows))))
     return compacted(table.filter(boolean(rows)))
 
@@ -325,7 +324,7 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
     """Slices of things; each grows to about `rows`, PIECE_ROWS at most, where thing i grows to counts[i]."""
-    rows = PIECE_ROWS if rows is None else min(rows, PIECE_ROWS)
+    rows = ways.PIECE_ROWS if rows is None else min(rows, ways.PIECE_ROWS)
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):

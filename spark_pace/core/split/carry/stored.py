@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
-from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
 
 
 def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
-    if chunk.name is None and not is_small(chunk.weight):
+    if chunk.name is None and ways.is_stored_apart(chunk.weight):
         tables = [chunk.keys, or_empty(chunk.events)]
         chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, tables))
 
