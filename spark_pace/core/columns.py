@@ -28,7 +28,7 @@ JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.sp
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators stand before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k
-SPENT = "@spent"  # int8: whether a match that is out has used the event up, see UNUSED
+SPENT = "@spent"  # int64: whether a match that is out has used the event up, and when, see UNUSED
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input has ended
@@ -39,9 +39,11 @@ NULL_ORDER = _LEAST  # of null among `value_orders`
 NO_FRONTIER = _LEAST  # no event has come yet
 NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
 
-UNUSED = 0  # `@spent` of an event that may still be used
+# `@spent` of an event: one of these, and above these bits the `seq` of the last event of its match
+UNUSED = 0  # it may still be used
 USED = 1  # a match that is out has used it
 USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
+SPENT_BITS = 2
 
 MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
@@ -87,6 +89,11 @@ def boolean(values: Bools) -> pa.BooleanArray:
 def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
     """bool[n], in which of some unsigned integers the bit is set."""
     return words & words.dtype.type(1 << bit) != 0  # type: ignore[no-any-return]
+
+
+def marks_of(spent: Ints) -> Ints:
+    """int64[n], of values of `SPENT` what is said of the event: `UNUSED`, `USED` or `USED_OPEN`."""
+    return spent & ((1 << SPENT_BITS) - 1)
 
 
 def json_rows(table: pa.Table) -> list[str]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers
+from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks_of, numbers
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
@@ -47,7 +47,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
     """All matches of the stream. Every initiator opens a selection, and its match closes it.
 
     Args:
-        stream: the mask of events that are used up already is 0.
+        stream: the mask of events that are used up already is 0, where the pattern is simple.
         pattern: the pattern.
         search: the pattern over the stream.
     """
@@ -81,7 +81,8 @@ def _openings(stream: Stream, search: Search) -> Ints:
     if SPENT not in stream.events.column_names:
         return search.initiators
     opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
-    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
+    marks = marks_of(numbers(stream.events, SPENT))
+    return np.flatnonzero(opens & (marks != USED) | (marks == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:

@@ -114,7 +114,7 @@ class AnyOrder(Search):
         mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
         return not np.any(mask & (mask - (mask > 0)))
 
-    @property
+    @cached_property
     def orders(self) -> Sequence[tuple[int, ...]] | None:
         """The orders of components, where they are so few that each is searched as a sequence; else None."""
         return list(permutations(range(self.steps))) if ways.is_in_orders(self.steps) else None

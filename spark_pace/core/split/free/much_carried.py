@@ -41,7 +41,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
     if plain or len(pattern.components) == 1:  # every event that can end a match closes what waits for it
         return False
     carried = _carried(task)
-    return ways.is_much_carried(carried, task.stream.rows - carried)
+    return carried > 0 and ways.is_much_carried(carried, task.stream.rows - carried)
 
 
 def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:

@@ -1,0 +1,75 @@
+"""Pairs of some rules of one kind: the same seed and number, the same pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from spark_pace.core.plan.rule import Rule
+from tests.long.differential.forms import drawn_rules, forms_of
+from tests.long.differential.pair import pair_of, smaller
+
+STREAMS = 4  # of each rule
+RULES = 25  # of each chunk, where nothing else is said
+KINDS = drawn_rules()
+
+
+@dataclass
+class Tally:
+    """What pairs came to.
+
+    Attributes:
+        pairs: how many there were.
+        matched: how many had a match.
+        taken: for each way and form, in how many pairs with a match it was taken.
+        differing: what those were that differed.
+    """
+
+    pairs: int = 0
+    matched: int = 0
+    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differing: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Count the others' too."""
+        self.pairs += other.pairs
+        self.matched += other.matched
+        self.taken += other.taken
+        self.differing += other.differing
+
+
+def run_chunk(start: int, number: int, rules: int = RULES) -> Tally:
+    """The pairs of chunk `number` of the run with the seed `start`."""
+    tally = Tally()
+    told = f"python -m tests.long.differential --seed {start} --first {number} --pairs 1 --rules {rules}"
+
+    @seed((start << 32) + number)
+    @settings(
+        max_examples=rules,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(KINDS[number % len(KINDS)], st.integers(0, 2**32 - 1))
+    def compare(rule: Rule, chance: int) -> None:
+        for each in range(STREAMS):
+            _count(tally, rule, chance + each, told)
+
+    compare()
+    return tally
+
+
+def _count(tally: Tally, rule: Rule, chance: int, told: str) -> None:
+    pair = pair_of(rule, chance)
+    problem, taken = pair.run()
+    tally.pairs += 1
+    if pair.expected:
+        tally.matched += 1
+        tally.taken.update((way, form) for way in taken for form in forms_of(rule))
+    if problem:
+        least = smaller(pair)
+        tally.differing.append(f"{told}\n{least.shown()}\n{least.run()[0]}")
