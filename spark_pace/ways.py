@@ -78,9 +78,9 @@ def is_cleaned_for_values(dead: int, rows: int) -> bool:
     return 2 * dead > rows
 
 
-def is_rid_of_values(events: int, keys: int) -> bool:
-    """Join values of which nothing is carried leave the oldest chunk, a file; else they stay in it."""
-    return 2 * events < keys
+def is_rid_of_values(events: int, keys: int, stored: bool) -> bool:
+    """Join values of which nothing is carried leave the oldest chunk; else they stay, where it is a file."""
+    return not stored or 2 * events < keys
 
 
 def is_rid_of_closed(closed: int, kept: int) -> bool:

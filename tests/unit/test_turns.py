@@ -23,7 +23,7 @@ A, B, C = ({"name": kind, "when": f"type = '{kind}'"} for kind in "abc")
 
 @pytest.mark.parametrize("merge", ["selection", "detection"])
 def test_a_turn_that_is_over_is_not_taken_otherwise(tmp_path: Path, merge: str) -> None:
-    """With b1 and b2 the group is too large at c1. When c2 has used b2 up it is not, but c1's turn is over."""
+    """With b1 and b2 the group is too large at c1. When c2 has used b2 up it is not: c1 is past."""
     rule = {
         "name": "r",
         "pattern": {"sequence": [A, {**B, "times": "0..1"}, C]},

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.forms import drawn_rules, forms_of
 from tests.long.differential.pair import pair_of, smaller
+from tests.long.differential.table import empty_cells
 
-STREAMS = 4  # of each rule
+STREAMS = 2  # of each rule
 RULES = 25  # of each chunk, where nothing else is said
 KINDS = drawn_rules()
 
@@ -25,12 +26,14 @@ class Tally:
         pairs: how many there were.
         matched: how many had a match.
         taken: for each way and form, in how many pairs with a match it was taken.
+        forms: in how many pairs with a match each form was.
         differing: what those were that differed.
     """
 
     pairs: int = 0
     matched: int = 0
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -38,6 +41,7 @@ class Tally:
         self.pairs += other.pairs
         self.matched += other.matched
         self.taken += other.taken
+        self.forms += other.forms
         self.differing += other.differing
 
 
@@ -69,7 +73,34 @@ def _count(tally: Tally, rule: Rule, chance: int, told: str) -> None:
     tally.pairs += 1
     if pair.expected:
         tally.matched += 1
-        tally.taken.update((way, form) for way in taken for form in forms_of(rule))
+        forms = forms_of(rule)
+        tally.forms.update(forms)
+        tally.taken.update((way, form) for way in taken for form in forms)
     if problem:
         least = smaller(pair)
         tally.differing.append(f"{told}\n{least.shown()}\n{least.run()[0]}")
+
+
+def full_run(start: int, rules: int, most: int) -> Tally:
+    """A chunk of each kind, then at most so many more, of kinds that may fill what is empty in the table."""
+    kinds = [run_chunk(start, number, rules) for number in range(len(KINDS))]
+    runs, total = [1] * len(KINDS), Tally()
+    for tally in kinds:
+        total.add(tally)
+    for turn in range(most):
+        if not (empty := empty_cells(total.taken)):
+            break
+        way, form = empty[turn % len(empty)]
+
+        def promises(kind: int, way: str = way, form: str = form) -> float:
+            """How often its pairs have the form and take the way, though not both as yet."""
+            of_form = kinds[kind].forms[form]
+            ways = sum(count for (taken, _), count in kinds[kind].taken.items() if taken == way)
+            return of_form * (1 + ways) / runs[kind] ** 2
+
+        kind = max(range(len(KINDS)), key=promises)
+        tally = run_chunk(start, kind + runs[kind] * len(KINDS), rules)
+        runs[kind] += 1
+        kinds[kind].add(tally)
+        total.add(tally)
+    return total

@@ -110,7 +110,7 @@ def pair_of(rule: Rule, seed: int) -> Pair:
         random.choice([None, Price(random.choice(parts), random.choice(parts))])
         for _ in range(random.choice([0, 0, 1, 3]))
     )
-    return Pair(rule, arrival, spread_of(random), random.randint(1, 3), prices, drawn(random), seed)
+    return Pair(rule, arrival, spread_of(random), random.choice([1, 1, 2, 3]), prices, drawn(random), seed)
 
 
 def smaller(pair: Pair) -> Pair:

@@ -195,4 +195,4 @@ def without(arrival: Arrival, number: int, place: int) -> Arrival:
 
 def spread_of(random: Random) -> Parallelism:
     """How the work is spread."""
-    return Parallelism(random.choice([1, 1, 2, 3]), random.choice([1, 4]), random.choice([1, 2, 3, 8]))
+    return Parallelism(random.choice([1, 1, 1, 2, 3]), random.choice([1, 4]), random.choice([1, 2, 3, 8]))

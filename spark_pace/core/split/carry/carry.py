@@ -268,7 +268,8 @@ class Carry:
         oldest = self.chunks[0]
         if ways.is_cleaned_for_values(oldest.dead, oldest.weight):
             self.chunks[0] = oldest = cleaned(oldest, [], self.chunks[1:])
-        if oldest.name is None or ways.is_rid_of_values(oldest.event_rows, oldest.keys.num_rows):
+        stored = oldest.name is not None
+        if ways.is_rid_of_values(oldest.event_rows, oldest.keys.num_rows, stored):
             self.chunks[0] = lasting(oldest)
         if len(self.chunks) > 1 and not self.chunks[0].weight:
             del self.chunks[0]
