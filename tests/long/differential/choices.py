@@ -36,6 +36,13 @@ SIZES: dict[str, tuple[int, ...]] = {
 }
 WAYS = (*(f"{name}: {answer}" for name in CHOICES for answer in ("no", "yes")), *SIZES)
 
+# choices that others are asked behind
+OFTEN = {
+    "is_much_carried": (None, NEVER, ALWAYS, ALWAYS, ALWAYS, CHANGING),
+    "is_kept_by_value": (None, None, NEVER, ALWAYS, ALWAYS, CHANGING),
+    "is_compiled": (None, NEVER, ALWAYS, ALWAYS, CHANGING),
+}
+
 Settings = dict[str, str | int]  # what is not named keeps its own answer, or size
 
 
@@ -45,11 +52,11 @@ def drawn(random: Random) -> Settings:
         return {}
     settings: Settings = {}
     for name in CHOICES:
-        answer = random.choice([None, NEVER, ALWAYS, CHANGING])
+        answer = random.choice(OFTEN.get(name, (None, NEVER, ALWAYS, CHANGING)))
         if answer is not None:
             settings[name] = answer
     for name, sizes in SIZES.items():
-        if random.random() < 0.5:
+        if random.random() < 0.6:
             settings[name] = random.choice(sizes)
     return settings
 

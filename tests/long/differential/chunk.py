@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Rule
-from tests.long.differential.forms import drawn_rules, forms_of
+from tests.long.differential.forms import KINDS_OF_RULES, drawn_rules, forms_of
 from tests.long.differential.pair import pair_of, smaller
 from tests.long.differential.table import empty_cells
 
@@ -88,7 +88,7 @@ def full_run(start: int, rules: int, most: int) -> Tally:
     for tally in kinds:
         total.add(tally)
     for turn in range(most):
-        if not (empty := empty_cells(total.taken)):
+        if not (empty := empty_cells(total.taken, KINDS_OF_RULES)):
             break
         way, form = empty[turn % len(empty)]
 

@@ -51,10 +51,10 @@ KINDS = (predicate_spans, grid_spans, count_spans)
 def with_sum(rule: Rule) -> Rule:
     """The rule with one condition more, over the sum of two components."""
     pattern = rule.pattern
-    assert pattern is not None
-    total = Call(
-        "+", (column("x", pattern.components[0].name), column("y", pattern.components[1].name)), "BIGINT"
-    )
+    if pattern is None or len(pattern.components) < 2:
+        return rule
+    first, second = (component.name for component in pattern.components[:2])
+    total = Call("+", (column("x", first), column("y", second)), "BIGINT")
     more = Conjunct(condition("<=", total, number(3)), (0, 1))
     return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
 
@@ -76,7 +76,7 @@ def carrying_rules(draw: st.DrawFn, context: Context, *, close_window: bool = Fa
     if draw(st.booleans()):
         pattern = draw(changed_components(pattern, previous_conditions))
     rule = replace(plain, partition_by=(), pattern=pattern)
-    return with_sum(rule) if len(pattern.components) > 1 and draw(st.integers(0, 2)) == 0 else rule
+    return with_sum(rule) if draw(st.booleans()) else rule
 
 
 def drawn_rules() -> list[Rules]:
@@ -91,7 +91,10 @@ def drawn_rules() -> list[Rules]:
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
     for kind in KINDS:
         found += [span_rules(kind(), operator=True), aggregate_rules(kind()), aggregate_rules(kind())]
-        found += [span_rules(kind(), operator=False, context=CONTEXTS[-1])]
+        found += [span_rules(kind(), operator=False, context=CONTEXTS[-1]).map(with_sum)]
+        found += [conjunctive_rules(CONTEXTS, kind())]
+    found += [grouped_rules(context, spans=predicate_spans()) for context in FREE]
+    found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
     found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
     found += [each.flatmap(forgetful) for each in found[::4]]
@@ -107,7 +110,7 @@ def drawn_rules() -> list[Rules]:
     return found
 
 
-FORMS = (
+KINDS_OF_RULES = (
     "sequence",
     "conjunction",
     "where",
@@ -127,6 +130,9 @@ FORMS = (
     "operator",
     "keys",
     "forgotten keys",
+)
+FORMS = (
+    *KINDS_OF_RULES,
     "within time",
     "within events",
     "no window",

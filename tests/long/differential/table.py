@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
@@ -96,6 +97,7 @@ IMPOSSIBLE = (
 
 
 @cache
+@cache
 def impossible() -> set[tuple[str, str]]:
     """The cells that cannot be filled."""
     return {
@@ -107,12 +109,10 @@ def impossible() -> set[tuple[str, str]]:
     }
 
 
-def empty_cells(taken: Cells) -> list[tuple[str, str]]:
-    """The cells that could be filled and are not."""
-    known = impossible()
-    return [
-        (way, form) for way in WAYS for form in FORMS if not taken[way, form] and (way, form) not in known
-    ]
+def empty_cells(taken: Cells, forms: Sequence[str] = FORMS) -> list[tuple[str, str]]:
+    """The cells of these forms that could be filled and are not."""
+    empty = ((way, form) for way in WAYS for form in forms if not taken[way, form])
+    return [cell for cell in empty if cell not in impossible()]
 
 
 def as_text(taken: Cells) -> str:
