@@ -15,6 +15,7 @@ from tests.long.differential.table import empty_cells
 
 STREAMS = 2  # of each rule
 RULES = 25  # of each chunk, where nothing else is said
+CARRYING = 24  # kinds of rules of which much may be carried: the last ones
 KINDS = drawn_rules()
 
 
@@ -82,11 +83,17 @@ def _count(tally: Tally, rule: Rule, chance: int, told: str) -> None:
 
 
 def full_run(start: int, rules: int, most: int) -> Tally:
-    """A chunk of each kind, then at most so many more, of kinds that may fill what is empty in the table."""
+    """A chunk of each kind, then at most so many more, of kinds that may fill what is empty in the table.
+
+    The last kinds, of which much may be carried, have two chunks at once: the ways of these are seldom taken.
+    """
     kinds = [run_chunk(start, number, rules) for number in range(len(KINDS))]
     runs, total = [1] * len(KINDS), Tally()
     for tally in kinds:
         total.add(tally)
+    for number in range(len(KINDS) - CARRYING, len(KINDS)):
+        total.add(run_chunk(start, number + len(KINDS), 2 * rules))
+        runs[number] += 1
     for turn in range(most):
         if not (empty := empty_cells(total.taken, KINDS_OF_RULES)):
             break

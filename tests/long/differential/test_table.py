@@ -10,7 +10,7 @@ from tests.long.differential.chunk import full_run
 from tests.long.differential.forms import FORMS, KINDS_OF_RULES
 from tests.long.differential.table import as_text, empty_cells, impossible
 
-MOST_EMPTY = 90  # cells of the kinds of rules; about a tenth
+MOST_EMPTY = 45  # cells of the kinds of rules that so few pairs may leave empty: a twentieth
 
 
 def test_no_pair_differs_and_every_way_is_taken_with_a_match() -> None:
