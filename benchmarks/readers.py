@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
+from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text import kept
@@ -74,7 +75,7 @@ def seconds_of(
     chunks = ["\n".join(lines[start : start + step]).encode() for start in range(0, EVENTS, step)]
     parser = JsonParser(schema)
     if parser.plain(chunks[0]) is None:
-        parser.plain(bytes(kept.WORTH_LOADING_BYTES))  # from here on, the process has read enough
+        parser.plain(bytes(ways.WORTH_LOADING_BYTES))  # from here on, the process has read enough
     assert parser.plain(chunks[0]) is not None
 
     def ours() -> pa.Table:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
+
 TIME = "@time"  # int64, event time in microseconds since 1970 UTC
 SOURCE = "@source"  # dictionary<int32, string>: topic and partition, or path
 OFFSET = "@offset"  # int64: offset, or row number
@@ -26,7 +28,7 @@ JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.sp
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators stand before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k
-SPENT = "@spent"  # int8: whether a match that is out has used the event up, see UNUSED
+SPENT = "@spent"  # int64: whether a match that is out has used the event up, and when, see UNUSED
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input has ended
@@ -37,16 +39,15 @@ NULL_ORDER = _LEAST  # of null among `value_orders`
 NO_FRONTIER = _LEAST  # no event has come yet
 NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
 
-UNUSED = 0  # `@spent` of an event that may still be used
+# `@spent` of an event: one of these, and above these bits the `seq` of the last event of its match
+UNUSED = 0  # it may still be used
 USED = 1  # a match that is out has used it
 USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
+SPENT_BITS = 2
 
 MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event
-
-_MANY_OF = 16  # where fewer rows than one in so many are wanted, they are gathered
-PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows at a time
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 
@@ -90,6 +91,11 @@ def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
     return words & words.dtype.type(1 << bit) != 0  # type: ignore[no-any-return]
 
 
+def marks_of(spent: Ints) -> Ints:
+    """int64[n], of values of `SPENT` what is said of the event: `UNUSED`, `USED` or `USED_OPEN`."""
+    return spent & ((1 << SPENT_BITS) - 1)
+
+
 def json_rows(table: pa.Table) -> list[str]:
     """Each row as a JSON object, for people to read."""
     return [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]
@@ -118,7 +124,7 @@ def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     count = int(np.count_nonzero(rows))
     if count == len(rows):
         return table
-    if count * _MANY_OF < len(rows):
+    if ways.is_gathered(count, len(rows)):
         return compacted(table.take(pa.array(np.flatnonzero(rows))))
     return compacted(table.filter(boolean(rows)))
 
@@ -249,9 +255,19 @@ def _order(values: pa.Array) -> tuple[Bools, Ints]:
     if not pa.types.is_floating(values.type):
         kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
         return null, pc.fill_null(values.cast(kind), 0).to_numpy().astype(np.int64)
-    numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # which makes 0.0 of -0.0
+    return null, float_orders(pc.fill_null(values, 0.0).to_numpy())
+
+
+def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
+    """int64[n] that compare as the numbers do in SQL: NaN is the greatest, and 0.0 = -0.0."""
+    numbers = numbers + 0.0  # which makes 0.0 of -0.0
     bits = numbers.view(np.int64)  # of positive numbers they compare as the numbers do
-    return null, np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
+    return np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
+
+
+def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
+    """The numbers of which `float_orders` has made these."""
+    return np.where(orders < 0, orders ^ _GREATEST, orders).view(np.float64)  # the greatest one is a NaN
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
@@ -315,7 +331,7 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
     """Slices of things; each grows to about `rows`, PIECE_ROWS at most, where thing i grows to counts[i]."""
-    rows = PIECE_ROWS if rows is None else min(rows, PIECE_ROWS)
+    rows = ways.PIECE_ROWS if rows is None else min(rows, ways.PIECE_ROWS)
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import (
     MOST_COMPONENTS,
     NOTHING_US,
@@ -33,7 +34,6 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 
-_CHUNK_ROWS = 1_000  # chunks of fewer, on average, are copied into one sooner than written one by one
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 
 
@@ -98,7 +98,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
     matches = all_filled(schema, tables)
-    if matches.num_rows < _CHUNK_ROWS * matches.column("seq").num_chunks:
+    if ways.is_one_chunk(matches.num_rows, matches.column("seq").num_chunks):
         matches = matches.combine_chunks()
     return Merged(matches, _in_order(pa.concat_tables(failed)), following)
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.sequences import kept_pasts
@@ -21,9 +22,6 @@ from spark_pace.spark.stages.operators import operated
 from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
-
-# what a slot's lanes may take in the splitter: two tasks that share so much gain nothing by it
-HERE_SECONDS = 0.4
 
 # microseconds between two batches; or all that is there now; or only the batch that was planned and not
 # finished
@@ -54,7 +52,7 @@ def split_rows(
     # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
     slot_of_key = {key: slot for slot, key in enumerate(keys)}
-    splitter = SplitterHost(plan, slot_of_key, parts, HERE_SECONDS, chunks)
+    splitter = SplitterHost(plan, slot_of_key, parts, ways.HERE_SECONDS, chunks)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
     split = slots.applyInPandasWithState(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout

@@ -2,6 +2,8 @@
 
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
   undisturbed run. `tests/integration/test_kills.py` is a short round of it.
+- `differential` (`make differential`) compares the core with the oracle on random rules and streams,
+  while every choice of a way is set. `differential/test_table.py` is a short run of it.
 - `fuzz` (`make fuzz`) gives random inputs to every reader of what others wrote, and keeps its findings in
   `fuzz/corpus`. `fuzz/test_corpus.py` is a short round of it.
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.

@@ -121,15 +121,21 @@ def is_in(arguments: list[Any]) -> bool | None:
     sought, *items = arguments
     if sought is None:
         return None
-    if sought in [item for item in items if item is not None]:
+    if compared(sought) in [compared(item) for item in items if item is not None]:
         return True
     return None if None in items else False
 
 
-def extreme(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def compared(value: Any) -> tuple[bool, Any]:
+    """What compares as the value does: NaN equals NaN and is greater than every number."""
+    is_nan = value != value
+    return is_nan, 0 if is_nan else value
+
+
+def extreme(pick: Callable[..., Any]) -> Callable[[list[Any]], Any]:
     def among(arguments: list[Any]) -> Any:
         known = [argument for argument in arguments if argument is not None]
-        return pick(known) if known else None
+        return pick(known, key=compared) if known else None
 
     return among
 
@@ -174,8 +180,8 @@ def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
     reductions: dict[str, Callable[[list[Any]], Any]] = {
         "sum": total,
         "avg": mean,
-        "min": min,
-        "max": max,
+        "min": extreme(min),
+        "max": extreme(max),
         "stddev": deviation,
     }
     return reductions[expr.function](known)
@@ -203,7 +209,7 @@ def deviation(known: list[Any]) -> float | None:
 
 NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {
     "is_null": lambda arguments: arguments[0] is None,
-    "<=>": lambda arguments: arguments[0] == arguments[1],
+    "<=>": lambda arguments: compared(arguments[0]) == compared(arguments[1]),
     "in": is_in,
     "coalesce": lambda arguments: next((argument for argument in arguments if argument is not None), None),
     "greatest": extreme(max),
@@ -212,12 +218,12 @@ NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {
 
 ORDINARY: dict[str, Callable[..., Any]] = {
     "not": lambda value: not value,
-    "=": lambda left, right: left == right,
-    "<>": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
+    "=": lambda left, right: compared(left) == compared(right),
+    "<>": lambda left, right: compared(left) != compared(right),
+    "<": lambda left, right: compared(left) < compared(right),
+    "<=": lambda left, right: compared(left) <= compared(right),
+    ">": lambda left, right: compared(left) > compared(right),
+    ">=": lambda left, right: compared(left) >= compared(right),
     "+": lambda left, right: left + right,
     "-": lambda left, right: left - right,
     "*": lambda left, right: left * right,

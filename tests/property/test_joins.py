@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge
-from spark_pace.core.split.carry import joined
 from spark_pace.core.split.carry.joined import join_of
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
@@ -50,7 +50,7 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
     so_far: list[pa.Table] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joined, "MUCH", much)  # 0: events are kept by value as soon as there are any
+        patch.setattr(ways, "MUCH", much)  # 0: events are kept by value as soon as there are any
         for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
             so_far.append(step.matches)
             expected = [

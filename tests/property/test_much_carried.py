@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge, Within
-from spark_pace.core.split.carry import joined
-from spark_pace.core.split.free import much_carried
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal
 from tests.support.drive import drive
@@ -48,8 +47,8 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
     so_far: list[pa.Table] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(much_carried, "MUCH", data.draw(st.sampled_from([0, 0, 1])))
-        patch.setattr(joined, "MUCH", 1 << 30)  # events are not kept by value
+        patch.setattr(ways, "MUCH", data.draw(st.sampled_from([0, 0, 1])))
+        patch.setattr(ways, "is_kept_by_value", lambda carried, new: False)
         for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
             so_far.append(step.matches)
             releasable = [match for match in found if match.releasable[0] < step.frontier_us]

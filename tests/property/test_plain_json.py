@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.records import Records, read_records
-from spark_pace.io.text import kept, lines, plain
+from spark_pace.io.text import lines
 from spark_pace.io.text.lines import ParsedLines, parse_lines
 from spark_pace.io.text.parsers import JsonParser
 from tests.long.fuzz.mutation import mutated
@@ -119,9 +120,9 @@ def mutilated(chance: random.Random, pool: list[bytes]) -> bytes:
 def _at_once() -> Iterator[None]:
     """Let the compiled reader read from the first byte on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "WORTH_LOADING_BYTES", 0)
-        patch.setattr(kept, "WORTH_COMPILING_BYTES", 0)
-        patch.setattr(plain, "LEAST_READ", 0.0)
+        patch.setattr(ways, "WORTH_LOADING_BYTES", 0)
+        patch.setattr(ways, "WORTH_COMPILING_BYTES", 0)
+        patch.setattr(ways, "LEAST_READ", 0.0)
         yield
 
 

@@ -24,10 +24,10 @@ import pytest
 from spark_pace import read_table
 from spark_pace.core import local
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.split.carry.carry import SMALL
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.ways import SMALL
 
 RULES = """
 events:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from spark_pace.core.split.carry.carry import SMALL
 from spark_pace.errors import StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.ways import SMALL
 from tests.spark.jobs import KEYS, WAITING, in_core, job, matches, stop_at, table, waiting_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

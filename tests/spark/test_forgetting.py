@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.split.carry.carry import SMALL
 from spark_pace.errors import StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.ways import SMALL
 from tests.spark.jobs import Event, in_core, job, matches, random_events, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

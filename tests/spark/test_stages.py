@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_pace import ways
 from spark_pace.job import run_job
-from spark_pace.spark import pipeline
 from spark_pace.spark.checkpoint.layout import slot_keys, spark_hash
 from spark_pace.spark.stages import operators
 from tests.spark.jobs import in_core, job, matches, only, random_events, write_files
@@ -38,7 +38,7 @@ def test_lanes_are_worked_off_in_the_splitter_or_by_operators_with_the_same_resu
         return operated(rows, plan)  # type: ignore[arg-type]
 
     monkeypatch.setattr(operators, "operated", noted)
-    monkeypatch.setattr(pipeline, "HERE_SECONDS", HERE_SECONDS)
+    monkeypatch.setattr(ways, "HERE_SECONDS", HERE_SECONDS)
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist()
     assert 0 < len(asked) < len(SIZES)

@@ -69,7 +69,17 @@ def bare(rule: Rule) -> list[Expr]:
 @st.composite
 def aggregate_rules(draw: st.DrawFn, kinds: st.SearchStrategy[Span] | None = None) -> Rule:
     """A rule that aggregates the events of spans, some of which may not match its condition."""
-    plain = Rule("rule", draw(schemas()), None, (), None, draw(kinds or spans()), None, "selection", ())
+    plain = Rule(
+        "rule",
+        draw(schemas()),
+        None,
+        (),
+        None,
+        draw(spans() if kinds is None else kinds),
+        None,
+        "selection",
+        (),
+    )
     rule = draw(varied(plain))
     fields = [EmitField("n", "BIGINT", COUNT)] if draw(st.booleans()) else []
     for name, kind, function, attribute in draw(

@@ -92,6 +92,7 @@ def group_conjuncts(draw: st.DrawFn, group: Named) -> Conjunct:
     count = Aggregate("count", group.name, None, "BIGINT")
     first, last = (Aggregate(function, group.name, "x", "BIGINT") for function in ("first", "last"))
     mean = Aggregate("avg", group.name, "x", "DOUBLE")
+    peak = Aggregate(draw(st.sampled_from(["min", "max"])), group.name, "z", "DOUBLE")
     total = Aggregate("sum", group.name, draw(st.sampled_from(["x", "y"])), "BIGINT")
     compared = st.sampled_from(["=", "<=", ">=", ">=", ">"])
     expr = draw(
@@ -101,6 +102,9 @@ def group_conjuncts(draw: st.DrawFn, group: Named) -> Conjunct:
             st.sampled_from(["<", "<=", "="]).map(lambda function: condition(function, first, last)),
             st.just(condition("or", condition("is_null", first), condition(">=", first, number(1)))),
             st.just(condition("<=", mean, Call("cast", (number(1),), "DOUBLE"))),
+            st.builds(
+                lambda n: condition(">=", peak, Call("cast", (number(n),), "DOUBLE")), st.integers(0, 3)
+            ),
         )
     )
     return Conjunct(expr, (group.index,))
@@ -242,12 +246,13 @@ def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
             ("sum", "x", "BIGINT"),
             ("avg", "x", "DOUBLE"),
             ("min", "y", "BIGINT"),
+            ("max", "z", "DOUBLE"),
             ("max", "k", "STRING"),
             ("first", "y", ATTRIBUTES["y"]),
             ("last", "id", "STRING"),
         ]
         found += [
-            EmitField(f"{name}_{function}", kind, Aggregate(function, name, attribute, kind))  # type: ignore[arg-type]
+            EmitField(f"{name}_{function}_{attribute}", kind, Aggregate(function, name, attribute, kind))  # type: ignore[arg-type]
             for function, attribute, kind in kinds
         ]
     return tuple(found)

@@ -27,6 +27,13 @@ def micros(time: datetime | int) -> int:
     return (aware - EPOCH) // timedelta(microseconds=1)
 
 
+def plain(value: Any) -> Any:
+    """A value that is equal to one like it: a time as microseconds, NaN as text."""
+    if isinstance(value, datetime):
+        return micros(value)
+    return "NaN" if value != value else value
+
+
 def from_oracle(rule: Rule, matches: Sequence[Match]) -> list[Row]:
     return [
         {
@@ -36,7 +43,7 @@ def from_oracle(rule: Rule, matches: Sequence[Match]) -> list[Row]:
             "seq": match.seq,
             "opened_at": match.opened_at,
             "matched_at": match.matched_at,
-            "fields": {**(match.key or {}), **match.fields},
+            "fields": {**(match.key or {}), **{name: plain(value) for name, value in match.fields.items()}},
             "events": match.events,
         }
         for number, match in enumerate(matches)
@@ -54,9 +61,7 @@ def from_core(rule: Rule, matches: pa.Table) -> list[Row]:
             "seq": row["seq"],
             "opened_at": micros(row["opened_at"]),
             "matched_at": micros(row["matched_at"]),
-            "fields": {
-                name: micros(row[name]) if isinstance(row[name], datetime) else row[name] for name in names
-            },
+            "fields": {name: plain(row[name]) for name in names},
             "events": tuple(
                 (
                     event["component"],

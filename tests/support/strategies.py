@@ -208,6 +208,7 @@ def emits(pattern: Pattern) -> tuple[EmitField, ...]:
             EmitField("least", "BIGINT", Aggregate("min", first, "y", "BIGINT")),
             EmitField("began", "STRING", Aggregate("first", first, "id", "STRING")),
             EmitField("mean", "DOUBLE", Aggregate("avg", first, "x", "DOUBLE")),
+            EmitField("peak", "DOUBLE", Aggregate("max", last, "z", "DOUBLE")),
         )
     total: Expr = Call("+", (column("x", first), column("y", last)), "BIGINT")
     return (EmitField("began", "STRING", column("id", first)), EmitField("total", "BIGINT", total))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -15,7 +16,7 @@ from tests.oracle.contexts import Event
 from tests.support.results import table_of
 
 SECOND = 1_000_000
-REALS = (0.1, 0.7, 1e16, -1e16, 0.3, -2.0, 1e16)  # their sum depends on the order
+REALS = (0.1, 0.7, 1e16, -1e16, 0.3, -2.0, math.nan, -0.0, 1e16)  # their sum depends on the order
 
 
 @st.composite

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME, numbers
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
@@ -128,8 +129,8 @@ def apply(carry: Carry, model: Model, puts: list[Put]) -> None:
 @given(PUTS)
 def test_a_carry_holds_what_a_dictionary_would(small: int, largest: int, batches: list[list[Put]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log, "SMALL", small)
-        patch.setattr(log, "LARGEST", largest)
+        patch.setattr(ways, "SMALL", small)
+        patch.setattr(ways, "LARGEST", largest)
         carry, model = Carry(), Model()
         for puts in batches:
             if puts:
@@ -157,7 +158,7 @@ def test_a_carry_holds_what_a_dictionary_would(small: int, largest: int, batches
 
 
 def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SMALL", 16)
+    monkeypatch.setattr(ways, "SMALL", 16)
     merged_rows = 0
     merge = log.merged
 
@@ -178,7 +179,7 @@ def test_a_carry_has_few_chunks_and_merges_an_event_few_times(monkeypatch: pytes
 
 
 def test_dead_events_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SMALL", 16)
+    monkeypatch.setattr(ways, "SMALL", 16)
     carry, model = Carry(), Model()
     apply(carry, model, [Put(f"{key}", 0, [1, 2, 3], False) for key in range(100)])
     apply(carry, model, [Put(f"{key}", 3, [], False) for key in range(100)])
@@ -190,8 +191,8 @@ def test_keys_that_come_again_and_again_do_not_add_up_in_chunks_too_large_to_mer
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Some keys come once only, so the oldest chunk stays."""
-    monkeypatch.setattr(log, "SMALL", 4)
-    monkeypatch.setattr(log, "LARGEST", 100)
+    monkeypatch.setattr(ways, "SMALL", 4)
+    monkeypatch.setattr(ways, "LARGEST", 100)
     carry, model = Carry(), Model()
     for batch in range(600):
         come = {f"{(11 * batch + 17 * place) % 70}": [batch] for place in range(6)}
@@ -205,8 +206,8 @@ def test_keys_that_come_again_and_again_do_not_add_up_in_chunks_too_large_to_mer
 
 def test_join_values_of_which_nothing_is_carried_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """They come in bursts, so some chunks have much that is over and little that is carried."""
-    monkeypatch.setattr(log, "SMALL", 4)
-    monkeypatch.setattr(log, "LARGEST", 100)
+    monkeypatch.setattr(ways, "SMALL", 4)
+    monkeypatch.setattr(ways, "LARGEST", 100)
     carry, model = Carry(whole=Whole()), Model()
     for batch in range(600):
         came = [
@@ -218,7 +219,7 @@ def test_join_values_of_which_nothing_is_carried_do_not_add_up(monkeypatch: pyte
         if puts:
             apply_joined(carry, model, puts)
         for chunk in carry.chunks:
-            chunk.name = "stored" if chunk.weight > log.SMALL else None
+            chunk.name = "stored" if chunk.weight > ways.SMALL else None
     assert len(carry.chunks) <= 10
     assert sum(chunk.weight for chunk in carry.chunks) <= 400
 

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints, value_orders, value_ranks
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.earliest_selected import by_filtering
 from spark_pace.core.match.first import Ranges, greatest, least, walk
-from spark_pace.core.match.search import search
 from spark_pace.core.match.search.comparison import comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -44,7 +44,7 @@ ROLES: dict[str | None, int] = {"a": 0, "b": 1, "c": 2, "d": 3}
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are searched by compiled code too."""
-    monkeypatch.setattr(search, "FEW", 0)
+    monkeypatch.setattr(ways, "FEW_COMBINATIONS", 0)
 
 
 def drawn(generator: random.Random, kind: TypeName, rows: int) -> pa.Array:
@@ -161,7 +161,7 @@ def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
 def test_the_compiled_search_finds_what_candidates_in_pieces_give(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_pace.core.columns.PIECE_ROWS", 7)  # so that pieces end anywhere
+    monkeypatch.setattr("spark_pace.ways.PIECE_ROWS", 7)  # so that pieces end anywhere
     generator = random.Random(steps)
     matches = 0
     for _ in range(150):
@@ -238,8 +238,8 @@ from spark_pace.io.replaying import replay_table
 from spark_pace.rules import load_rules
 rules = load_rules(Path(sys.argv[1]))
 if len(sys.argv) > 2:
-    from spark_pace.core.match.search import search
-    search.FEW = 0
+    from spark_pace import ways
+    ways.FEW_COMBINATIONS = 0
 times = [datetime(2024, 1, 1) + timedelta(seconds=k) for k in range(6)]
 table = pa.table({"time": times, "type": list("aabbab"), "x": [1.0, 3.0, 2.0, 4.0, 5.0, 0.0]})
 matches = replay_table(rules, table).matches

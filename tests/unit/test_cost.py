@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from spark_pace import ways
 from spark_pace.core.match.contexts import CONTEXTS
-from spark_pace.core.match.search import search
 from spark_pace.io.replaying import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
 from spark_pace.rules.explaining.cost import METHODS
@@ -86,7 +86,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
 @pytest.fixture
 def _compiled(tmp_path: Path, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let compiled code search, also where events are few, and compile it before calls are noted."""
-    monkeypatch.setattr(search, "FEW", 0)
+    monkeypatch.setattr(ways, "FEW_COMBINATIONS", 0)
     sequence, where = SEQUENCES["two compared"]
     replay_files(load_rules(rule_file(tmp_path, sequence, f"within: 8 s, where: {where}")), events)
 

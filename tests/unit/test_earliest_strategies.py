@@ -12,7 +12,6 @@ from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.contexts import earliest_selected
 from spark_pace.core.match.contexts.earliest_selected import (
-    MANY,
     by_filtering,
     in_order,
     production_sets,
@@ -21,6 +20,7 @@ from spark_pace.core.match.contexts.earliest_selected import (
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+from spark_pace.ways import MANY_EVENTS as MANY
 
 WAYS = {"queues": "queues", "production_sets": "production_sets", "merger_filter": "by_filtering"}
 

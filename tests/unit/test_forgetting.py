@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_pace import ways
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
@@ -101,8 +102,8 @@ def test_what_is_stored_follows_the_keys_that_live(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
     """A hundred of them live on and on; the others come once. Chunks may be too large to be merged."""
-    monkeypatch.setattr(log, "SMALL", 256)
-    monkeypatch.setattr(log, "LARGEST", largest)
+    monkeypatch.setattr(ways, "SMALL", 256)
+    monkeypatch.setattr(ways, "LARGEST", largest)
     slot = Slot(plan_of(tmp_path), ChunkFiles(tmp_path / "waiting"))
     sizes = []
     for second in range(100):
@@ -123,8 +124,8 @@ def test_a_key_that_comes_again_begins_anew_wherever_it_was_stored(
 
     The last `a` of each stream waits in vain.
     """
-    monkeypatch.setattr(log, "SMALL", 16)
-    monkeypatch.setattr(log, "LARGEST", 64)
+    monkeypatch.setattr(ways, "SMALL", 16)
+    monkeypatch.setattr(ways, "LARGEST", 64)
     plan = plan_of(tmp_path, RULES.replace("10 s", "1 s"))
     slot = Slot(plan, ChunkFiles(tmp_path / "waiting"))
     found: list[tuple[int, int, int]] = []
@@ -141,8 +142,8 @@ def test_an_event_of_before_a_gap_stays_dead_where_it_is_still_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More of its chunk is alive than dead, and the chunk is too large to be merged."""
-    monkeypatch.setattr(log, "SMALL", 0)
-    monkeypatch.setattr(log, "LARGEST", 0)
+    monkeypatch.setattr(ways, "SMALL", 0)
+    monkeypatch.setattr(ways, "LARGEST", 0)
     plan = plan_of(tmp_path)
     slot = Slot(plan, ChunkFiles(tmp_path / "waiting"))
     slot.step(0, [100, 100, 100, *range(10), *range(10), *range(10)])
@@ -165,7 +166,7 @@ def matches(plan: Plan, lane: bytes) -> list[tuple[int, int, int]]:
 def test_a_batch_reads_no_key_that_neither_comes_nor_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "SMALL", 16)
+    monkeypatch.setattr(ways, "SMALL", 16)
     slot = Slot(plan_of(tmp_path), ChunkFiles(tmp_path / "waiting"))
     looked = list[int]()
     find = log.Carry.find

@@ -23,9 +23,9 @@ from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
-from spark_pace.spark.pipeline import HERE_SECONDS
 from spark_pace.spark.stages.operators import Handover
 from spark_pace.spark.stages.rows import LANE, RESULT, WORK, Row
+from spark_pace.ways import HERE_SECONDS
 
 EVENTS = 60_000
 HEAD = 'events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}'

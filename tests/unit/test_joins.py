@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.columns import SEQ, numbers
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.local import LocalRun
@@ -19,8 +20,6 @@ from spark_pace.core.match.release import Resolution
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.carry import carry as log
-from spark_pace.core.split.carry import joined
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.whole import Whole, whole_of
@@ -46,15 +45,15 @@ STEADY = settings(deadline=None, derandomize=True, database=None)
 def arranged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Let short streams be kept by join value: always, by how many events are new, or never."""
     much: int = request.param
-    monkeypatch.setattr(log, "SMALL", 0)
-    monkeypatch.setattr(joined, "MUCH", much)
+    monkeypatch.setattr(ways, "SMALL", 0)
+    monkeypatch.setattr(ways, "MUCH", much)
     return much
 
 
 @pytest.fixture
 def _by_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SMALL", 0)
-    monkeypatch.setattr(joined, "MUCH", 0)
+    monkeypatch.setattr(ways, "SMALL", 0)
+    monkeypatch.setattr(ways, "MUCH", 0)
 
 
 def rule_of(folder: Path, components: str = "ab", **keys: object) -> Rule:
@@ -187,7 +186,7 @@ def advanced(splitter: SlotSplitter, rule: Rule, text: str) -> list[bytes]:
 def test_values_of_which_nothing_is_carried_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: str
 ) -> None:
-    monkeypatch.setattr(log, "SMALL", 16)
+    monkeypatch.setattr(ways, "SMALL", 16)
     rule = rule_of(tmp_path, where="a.x = b.x", context=context)
     plan = build_plan([rule], order=OrderSpec())
     splitter = SlotSplitter(plan, 0)
@@ -234,7 +233,7 @@ AFTER = ("b1@8.5=1 z3@9", "a7@10=5 z4@11.5", "b6@12=2 b7@12=5 z5@14", "z6@60")
 def test_events_are_kept_by_value_while_much_is_carried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "SMALL", 0)
+    monkeypatch.setattr(ways, "SMALL", 0)
     rule = rule_of(tmp_path, where="a.x = b.x")
     plan = build_plan([rule], order=OrderSpec())
     splitter, kept = SlotSplitter(plan, 0), []

@@ -12,6 +12,7 @@ import pytest
 from llvmlite import binding as llvm
 
 import spark_pace
+from spark_pace import ways
 from spark_pace.io.text import kept
 
 TOLD = "from spark_pace.io.text import kept; print(kept.__file__); print(kept._version())"
@@ -37,7 +38,7 @@ def test_a_processor_that_llvm_does_not_know_is_no_failure(monkeypatch: pytest.M
         raise RuntimeError("failed to get host cpu features.")
 
     monkeypatch.setattr(llvm, "get_host_cpu_features", unknown)
-    monkeypatch.setattr(kept, "WORTH_LOADING_BYTES", 0)
+    monkeypatch.setattr(ways, "WORTH_LOADING_BYTES", 0)
     kept._version.cache_clear()
     reader = kept.CompiledReader()
     assert [reader.scan_for(1), reader.scan_for(1)] == [None, None]

@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.split.carry import carry
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 
 resource.setrlimit(resource.RLIMIT_DATA, ({LIMIT}, {LIMIT}))
-carry.LARGEST = 1 << 18
+ways.LARGEST = 1 << 18
 folder = Path(sys.argv[1])
 (folder / "rules.yaml").write_text('''
 events: {{schema: "time TIMESTAMP, card BIGINT, large BOOLEAN", event_time: time}}

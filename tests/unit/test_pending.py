@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_pace import ways
 from spark_pace.core.columns import HOME, SOURCE, TIME
 from spark_pace.core.order import pending as log
 from spark_pace.core.order.pending import Pending
@@ -29,8 +30,8 @@ def table(times: list[int]) -> pa.Table:
 )
 def test_what_waits_is_released_once(small: int, largest: int, steps: list[tuple[list[int], int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log, "SMALL", small)
-        patch.setattr(log, "LARGEST", largest)
+        patch.setattr(ways, "SMALL", small)
+        patch.setattr(ways, "LARGEST", largest)
         pending, waiting, frontier = Pending(), list[int](), 0
         for times, more in steps:
             new = [frontier + time for time in times]
@@ -49,7 +50,7 @@ def test_what_waits_is_released_once(small: int, largest: int, steps: list[tuple
 
 
 def test_there_are_few_runs_and_an_event_is_sorted_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SMALL", 16)
+    monkeypatch.setattr(ways, "SMALL", 16)
     sorted_rows = 0
     make = log.run_of
 

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import boolean
-
-MOST_BYTES = 32  # of a text that is compared in words
 
 
 def _has_nan(value: Any) -> bool:
@@ -50,7 +49,7 @@ def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
         return None
     sought = (constant.as_py() or "").encode()
     count, length = len(texts), len(sought)
-    if not count or not 0 < length <= MOST_BYTES or texts.null_count:
+    if not count or not length or not ways.is_compared_in_words(length) or texts.null_count:
         return None
     _, offsets, held = texts.buffers()
     ends = np.frombuffer(offsets, np.int32, count + 1, 4 * texts.offset)
@@ -92,7 +91,7 @@ def _null_safe_equal(values: list[Any]) -> Any:
 def _in(values: list[Any]) -> Any:
     """Arguments: the value sought, then the items."""
     sought, items = values[0], values[1:]
-    if len(items) > 2 and isinstance(sought, pa.Array) and _hashable(items):
+    if isinstance(sought, pa.Array) and _hashable(items) and ways.is_hashed(len(items)):
         result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
         return pc.if_else(pc.is_valid(sought), result, pa.scalar(None, pa.bool_()))
     return reduce(pc.or_kleene, [equal([sought, item]) for item in items])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 
 Bitmap = npt.NDArray[np.uint64]  # uint64[(n + 63) // 64], little-endian whatever the machine is
 
 _WORD = np.dtype("<u8")
-MANY_OF = 16  # where one event in so many is in a set, or one word in so many has some, they are many
 
 
 def bitmap_of(holds: Bools) -> Bitmap:
@@ -26,7 +26,7 @@ def bitmap_of(holds: Bools) -> Bitmap:
 
 def bitmap_of_rows(rows: Ints, count: int) -> Bitmap:
     """These of `count` events, each named once."""
-    if MANY_OF * len(rows) > count:
+    if not ways.is_named(len(rows), count):
         holds = np.zeros(count, np.bool_)
         holds[rows] = True
         return bitmap_of(holds)
@@ -52,7 +52,7 @@ def as_bools(bitmap: Bitmap, count: int) -> Bools:
 
 def are_many(bitmap: Bitmap) -> bool:
     """Whether it takes less to look at all events than to name those that are in the set."""
-    return bool(MANY_OF * np.count_nonzero(bitmap) > len(bitmap))
+    return not ways.is_named(int(np.count_nonzero(bitmap)), len(bitmap))
 
 
 def rows_of(bitmap: Bitmap, count: int) -> Ints:

@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import ARROW_TYPES, EventColumns, evaluate_mask
 from spark_pace.core.intake.bitmaps import Bitmap, bitmap_of, bitmap_of_rows
 from spark_pace.core.plan.lookups import Lookup, Sought
 from spark_pace.core.plan.plan import Plan
-
-_MANY_OF = 4  # where one event in so many is to be tested, to test all takes less than to gather those
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,6 @@ def _tested(sought: Sought, rows: Ints, shared: list[Bools], events: _Events) ->
         rows = rows[shared[number][rows]]
     if sought.rest is None or not len(rows):
         return rows
-    if _MANY_OF * len(rows) > events.rows:
+    if not ways.is_tested_alone(len(rows), events.rows):
         return rows[evaluate_mask(sought.rest, events)[rows]]
     return rows[evaluate_mask(sought.rest, events.some(rows))]

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints, expand, pieces
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
-
-_USING_UP_ROWS = 1 << 16  # what is made at a time where matches use rows up: later pieces do without these
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _extend(
         return
     after = ranges.after[origin] if level == 1 else partial[:, -1]
     pool, lo, hi = search.reach(level, partial, after, bounds[level][origin])
-    for piece in pieces(hi - lo, None if ranges.used is None else _USING_UP_ROWS):
+    for piece in pieces(hi - lo, None if ranges.used is None else ways.USING_UP_ROWS):
         rows = np.arange(piece.start, piece.stop)
         if ranges.used is not None:
             rows = rows[~ranges.used[partial[piece]].any(axis=1)]

@@ -13,14 +13,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
-
-FIRST_BLOCK = 64  # initiators that are looked at first; then ever more
 
 # Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
 # row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
@@ -68,7 +67,7 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
     """
     stream, initiators, within = search.stream, search.initiators, search.pattern.within
     over = horizon.over(stream, initiators, within)
-    start, size = 0, FIRST_BLOCK
+    start, size = 0, ways.FIRST_OPENINGS
     if not apart:
         all_end = window_end(stream, initiators, within)
         all_closes, _ = closing(stream, search, initiators, all_end)
@@ -169,7 +168,7 @@ def _reached(following: Ints) -> Ints:
     """
     count = len(following)
     places, before = np.arange(count), 2 * count + 8
-    while len(places) < before - before // 8:
+    while ways.is_thinned(len(places), before) and len(places) < before:
         before = len(places)
         left = np.zeros(count + 1, np.bool_)
         left[following[places]] = True

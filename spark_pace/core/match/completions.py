@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_pace import ways
 from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.first import depth_first, nearest
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
-
-_FIRST_HORIZON_ROWS = 64
 
 
 def completions(search: Search, starts: Ints, end: Ints) -> Ints:
@@ -67,7 +66,7 @@ def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
     """Write the completions into `closes`: of all candidates within ever more rows, until there is one."""
     starts, end = ranges.anchors, ranges.end
     waiting = np.arange(len(starts))
-    horizon = _FIRST_HORIZON_ROWS
+    horizon = ways.FIRST_HORIZON_ROWS
     while len(waiting):
         reach = np.minimum(end[waiting], starts[waiting] + horizon)
         _first_ends(search, starts, closes, waiting, reach)

@@ -1,6 +1,6 @@
 """The first candidate of each search: from an initiator on, from a terminator back, or by the walk of *next*.
 
-Memory holds what is found and a piece of what is tested (`PIECE_ROWS`), never all candidates. Where all
+Memory holds what is found and a piece of what is tested (`ways.PIECE_ROWS`), never all candidates. Where all
 conditions compare two components, candidates are searched depth-first by compiled code; elsewhere, and where
 there are few, they are made in pieces, of which the first one of each search is kept.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spark_pace import ways
 from spark_pace.core.columns import Ints, expand, has_bit, pieces, segments_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
@@ -21,8 +22,6 @@ from spark_pace.core.match.search.search import Search
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled import Levels
-
-_FIRST_BLOCK_ROWS = 4
 
 
 def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
@@ -262,7 +261,8 @@ def compiled_levels(search: Search) -> Levels:
     before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
     pools = np.concatenate([level.pool for level in search.levels])
     later = [one.later_ranks[pools] for level in search.levels for one in level.comparisons]
-    blocks = np.arange(0, len(pools), compiled.BLOCK_ROWS)
+    bits = ways.BLOCK_BITS
+    blocks = np.arange(0, len(pools), 1 << bits)
     return compiled.Levels(
         pools=pools,
         groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
@@ -274,6 +274,7 @@ def compiled_levels(search: Search) -> Levels:
         greatest=_of_blocks(np.maximum, later, blocks),
         ranks=np.array(ranks, np.int64).reshape(len(ranks), search.stream.rows),
         back=np.array(back),
+        block_bits=bits,
     )
 
 
@@ -301,7 +302,7 @@ def _step(search: Search, level: int, matrix: Ints, after: Ints, end: Ints) -> t
     waiting = np.flatnonzero(lo < hi)
     if search.levels[level].looked_up:
         return waiting, pool[lo[waiting]]
-    block = _FIRST_BLOCK_ROWS
+    block = ways.FIRST_ROWS
     while len(waiting):
         stop = np.minimum(hi[waiting], lo[waiting] + block)
         for piece in pieces(stop - lo[waiting]):

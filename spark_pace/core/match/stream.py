@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, has_bit, numbers, value_codes
-
-MANY_TIMES = 8  # as many rows of a stream are counted sooner than one is looked up
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def rows_before(rows: Ints, places: Ints, count: int) -> Ints:
 
     For many they are counted once for all rows, which is sooner done than to look for each.
     """
-    if MANY_TIMES * len(places) < count:
+    if not ways.is_counted(len(places), count):
         return np.searchsorted(rows, places)
     before: Ints = counted_before(rows, count)[places].astype(np.int64)
     return before

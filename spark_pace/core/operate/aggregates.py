@@ -1,6 +1,6 @@
 """Aggregates over all events of each span, without a copy of the events that spans share.
 
-Only DECIMALs are copied for each span that holds them, those of about `PIECE_ROWS` events at a time.
+Only DECIMALs are copied for each span that holds them, those of about `ways.PIECE_ROWS` events at a time.
 Numbers of events, and sums of whole numbers, are differences of running sums over the lane. The least and the
 greatest value of each span are taken from ranks. A sum of floating-point numbers rests on the order in which
 they are added, so each span's are added one after the other, in stream order, however the stream is cut.
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints, bools, expand, pieces, value_ranks
 from spark_pace.core.expr import evaluate, evaluate_mask
 from spark_pace.core.match.search.groups import aggregated
@@ -152,7 +153,7 @@ class SpanAggregates:
         """
         lengths = self.end - self.start
         sums = np.zeros(self.rows)
-        if lengths.max(initial=0) > self.rows:
+        if self.rows and ways.is_added_by_span(int(lengths.max()), self.rows):
             for span in range(self.rows):
                 sums[span] = np.cumsum(terms(span, slice(self.start[span], self.end[span])))[-1]
             return sums + 0.0  # which makes 0.0 of -0.0

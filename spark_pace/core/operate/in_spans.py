@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import (
     MASK,
-    PIECE_ROWS,
     SEQ,
     TIME,
     Ints,
@@ -51,7 +51,7 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     """The matches in the spans of a lane."""
     start, end = lane.column("start"), lane.column("end")
     inside = Inside.of(rule, stream)
-    ranges = even_ranges(end - start, len(start), PIECE_ROWS)
+    ranges = even_ranges(end - start, len(start), ways.PIECE_ROWS)
     pieces = [_matches_of(rule, lane, inside, np.arange(i, j)) for i, j in ranges]
     selection = np.concatenate([piece.selection for piece, _, _ in pieces])
     sizes = np.concatenate([np.diff(piece.offsets) for piece, _, _ in pieces])

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import HOME, TIME, compacted, concat, numbers
-
-SMALL = 4096  # runs of fewer rows are merged at once
-LARGEST = 1 << 21  # rows of a merged run
 
 
 @dataclass
@@ -79,6 +77,5 @@ class Pending:
         self.runs.append(run_of(events))
         runs = self.runs
         for at in range(len(runs) - 2, -1, -1):
-            rows, behind = runs[at].rows, runs[at + 1].rows
-            if rows < max(SMALL, 2 * behind) and rows + behind <= LARGEST:
+            if ways.is_merged(runs[at].rows, runs[at + 1].rows):
                 runs[at : at + 2] = [run_of(concat([runs[at].waiting(), runs[at + 1].waiting()]))]

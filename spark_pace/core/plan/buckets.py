@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import Ints
-
-_LONG = 256  # bytes: the few texts that are longer are worked on one by one
 
 
 def _table() -> npt.NDArray[np.uint32]:
@@ -34,11 +33,11 @@ def buckets_of(texts: pa.Array, buckets: int) -> Ints:
     lengths = np.diff(offsets)
     code = np.full(len(texts), 0xFFFFFFFF, np.uint32)
     by_length = np.argsort(-lengths, kind="stable")
-    many = np.searchsorted(-lengths[by_length], -np.arange(min(_LONG, int(lengths.max()))), "left")
+    many = np.searchsorted(-lengths[by_length], -np.arange(min(ways.LONG_BYTES, int(lengths.max()))), "left")
     for place, count in enumerate(many.tolist()):  # so many texts have a byte at this place
         rows = by_length[:count]
         code[rows] = _TABLE[(code[rows] ^ content[offsets[rows] + place]) & 0xFF] ^ code[rows] >> np.uint32(8)
     code = ~code
-    for row in np.flatnonzero(lengths > _LONG).tolist():
+    for row in np.flatnonzero(lengths > ways.LONG_BYTES).tolist():
         code[row] = zlib.crc32(texts[row].as_py())
     return (code % np.uint32(buckets)).astype(np.int64)  # type: ignore[no-any-return]

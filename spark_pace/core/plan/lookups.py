@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, conjunction
 from spark_pace.core.plan.conditions import conjuncts
 
-# constants of a column, or predicates with a conjunct: for fewer, asking once for all gains nothing
-MANY = 32
 _EXACT = ("BIGINT", "STRING", "TIMESTAMP", "DATE")  # types with one representation of each value
 
 
@@ -68,13 +67,14 @@ def lookups_of(predicates: Sequence[Expr]) -> Lookups:
     for number, one in enumerate(parts):
         found = [(part, pair) for part in one if (pair := _equality(part)) is not None]
         chosen = max(found, key=lambda each: len(constants[each[1][0]]), default=None)
-        if chosen is None or len(constants[chosen[1][0]]) < MANY:
+        if chosen is None or not ways.is_looked_up(len(constants[chosen[1][0]])):
             others.append(number)
             continue
         part, (column, literal) = chosen
         left = [other for other in one if other != part]
-        alike = tuple(shared.setdefault(other, len(shared)) for other in left if often[other] >= MANY)
-        own = [other for other in left if often[other] < MANY]
+        common = [other for other in left if ways.is_shared(often[other])]
+        alike = tuple(shared.setdefault(other, len(shared)) for other in common)
+        own = [other for other in left if other not in common]
         place = constants[column][literal.value]
         sought.setdefault(column, []).append(Sought(number, place, alike, conjunction(own) if own else None))
     columns = tuple(Lookup(column, tuple(constants[column]), tuple(one)) for column, one in sought.items())

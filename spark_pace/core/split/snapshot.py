@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, compacted, has_bit, numbers
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import (
@@ -32,7 +33,7 @@ from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
 from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
-from spark_pace.core.split.carry.carry import Carry, is_small
+from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.stored import (
     described,
     inline_chunk,
@@ -92,7 +93,7 @@ def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
     for run in pending.runs:
         if run.name is None:
             run.events, run.start = compacted(run.waiting()), 0
-            if store is None or is_small(run.rows):
+            if store is None or not ways.is_stored_apart(run.rows):
                 yield run.events
             else:
                 run.name = store.put(partial(write_mappable, {}, [run.events]))

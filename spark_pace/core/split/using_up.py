@@ -1,7 +1,9 @@
 """A match uses up its own events (`UsingUp`): the splitter finds matches and remembers what they used.
 
 The events of matches that are out are marked in ``@spent``. A match that is decided but waits for an earlier
-selection's window is found again in the next batch, because its events are not marked.
+selection's window is found again in the next batch, because its events are not marked. Where a used event may
+have completed or spoilt other candidates before it was used, every turn is taken again as it was: without the
+events that were used before it, and with those that were used since.
 """
 
 from __future__ import annotations
@@ -9,17 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from spark_pace.core.columns import (
     MASK,
     OPENING,
     SPENT,
+    SPENT_BITS,
     UNUSED,
     USED,
     USED_OPEN,
     Bools,
     Ints,
+    marks_of,
     numbers,
     with_column,
 )
@@ -30,18 +33,16 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import window_start
-from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.plan.shape import initiator_bits, shape_of
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
-
-Marks = npt.NDArray[np.int8]
 
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     """Find all matches; lanes hold those that are releasable now."""
     rule = task.planned.rule
     assert rule.pattern is not None
-    unused = _unused(task.stream)
+    unused = _unused(task.stream) if shape_of(rule.pattern).simple else task.stream
     search = search_of(unused, rule.pattern)
     found = way.match(unused, rule.pattern, search)
     release = _releases(task, unused, found)
@@ -72,20 +73,21 @@ def _unused(stream: Stream) -> Stream:
     return Stream(with_column(stream.events, MASK, mask), stream.starts)
 
 
-def _mark(stream: Stream, sent: Found, bits: int) -> Marks:
-    """int8[n], ``@spent`` with the events of matches that go out marked; one of `bits` opens a selection."""
+def _mark(stream: Stream, sent: Found, bits: int) -> Ints:
+    """int64[n], ``@spent`` with the events of matches that go out marked; one of `bits` opens a selection."""
     spent = numbers(stream.events, SPENT).copy()
     opens = stream.mask[sent.members] & np.uint16(bits) != 0
-    spent[sent.members] = np.where(opens, USED_OPEN, USED)
-    spent[sent.first] = USED  # its own selection is closed
+    turn = stream.seq[sent.last] << SPENT_BITS
+    spent[sent.members] = np.where(opens, USED_OPEN, USED) | np.repeat(turn, np.diff(sent.offsets))
+    spent[sent.first] = USED | turn  # its own selection is closed
     return spent  # type: ignore[no-any-return]
 
 
-def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Marks) -> tuple[Bools, Ints]:
+def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ints) -> tuple[Bools, Ints]:
     """The events that later matches can still use, and how many selections are open."""
     stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
-    openings = found.openings[spent[found.openings] != USED]
+    openings = found.openings[marks_of(spent[found.openings]) != USED]
     if pattern.within is None and not pattern.where:
         keep = _plain_keep(stream, way, search, spent, openings)
         return keep & (task.horizon.seen_us is None), count_in_segments(stream, openings[keep[openings]])
@@ -95,7 +97,7 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ma
     return from_first(stream, first), count_in_segments(stream, openings[~by_itself])
 
 
-def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Marks, still_open: Ints) -> Bools:
+def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Ints, still_open: Ints) -> Bools:
     """What a plain sequence without window carries: the rows that wait.
 
     If these are not known: every unused row from the first waiting initiator of each segment on.

@@ -23,8 +23,8 @@ from pkgutil import get_data
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-WORTH_LOADING_BYTES = 16 << 20
-WORTH_COMPILING_BYTES = 512 << 20
+from spark_pace import ways
+
 _SOURCES = ("blocks", "scan_values", "scan")
 _NAME = "scan"
 _OPTIMISE = 3
@@ -47,7 +47,7 @@ class CompiledReader:
     def scan_for(self, size: int) -> Scan | None:
         """The compiled reader for `size` bytes more; None while it does not pay."""
         self._read_bytes += size
-        if self._read_bytes >= WORTH_LOADING_BYTES:
+        if ways.is_loaded(self._read_bytes):
             self.load()
         return self._scan
 
@@ -62,7 +62,7 @@ class CompiledReader:
 
     def _load(self) -> None:
         code = kept_code()
-        if code is None and self._may_compile and self._read_bytes >= WORTH_COMPILING_BYTES:
+        if code is None and self._may_compile and ways.is_worth_compiling(self._read_bytes):
             self._may_compile, code = False, compiled_code()
         if code is not None:
             self._engine, self._scan = _loaded(code)

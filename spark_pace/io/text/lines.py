@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
+
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
 KEPT_BYTES = 64 << 10  # so much of a record that is too long is kept
-_FEW = 64  # so many lines that fail are looked through column by column
 _REASON_CHARACTERS = 300
 
 
@@ -187,7 +188,7 @@ def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
         elif record:
             candidates.append((row, record))
     good: list[tuple[list[Line], pa.Table]] = []
-    for lines, read in _parsed(candidates, parser.parse, _FEW):
+    for lines, read in _parsed(candidates, parser.parse, ways.FEW_LINES):
         if isinstance(read, pa.Table):
             good.append((lines, read))
         else:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.plan.rule import Field
 from spark_pace.io.text.blocks import (
@@ -39,7 +40,6 @@ _KINDS: dict[TypeName, int] = {
     "DATE": DATE,
     "STRING": TEXT,
 }
-LEAST_READ = 0.5  # of the records; if fewer are plain, pyarrow reads all
 _WITH_TEXTS = (DOUBLE, TEXT)
 _MOST_BYTES = 1 << 30  # of text at once: it is counted in 32 bits
 _GUESSED = 256  # members of a record whose order is remembered
@@ -89,7 +89,7 @@ class PlainReader:
         columns = _Columns(self, text, bounds)
         rows = columns.scanned(scan)
         left = np.flatnonzero(columns.outcome == LEFT)
-        if rows < LEAST_READ * (rows + len(left)):
+        if ways.is_read_by_columns(rows, rows + len(left)):
             return None
         table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
         return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
 from spark_pace.core.expr.render import to_text
@@ -17,7 +18,6 @@ from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
-from spark_pace.core.match.search.any_order import MOST_IN_ORDERS
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -72,7 +72,7 @@ def _search_of_conjunction(pattern: Pattern) -> SearchCost:
     """How the candidates of a conjunction are found; their steps are not told."""
     way = context_of(pattern).way
     each = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
-    method = ORDERS if len(pattern.components) <= MOST_IN_ORDERS else ALL
+    method = ORDERS if ways.is_in_orders(len(pattern.components)) else ALL
     if not pattern.where:
         method = NEAREST_SET
     if isinstance(way, UsingUp):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
@@ -103,7 +104,8 @@ class Handover:
         self._kept.append(lane)
         self._seconds += self._predicted(lane)
         bound_us = self.plan.latency_bound_us
-        if self._seconds > min(self.most_seconds, math.inf if bound_us is None else bound_us / 1_000_000):
+        bound = math.inf if bound_us is None else bound_us / 1_000_000
+        if ways.is_handed_over(self._seconds, min(self.most_seconds, bound)):
             self._encoded += [kept.encode() for kept in self._kept]
             self._kept = []
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import SPENT, USED_OPEN, Ints, has_bit, numbers
+from spark_pace import ways
+from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks_of, numbers
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
@@ -41,14 +42,12 @@ from spark_pace.core.plan.shape import initiator_bits
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled import Searches
 
-MANY = 20_000  # events; with fewer, compiled code takes longer to load than it saves
-
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
     """All matches of the stream. Every initiator opens a selection, and its match closes it.
 
     Args:
-        stream: the mask of events that are used up already is 0.
+        stream: the mask of events that are used up already is 0, where the pattern is simple.
         pattern: the pattern.
         search: the pattern over the stream.
     """
@@ -69,7 +68,7 @@ def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     if not search.plain or pattern.strategy == "merger_filter":
         return by_filtering(stream, pattern, search)
     if pattern.within is None or search.steps <= 2:
-        many = pattern.strategy is None and stream.rows >= MANY
+        many = pattern.strategy is None and ways.is_decided_compiled(stream.rows)
         if many or pattern.strategy == "production_sets":
             return production_sets(stream, pattern.within, search)[0]
         if excludes(stream):
@@ -82,7 +81,8 @@ def _openings(stream: Stream, search: Search) -> Ints:
     if SPENT not in stream.events.column_names:
         return search.initiators
     opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
-    return np.flatnonzero(opens | (numbers(stream.events, SPENT) == USED_OPEN))
+    marks = marks_of(numbers(stream.events, SPENT))
+    return np.flatnonzero(opens & (marks != USED) | (marks == USED_OPEN))
 
 
 def excludes(stream: Stream) -> bool:
@@ -138,7 +138,7 @@ def waiting(stream: Stream, search: Search) -> Ints | None:
     None where an event matches two components and there are few: what is kept then is all that may be used.
     """
     if not excludes(stream):
-        return None if stream.rows < MANY else production_sets(stream, None, search)[1]
+        return production_sets(stream, None, search)[1] if ways.is_decided_compiled(stream.rows) else None
     return np.concatenate(
         [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
     )
@@ -180,7 +180,7 @@ def in_order(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     pools, terminators = np.concatenate(search.members), search.members[-1]
     bounds = np.cumsum([0, *map(len, search.members)])
     starts = window_start(stream, terminators, pattern.within)
-    if stream.rows < MANY:
+    if not ways.is_decided_compiled(stream.rows):
         return unused.earliest_unused(pools, bounds, starts, stream.rows)
     from spark_pace.core.match.search import compiled
 
@@ -198,7 +198,7 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
         _, matrix = depth_first(rotated, ranges, use_up=True)
     else:
         take = unused.first_unused
-        if search.is_many(math.prod(map(len, search.members))):
+        if ways.is_compiled(math.prod(map(len, search.members))):
             from spark_pace.core.match.search import compiled
 
             take = compiled.first_unused
@@ -214,7 +214,7 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
         search: the pattern over a stream; the mask of events that are used up already is 0.
         openings: the opening row of each selection.
     """
-    many = search.is_many(len(search.terminators) ** 2)
+    many = ways.is_compiled(len(search.terminators) ** 2)
     if not all(map(len, search.members)):
         matrix = np.zeros((0, search.steps), np.int64)
     elif many and search.plain and search.exclusive:

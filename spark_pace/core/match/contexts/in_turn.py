@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, Bools, Ints, expand, segments_of, with_column
+from spark_pace.core.columns import (
+    MASK,
+    NO_ROW,
+    SPENT,
+    SPENT_BITS,
+    UNUSED,
+    Ints,
+    expand,
+    numbers,
+    segments_of,
+    with_column,
+)
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.search.any_order import search_of
@@ -21,17 +32,17 @@ def in_turn(search: Search, openings: Ints) -> Found:
     only. A trailing negation decides a match where all candidates up to its terminator are decided.
 
     Args:
-        search: the pattern over a stream; the mask of events that are used up already is 0.
+        search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.
         openings: the opening row of each selection.
     """
     stream, terminators = search.stream, search.terminators
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
     order = np.argsort(turn, kind="stable")
-    used, latest = np.zeros(stream.rows, np.bool_), np.full(len(stream.starts), -1, np.int64)
+    used, latest = _turns_of_use(stream), np.full(len(stream.starts), -1, np.int64)
     sizes, members, roles, deciding = [], [], [], []
     for now in np.split(terminators[order], segments_of(turn[order])[1:]):
-        now = now[~used[now]]
+        now = now[used[now] > stream.seq[now]]
         step = _Step(search, now, used)
         of_segment = stream.segment[now]
         latest[of_segment] = np.maximum(latest[of_segment], step.latest)
@@ -39,7 +50,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
         members.append(step.members)
         roles.append(step.roles)
         deciding.append(latest[of_segment[step.found]])
-        used[step.members] = True
+        used[step.members] = np.repeat(stream.seq[now[step.found]], sizes[-1])
     offsets = np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *sizes])))
     rows = np.concatenate([np.zeros(0, np.int64), *members])
     closes = np.full(len(openings), -1, np.int64)
@@ -51,6 +62,14 @@ def in_turn(search: Search, openings: Ints) -> Found:
     return found.keep(np.argsort(found.last))
 
 
+def _turns_of_use(stream: Stream) -> Ints:
+    """int64[n], the `seq` of the terminator at whose turn each event was used up; `NO_ROW` if it is not."""
+    if SPENT not in stream.events.column_names:
+        return np.full(stream.rows, NO_ROW)
+    spent = numbers(stream.events, SPENT)
+    return np.where(spent == UNUSED, NO_ROW, spent >> SPENT_BITS)
+
+
 class _Step:
     """The least candidates of some terminators, each of another segment, without the used events.
 
@@ -60,15 +79,16 @@ class _Step:
         offsets, members, roles: the production sets of these matches, by rows of the stream.
     """
 
-    def __init__(self, search: Search, terminators: Ints, used: Bools) -> None:
+    def __init__(self, search: Search, terminators: Ints, used: Ints) -> None:
         stream, pattern = search.stream, search.pattern
         first = window_start(stream, terminators, pattern.within)
         until = terminators + 1
         if search.trailing:
             until = window_end(stream, terminators, pattern.within)
-        _, rows = expand(first, until)
+        owner, rows = expand(first, until)
         starts = np.cumsum(until - first) - (until - first)
-        mask = np.where(used[rows], np.uint16(0), stream.mask[rows])
+        is_used = used[rows] < stream.seq[terminators][owner]
+        mask = np.where(is_used, np.uint16(0), stream.mask[rows])
         events = with_column(stream.events.take(pa.array(rows)), MASK, mask)
         inside = search_of(Stream(events, starts), pattern)
         best, latest = chosen(inside, starts + terminators - first, starts, backwards=False)

@@ -15,6 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
+from spark_pace import ways
 from spark_pace.core.columns import Ints, expand, has_bit, pieces
 from spark_pace.core.match.found import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
@@ -24,8 +25,6 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import initiator_bits
-
-MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
 
 
 class AnyOrder(Search):
@@ -115,10 +114,10 @@ class AnyOrder(Search):
         mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
         return not np.any(mask & (mask - (mask > 0)))
 
-    @property
+    @cached_property
     def orders(self) -> Sequence[tuple[int, ...]] | None:
         """The orders of components, where they are so few that each is searched as a sequence; else None."""
-        return list(permutations(range(self.steps))) if self.steps <= MOST_IN_ORDERS else None
+        return list(permutations(range(self.steps))) if ways.is_in_orders(self.steps) else None
 
     def arranged(self, order: tuple[int, ...]) -> Search:
         """The sequence of the components in another order, over the same stream."""

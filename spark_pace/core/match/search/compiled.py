@@ -21,7 +21,6 @@ from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
 
 Function = TypeVar("Function", bound=Callable[..., object])
-BLOCK_ROWS = 64  # are passed over at once where their ranks tell that none fits
 
 
 class Levels(NamedTuple):
@@ -36,10 +35,12 @@ class Levels(NamedTuple):
         tests: int64[t, 4], the other comparisons: the earlier level, the places in `ranks` of the earlier and
             of the later side, and what is accepted.
         test_bounds: int64[n + 1], where each level begins and ends in `tests`.
-        least: int64[t, blocks], the least later rank of each test in each block of `BLOCK_ROWS` of `pools`.
+        least: int64[t, blocks], the least later rank of each test in each block of `pools`.
         greatest: int64[t, blocks], the greatest one.
         ranks: int64[c, rows], see `spark_pace.core.match.search.comparison`.
         back: int64[n], the level to go back to where no row has fitted.
+        block_bits: a block has 2 to the power of it rows. They are passed over at once where their ranks tell
+            that none fits.
     """
 
     pools: Ints
@@ -52,6 +53,7 @@ class Levels(NamedTuple):
     greatest: Ints
     ranks: Ints
     back: Ints
+    block_bits: int
 
 
 class Searches(NamedTuple):
@@ -140,9 +142,10 @@ def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
 def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int, int]) -> int:
     """The first place in a span of the pools whose row is not used and fits; the span's end for none."""
     place, stop = span
+    block = 1 << levels.block_bits
     while place < stop:
-        if place % BLOCK_ROWS == 0 and not _may_fit(levels, level, taken, place // BLOCK_ROWS):
-            place += BLOCK_ROWS
+        if (place & (block - 1)) == 0 and not _may_fit(levels, level, taken, place >> levels.block_bits):
+            place += block
         elif used[levels.pools[place]] or not _fits(levels, level, taken, levels.pools[place]):
             place += 1
         else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Ints, bools, float_orders, floats_of
 
 _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
 
@@ -23,6 +24,8 @@ def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -
         return pa.array(np.bincount(owner, minlength=rows))
     if function in ("first", "last"):
         return _first_or_last(function, owner, values, rows)
+    if function in ("min", "max") and pa.types.is_floating(values.type):
+        return _extreme_float(function, values, owner, rows)
     groups = pa.table({"group": owner, "value": values}).group_by("group", use_threads=False)
     result = groups.aggregate([("value", _KERNELS[function])])
     present = result.column("group").to_numpy()
@@ -36,6 +39,14 @@ def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> p
     groups, first, counts = np.unique(owner, return_index=True, return_counts=True)
     at = first if function == "first" else first + counts - 1
     return _scatter(values.take(pa.array(at)), groups, rows, None)
+
+
+def _extreme_float(function: str, values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+    """The least or greatest number of each group; as in SQL, NaN is greater than every number."""
+    null = ~bools(pc.is_valid(values))
+    orders = pa.array(float_orders(pc.fill_null(values, 0.0).to_numpy()), mask=null)
+    found = aggregated(function, orders, owner, rows)
+    return pa.array(floats_of(pc.fill_null(found, 0).to_numpy()), mask=~bools(pc.is_valid(found)))
 
 
 def _scatter(values: pa.Array, groups: Ints, rows: int, missing: int | None) -> pa.Array:

@@ -13,11 +13,11 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from spark_pace import ways
 from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.plan.shape import initiator_bits
 
-_PIECE = 1 << 20  # masks are united for about this many events and sets of events at a time
 _SIZES = np.array([bits.bit_count() for bits in range(1 << 8)])
 
 Masks = npt.NDArray[np.uint16]
@@ -42,7 +42,7 @@ def nearest_sets(search: AnyOrder, given: Ints, beyond: Ints, *, backwards: bool
         masks = search.stream.mask[given]
         columns = (np.where(has_bit(masks, k), given, take(k, beyond)) for k in range(search.steps))
         return np.column_stack(list(columns))
-    size = max(1, _PIECE >> search.steps)
+    size = max(1, ways.UNITED_ROWS >> search.steps)
     sets = [
         _taken(search, given[i : i + size], beyond[i : i + size], backwards=backwards)
         for i in range(0, len(given), size)

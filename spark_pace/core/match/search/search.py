@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.found import Found, found_of
@@ -30,15 +31,13 @@ from spark_pace.core.match.search.comparison import (
     is_comparison,
 )
 from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.stream import MANY_TIMES, Stream, counted_before
+from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import shape_of
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled import Levels
-
-FEW = 100_000  # combinations of rows: they are tested sooner than the compiled code is loaded
 
 
 class Search:
@@ -127,11 +126,7 @@ class Search:
     @property
     def compiled(self) -> bool:
         """Whether compiled code searches: it can, and rows are many."""
-        return self.comparable and self.is_many(math.prod(len(rows) for rows in self.members))
-
-    def is_many(self, combinations: int) -> bool:
-        """Whether so many combinations of rows are worth loading the compiled code for."""
-        return combinations > FEW
+        return self.comparable and ways.is_compiled(math.prod(len(rows) for rows in self.members))
 
     @property
     def looked_up(self) -> bool:
@@ -315,7 +310,7 @@ class Search:
         """
         members, count = self.members[level], self.stream.rows
         if level not in self.before:
-            if MANY_TIMES * len(rows) < count:
+            if not ways.is_counted(len(rows), count):
                 return np.searchsorted(members, rows)
             self.before[level] = counted_before(members, count)
         before: Ints = self.before[level][np.clip(rows, 0, count)].astype(np.int64)

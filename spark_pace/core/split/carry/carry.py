@@ -4,7 +4,7 @@ A batch adds one chunk: the keys that it has touched, with their counters, and t
 older chunk is never changed. So a batch matches and writes what it touches, not what is carried; of the rest
 it looks at times only, to find windows that end. Neighbouring chunks are merged as they come to be of like
 size, so that there are few of them; each event is merged a few times only. No merge makes a chunk of more
-than `LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of some
+than `ways.LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of some
 time, and loses them together when their windows have ended.
 
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints, array, expand, in_chunks
 from spark_pace.core.frames import let_go
 from spark_pace.core.split.carry.chunk import (
@@ -35,20 +36,6 @@ from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 from spark_pace.core.split.carry.whole import Whole, lasting
-
-# Chunks of no more rows are merged at once and kept in the state: to look into one more, or to write a file,
-# costs more.
-SMALL = 4096
-AT_ONCE = 1 << 20  # rows that are looked at together where all that is carried is looked at
-LARGEST = 1 << 21  # rows of a chunk: they must fit into memory three times when chunks are merged
-
-
-def is_small(rows: int) -> bool:
-    """Whether to store so many rows anew takes no longer than to find those that are stored already.
-
-    It reads `SMALL` at each call: tests set it, for short streams to have several chunks.
-    """
-    return rows <= SMALL
 
 
 @dataclass(frozen=True)
@@ -218,8 +205,8 @@ class Carry:
         return texts.filter(pa.array((last_us >= low) & (last_us < high)))
 
     def hash_ranges(self) -> list[HashRange]:
-        """Ranges of hashes, each with about `AT_ONCE` rows, that together hold every key."""
-        count = 1 + sum(chunk.weight for chunk in self.chunks) // AT_ONCE
+        """Ranges of hashes, each with about `ways.PART_ROWS` rows, that together hold every key."""
+        count = 1 + sum(chunk.weight for chunk in self.chunks) // ways.PART_ROWS
         bounds = [number * (1 << 64) // count for number in range(count + 1)]
         return [(np.uint64(low), np.uint64(high - 1)) for low, high in itertools.pairwise(bounds)]
 
@@ -279,9 +266,10 @@ class Carry:
     def _forget(self) -> None:
         """Forget join values of which nothing is carried, in the oldest chunk if it is new or has many."""
         oldest = self.chunks[0]
-        if 2 * oldest.dead > oldest.weight:
+        if ways.is_cleaned_for_values(oldest.dead, oldest.weight):
             self.chunks[0] = oldest = cleaned(oldest, [], self.chunks[1:])
-        if oldest.name is None or 2 * oldest.event_rows < oldest.keys.num_rows:
+        stored = oldest.name is not None
+        if ways.is_rid_of_values(oldest.event_rows, oldest.keys.num_rows, stored):
             self.chunks[0] = lasting(oldest)
         if len(self.chunks) > 1 and not self.chunks[0].weight:
             del self.chunks[0]
@@ -303,7 +291,7 @@ class Carry:
         """Remove the dead rows of one chunk: the one with the most, if there are more dead than alive."""
         chunks = self.chunks
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead, default=-1)
-        if chunks and chunks[at].dead > max(SMALL, chunks[at].weight // 2):
+        if chunks and ways.is_cleaned(chunks[at].dead, chunks[at].weight):
             kept = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
             kept = self._without_forgotten(kept, chunks[at + 1 :])
             chunks[at : at + 1] = [kept] if kept.weight else []
@@ -312,8 +300,7 @@ class Carry:
         """Merge neighbours until each chunk is at least twice as large as the one behind it, or too large."""
         chunks = self.chunks
         for at in range(len(chunks) - 2, -1, -1):
-            weight, behind = chunks[at].weight, chunks[at + 1].weight
-            if weight < max(SMALL, 2 * behind) and weight + behind <= LARGEST:
+            if ways.is_merged(chunks[at].weight, chunks[at + 1].weight):
                 whole = merged(chunks[at], chunks[at + 1])
                 chunks[at : at + 2] = [self._without_forgotten(whole, chunks[at + 2 :])]
 

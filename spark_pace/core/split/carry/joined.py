@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, NO_ROW, SEQ, Ints, array, numbers, with_column
 from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
@@ -22,10 +23,8 @@ from spark_pace.core.match.release import Resolution
 from spark_pace.core.plan.looking_back import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 from spark_pace.core.plan.shape import initiator_bits, shape_of
-from spark_pace.core.split.carry.carry import Carry, is_small
+from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.whole import Whole
-
-MUCH = 2  # times as many events are carried as are new: then it is much
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,9 @@ def arrange(join: Join, carry: Carry, new_rows: int) -> None:
         new_rows: how many events the batch brings.
     """
     if carry.whole is None:
-        if carry.rows > MUCH * new_rows and not is_small(carry.rows):
+        if carry.rows and ways.is_kept_by_value(carry.rows, new_rows):
             carry.become(_by_join_value(join, carry))
-    elif 4 * carry.rows < MUCH * new_rows:
+    elif ways.is_kept_under_one_key(carry.rows, new_rows):
         carry.become(_under_one_key(carry, carry.whole))
 
 

@@ -98,7 +98,7 @@ def _unspent(planned: RulePlan, events: pa.Table) -> pa.Table:
     """The events with what is spent of each, where the rule's context asks for that."""
     if not isinstance(way_of(planned), UsingUp):
         return events
-    return with_column(events, SPENT, np.zeros(events.num_rows, np.int8))
+    return with_column(events, SPENT, np.zeros(events.num_rows, np.int64))
 
 
 def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:

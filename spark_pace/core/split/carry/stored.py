@@ -8,17 +8,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
+from spark_pace.core.columns import SPENT, numbers, with_column
 from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
-from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
 
 
 def put_beside(store: TableStore, chunk: Chunk) -> None:
     """Store a chunk if it is not small, and give it its name."""
-    if chunk.name is None and not is_small(chunk.weight):
+    if chunk.name is None and ways.is_stored_apart(chunk.weight):
         tables = [chunk.keys, or_empty(chunk.events)]
         chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, tables))
 
@@ -31,7 +33,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, or_none(events), ranges_of(keys, events), frames)
+    return Chunk(keys, _with_turns(or_none(events)), ranges_of(keys, events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
@@ -41,7 +43,14 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
         StateError: it is not there, or it is not whole.
     """
     header, (keys, events), mapped = stored_tables(store, name)
-    return Chunk(keys, or_none(events), header["ranges"], name=name, mapped=mapped)
+    return Chunk(keys, _with_turns(or_none(events)), header["ranges"], name=name, mapped=mapped)
+
+
+def _with_turns(events: pa.Table | None) -> pa.Table | None:
+    """The events as they are kept today: once, ``@spent`` was an int8, and did not say when."""
+    if events is None or SPENT not in events.column_names or events.schema.field(SPENT).type == pa.int64():
+        return events
+    return with_column(events, SPENT, numbers(events, SPENT).astype(np.int64))
 
 
 def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table], memoryview]:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints, concat, in_chunks, numbers, with_column
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.plan import bits_column
-from spark_pace.core.split.carry.carry import Carry, Touched, is_small
+from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
 
@@ -193,7 +194,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     place = np.searchsorted(rows, bounds)
     touched.rows[key] = np.diff(place)
     again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
-    if not is_small(len(rows)):
+    if ways.is_kept_in_part(len(rows)):
         some = np.flatnonzero(np.diff(place))
         first = rows[place[some]]
         old_end = bounds[some] + np.add.reduceat(segments.carried.astype(np.int64), stream.starts)[some]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from spark_pace import ways
 from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, numbers
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found import Found, whole
@@ -20,14 +21,10 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
-from spark_pace.core.split.carry.carry import is_small
 from spark_pace.core.split.free.parallel import backward_keep
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_open import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, from_first
-
-MUCH = 2  # times as many events are carried as are new: then it is much
-_FIRST_BLOCK = 1
 
 
 def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
@@ -44,7 +41,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
     if plain or len(pattern.components) == 1:  # every event that can end a match closes what waits for it
         return False
     carried = _carried(task)
-    return carried > MUCH * (task.stream.rows - carried) and not is_small(carried)
+    return carried > 0 and ways.is_much_carried(carried, task.stream.rows - carried)
 
 
 def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
@@ -86,7 +83,7 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     A carried initiator may be closed by a new event only if that event fits it. Whether one before has
     closed it already is told from all that is carried, so events other than initiators stay.
     """
-    stream, initiators, lasts = task.stream, search.members[0], search.members[-1]
+    stream, initiators, lasts = task.stream, search.initiators, search.terminators
     carried = _carried(task)
     old, new = np.split(initiators, [np.searchsorted(initiators, carried)])
     fits = search.ending(lasts[np.searchsorted(lasts, carried) :])
@@ -110,7 +107,7 @@ def _without(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: i
     """
     idle = closed[(mask[closed] == 1) & keep[closed]]
     new = np.searchsorted(idle, carried)
-    if 2 * new <= int(keep[:carried].sum()):
+    if not ways.is_rid_of_closed(int(new), int(keep[:carried].sum())):
         idle = idle[new:]
     keep[idle] = False
     return keep
@@ -169,7 +166,7 @@ def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tup
     if isinstance(way, Backwards) or pattern.close == "window":
         return over_before, over
     before, carried = -1, _carried(task)
-    start, size = 0, _FIRST_BLOCK
+    start, size = 0, ways.FIRST_UNRESOLVED
     while start < len(initiators):
         rows = initiators[start : start + size]
         closes = way.closings(search, rows, window_end(task.stream, rows, pattern.within))

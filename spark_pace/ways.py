@@ -1,0 +1,206 @@
+"""Where size, load or history chooses between two ways to one result.
+
+No result depends on what is said here, so tests let each choice say never, always, and now one, now the other
+(`tests/long/differential`); whoever asks writes ``ways.is_small(rows)``, so that it is asked here each time.
+
+- A choice is a function that says whether the second way is taken. Its docstring names both: "this one; else
+  that one".
+- A size, in capitals in the second part, says how much is worked on at a time. Where there is more, a loop
+  goes on.
+- The numbers that choices compare with stand above them.
+
+What is not here: limits beyond which something is refused, sizes of what is written or sent, what the form of
+a rule or the values of a column decide, and loops that do nothing else for one thing than for many.
+"""
+
+from __future__ import annotations
+
+SMALL = 4096  # rows: to look into one more piece of what is carried, or to write a file of it, costs more
+LARGEST = 1 << 21  # rows of a merged piece: it must fit into memory three times when pieces are merged
+MUCH = 2  # times as many events are carried as are new: then it is much
+FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled code is loaded
+MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
+MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
+MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
+GATHERED_ONE_OF = 16  # where fewer rows than one in so many are wanted, they are gathered
+NAMED_ONE_OF = 16  # where fewer events than one in so many are in a set, they are named
+TESTED_ONE_OF = 4  # where fewer events than one in so many are to be tested, they are gathered
+MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
+LONGEST_IN_WORDS = 32  # bytes of a text that is compared in words
+LEAST_CHUNK = 1_000  # rows: chunks of fewer, on average, are copied into one sooner than written one by one
+HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
+LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
+FEW_LINES = 64  # that fail together are looked through column by column
+WORTH_LOADING_BYTES = 16 << 20
+WORTH_COMPILING_BYTES = 512 << 20
+
+
+# ---------------------------------------------------------------- what is carried, and what waits
+
+
+def is_much_carried(carried: int, new: int) -> bool:
+    """Nothing is used up: the splitter finds what is new (`much_carried.py`); else operators find all."""
+    return carried > MUCH * new and carried > SMALL
+
+
+def is_kept_by_value(carried: int, new: int) -> bool:
+    """From now on events are kept by join value (`carry/joined.py`); else under one key still."""
+    return carried > MUCH * new and carried > SMALL
+
+
+def is_kept_under_one_key(carried: int, new: int) -> bool:
+    """From now on they are kept under one key again; else by join value still."""
+    return 4 * carried < MUCH * new
+
+
+def is_kept_in_part(rows: int) -> bool:
+    """What is carried already stays where it is stored (`carry/streams.py`); else all is stored anew."""
+    return rows > SMALL
+
+
+def is_stored_apart(rows: int) -> bool:
+    """A chunk of a carry, or a run that waits, is in a file of its own; else in the state."""
+    return rows > SMALL
+
+
+def is_merged(front: int, behind: int) -> bool:
+    """Two neighbouring chunks, or runs, of so many rows become one; else both stay."""
+    return front < max(SMALL, 2 * behind) and front + behind <= LARGEST
+
+
+def is_cleaned(dead: int, rows: int) -> bool:
+    """A chunk with so many dead rows is written without them; else it stays."""
+    return dead > max(SMALL, rows // 2)
+
+
+def is_cleaned_for_values(dead: int, rows: int) -> bool:
+    """The same of the oldest chunk, where keys are join values of which nothing may be carried."""
+    return 2 * dead > rows
+
+
+def is_rid_of_values(events: int, keys: int, stored: bool) -> bool:
+    """Join values of which nothing is carried leave the oldest chunk; else they stay, where it is a file."""
+    return not stored or 2 * events < keys
+
+
+def is_rid_of_closed(closed: int, kept: int) -> bool:
+    """Carried initiators that are closed are left out, and all is stored anew; else they stay."""
+    return 2 * closed > kept
+
+
+# ---------------------------------------------------------------- the search for matches
+
+
+def is_compiled(combinations: int) -> bool:
+    """Compiled code searches so many combinations of rows; else they are made and tested by columns."""
+    return combinations > FEW_COMBINATIONS
+
+
+def is_decided_compiled(rows: int) -> bool:
+    """Compiled code decides *earliest, selected* of plain sequences; else queues, or a loop that is not."""
+    return rows >= MANY_EVENTS
+
+
+def is_in_orders(components: int) -> bool:
+    """Each order of a conjunction is searched as a sequence; else all candidates are made."""
+    return components <= MOST_IN_ORDERS
+
+
+def is_counted(asked: int, rows: int) -> bool:
+    """What stands before each row of a stream is counted once; else it is looked up for each row asked."""
+    return MANY_TIMES * asked >= rows
+
+
+def is_thinned(left: int, before: int) -> bool:
+    """Of selections that may follow each other, what follows none is left out again; else a loop goes."""
+    return left < before - before // 8
+
+
+def is_added_by_span(longest: int, spans: int) -> bool:
+    """Floating-point numbers are added span by span; else place by place in all spans at once."""
+    return longest > spans
+
+
+# ---------------------------------------------------------------- columns
+
+
+def is_gathered(wanted: int, rows: int) -> bool:
+    """The wanted rows of a table are taken by their numbers; else by a mask."""
+    return GATHERED_ONE_OF * wanted < rows
+
+
+def is_named(members: int, events: int) -> bool:
+    """A set of events is handled by the numbers of these, or of the words of a bitmap; else by a mask."""
+    return NAMED_ONE_OF * members <= events
+
+
+def is_tested_alone(wanted: int, events: int) -> bool:
+    """A predicate is tested on the wanted events, which are gathered; else on all events."""
+    return TESTED_ONE_OF * wanted <= events
+
+
+def is_looked_up(constants: int) -> bool:
+    """Constants that a column is compared with are looked up together; else each predicate is tested."""
+    return constants >= MANY_CONSTANTS
+
+
+def is_shared(predicates: int) -> bool:
+    """A conjunct of so many predicates is tested once for all; else with each."""
+    return predicates >= MANY_CONSTANTS
+
+
+def is_compared_in_words(length: int) -> bool:
+    """Texts of one length are compared with a constant in words of bytes; else by Arrow."""
+    return length <= LONGEST_IN_WORDS
+
+
+def is_hashed(items: int) -> bool:
+    """What ``in`` names is looked up by hash; else compared item by item."""
+    return items > 2
+
+
+def is_compacted(values: int, rows: int) -> bool:
+    """A dictionary loses the values that no row has; else they travel with it."""
+    return values > rows
+
+
+def is_one_chunk(rows: int, chunks: int) -> bool:
+    """The chunks of a batch's matches are copied into one; else they are written one by one."""
+    return rows < LEAST_CHUNK * chunks
+
+
+# ---------------------------------------------------------------- tasks and readers
+
+
+def is_handed_over(seconds: float, bound: float) -> bool:
+    """Lanes that are predicted to take so long go to tasks of their own; else the splitter works them off."""
+    return seconds > bound
+
+
+def is_read_by_columns(read: int, records: int) -> bool:
+    """Pyarrow reads all records, for compiled code has read few of them; else it reads the others."""
+    return read < LEAST_READ * records
+
+
+def is_loaded(read_bytes: int) -> bool:
+    """A process that has read so much loads the compiled reader of JSON; else pyarrow reads."""
+    return read_bytes >= WORTH_LOADING_BYTES
+
+
+def is_worth_compiling(read_bytes: int) -> bool:
+    """It even compiles it, where none is kept; else pyarrow reads."""
+    return read_bytes >= WORTH_COMPILING_BYTES
+
+
+# ---------------------------------------------------------------- how much is worked on at a time
+
+PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows
+USING_UP_ROWS = 1 << 16  # the same where matches use rows up: later pieces do without these
+UNITED_ROWS = 1 << 20  # masks are united for about this many events and sets of events
+PART_ROWS = 1 << 20  # rows that are looked at together where all that is carried is looked at
+FIRST_OPENINGS = 64  # initiators that are asked first what closes them; then ever more
+FIRST_UNRESOLVED = 1  # the same where much is carried and matches wait for each other
+FIRST_ROWS = 4  # of each walk that are tested first; then ever more
+FIRST_HORIZON_ROWS = 64  # behind each initiator in which a completion is sought first; then ever more
+BLOCK_BITS = 6  # 2 ** 6 rows are passed over at once where their ranks tell that none fits
+LONG_BYTES = 256  # of a text: the bytes behind are worked on text by text

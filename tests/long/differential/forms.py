@@ -1,0 +1,188 @@
+"""Which rules are drawn, and of which forms one is: a rule counts for each form that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from spark_pace.core.expr import Call, Expr, Previous, walk
+from spark_pace.core.plan.rule import (
+    Conjunct,
+    Context,
+    CountSpan,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    Rule,
+    Within,
+)
+from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.form_strategies import (
+    changed_components,
+    conjunctive_rules,
+    open_rules,
+    previous_conditions,
+    previous_rules,
+)
+from tests.support.grouped_strategies import grouped_rules
+from tests.support.strategies import (
+    CONTEXTS,
+    column,
+    condition,
+    count_spans,
+    forgetful,
+    grid_spans,
+    joined_rules,
+    number,
+    predicate_spans,
+    rules,
+    span_rules,
+    spans,
+)
+from tests.support.streams import SECOND
+
+Rules = st.SearchStrategy[Rule]
+FREE = [context for context in CONTEXTS if context.consumption == "zero"]
+KINDS = (predicate_spans, grid_spans, count_spans)
+
+
+def with_sum(rule: Rule) -> Rule:
+    """The rule with one condition more, over the sum of two components."""
+    pattern = rule.pattern
+    if pattern is None or len(pattern.components) < 2:
+        return rule
+    first, second = (component.name for component in pattern.components[:2])
+    total = Call("+", (column("x", first), column("y", second)), "BIGINT")
+    more = Conjunct(condition("<=", total, number(3)), (0, 1))
+    return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
+
+
+def with_values(rule: Rule) -> Rule:
+    """The rule with a condition more, the same one on what opens and on what closes its spans."""
+    assert isinstance(rule.span, PredicateSpan)
+    known = condition(">=", column("x"), number(0))
+    both = (condition("and", one, known) for one in (rule.span.open, rule.span.close))
+    return replace(rule, span=replace(rule.span, **dict(zip(("open", "close"), both, strict=True))))
+
+
+@st.composite
+def carrying_rules(draw: st.DrawFn, context: Context, *, close_window: bool = False) -> Rule:
+    """A simple rule without keys, within a time, of which much may be carried; by chance with ``prev``."""
+    plain = draw(rules(context, where=draw(st.sampled_from([True, True, False])), close_window=close_window))
+    assert plain.pattern is not None
+    pattern = replace(plain.pattern, within=Within(time_us=draw(st.sampled_from([100, 8, 5])) * SECOND))
+    if draw(st.booleans()):
+        pattern = draw(changed_components(pattern, previous_conditions))
+    rule = replace(plain, partition_by=(), pattern=pattern)
+    return with_sum(rule) if draw(st.booleans()) else rule
+
+
+def drawn_rules() -> list[Rules]:
+    """Rules of each form in each context; each is drawn from in turn."""
+    found: list[Rules] = []
+    for context in CONTEXTS:
+        found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
+        found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
+        found += [previous_rules([context]), grouped_rules(context)]
+        if context.selection != "next":
+            found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
+    found += [conjunctive_rules(CONTEXTS[:1])] * 2
+    for kind in KINDS:
+        found += [span_rules(kind(), operator=True), aggregate_rules(kind()), aggregate_rules(kind())]
+        found += [span_rules(kind(), operator=False, context=CONTEXTS[-1]).map(with_sum)]
+        found += [conjunctive_rules(CONTEXTS, kind())]
+    found += [grouped_rules(context, spans=predicate_spans()) for context in FREE]
+    found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
+    found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
+    found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
+    found += [each.flatmap(forgetful) for each in found[::4]]
+    for context in FREE:
+        joined = joined_rules(context)
+        found += [joined, joined.map(with_sum), carrying_rules(context), carrying_rules(context)]
+    joined = joined_rules(CONTEXTS[0], close_window=True)
+    found += [joined, joined.map(with_sum), grouped_rules(CONTEXTS[0], close_window=True)]
+    found += [rules(CONTEXTS[0], where=where, close_window=True) for where in (False, True)]
+    found += [carrying_rules(CONTEXTS[0], close_window=True)]
+    found += [aggregate_rules(predicate_spans()).map(with_values)]
+    found += [span_rules(predicate_spans(), operator=True).map(with_values)]
+    return found
+
+
+KINDS_OF_RULES = (
+    "sequence",
+    "conjunction",
+    "where",
+    "arithmetic",
+    "join",
+    "repeated",
+    "optional",
+    "negated",
+    "negated last",
+    "strict",
+    "prev",
+    "close window",
+    "opened span",
+    "grid span",
+    "count span",
+    "aggregates",
+    "operator",
+    "keys",
+    "forgotten keys",
+)
+FORMS = (
+    *KINDS_OF_RULES,
+    "within time",
+    "within events",
+    "no window",
+    "merge selection",
+    "merge detection",
+    *map(str, CONTEXTS),
+)
+
+
+def forms_of(rule: Rule) -> set[str]:
+    """The forms of the table that a rule has."""
+    found = {f"merge {rule.merge}"}
+    kinds = {PredicateSpan: "opened span", GridSpan: "grid span", CountSpan: "count span"}
+    if rule.span is not None:
+        found.add(kinds[type(rule.span)])
+    if rule.pattern is None:
+        found.add("operator" if rule.operator else "aggregates")
+    if rule.partition_by:
+        found.add("keys")
+    if rule.forget_key_after_us is not None:
+        found.add("forgotten keys")
+    return found if rule.pattern is None else {*found, *_forms_of_pattern(rule.pattern)}
+
+
+def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
+    yield str(pattern.context)
+    yield pattern.order
+    if pattern.within is None:
+        yield "no window"
+    else:
+        yield "within time" if pattern.within.time_us is not None else "within events"
+    if pattern.where:
+        yield "where"
+    for one in pattern.where:
+        if any(_is_arithmetic(node) for node in walk(one.expr)):
+            yield "arithmetic"
+        if isinstance(one.expr, Call) and one.expr.function == "=":
+            yield "join"
+    for component in pattern.components:
+        if component.times is not None:
+            yield "repeated" if component.times.least else "optional"
+        if any(isinstance(node, Previous) for node in walk(component.predicate)):
+            yield "prev"
+    if any(component.negated for component in pattern.components):
+        yield "negated last" if pattern.components[-1].negated else "negated"
+    if pattern.contiguity == "strict":
+        yield "strict"
+    if pattern.close == "window":
+        yield "close window"
+
+
+def _is_arithmetic(node: Expr) -> bool:
+    return isinstance(node, Call) and node.function in ("+", "-", "*", "/", "%")

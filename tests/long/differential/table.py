@@ -1,0 +1,128 @@
+"""The table: for each way and each form of rule, in how many pairs with a match the way was taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from string import ascii_uppercase
+
+from tests.long.differential.choices import WAYS
+from tests.long.differential.forms import FORMS
+
+Cells = Counter[tuple[str, str]]
+
+NOT_SIMPLE = ("repeated", "optional", "negated", "negated last", "strict")
+WITHOUT_PATTERN = ("aggregates", "operator")
+SPANS = ("opened span", "grid span", "count span", *WITHOUT_PATTERN)
+KEYS = ("keys", "forgotten keys")
+NO_TIME = ("within events", "no window")
+ZERO = ("each, zero", "latest, zero", "next, zero", "earliest, zero")
+ONE_OPEN = ("each, selected", "latest, selected", "next, selected", "all, selected")
+SELECTED = (*ONE_OPEN, "earliest, selected")
+NEXT = ("next, zero", "next, selected")
+OF_PATTERNS = tuple(form for form in FORMS if form not in (*SPANS, *KEYS) and "merge" not in form)
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """Why some choices are never asked, or sizes never read, for rules of some forms."""
+
+    names: tuple[str, ...]
+    forms: tuple[str, ...]
+    why: str
+
+
+IMPOSSIBLE = (
+    Impossible(
+        ("is_much_carried", "is_rid_of_closed", "FIRST_UNRESOLVED"),
+        (*NOT_SIMPLE, *SPANS, *KEYS, *NO_TIME, *SELECTED),
+        "it is for simple patterns without keys, within a time, that use nothing up",
+    ),
+    Impossible(
+        ("is_rid_of_closed",),
+        ("conjunction", "close window", "latest, zero", "earliest, zero", "merge selection"),
+        "it is for sequences whose selections close, and whose matches do not wait",
+    ),
+    Impossible(
+        ("FIRST_UNRESOLVED",),
+        ("close window", "latest, zero", "earliest, zero", "merge detection"),
+        "it is for selections that close, and matches that wait",
+    ),
+    Impossible(
+        (
+            *("is_kept_by_value", "is_kept_under_one_key", "is_cleaned_for_values"),
+            "is_rid_of_values",
+        ),
+        (*NOT_SIMPLE, "prev", *SPANS, *KEYS, *NO_TIME, *SELECTED),
+        "join values hold matches of simple patterns without keys together, within a time",
+    ),
+    Impossible(
+        (
+            *("is_compiled", "is_in_orders", "is_thinned", "is_decided_compiled", "FIRST_OPENINGS"),
+            *("FIRST_ROWS", "FIRST_HORIZON_ROWS", "UNITED_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),
+        ),
+        ("close window",),
+        "all candidates are made, nothing is chosen among them",
+    ),
+    Impossible(
+        ("is_decided_compiled",),
+        ("conjunction", "where", "arithmetic", "join", *NOT_SIMPLE, *WITHOUT_PATTERN, *ZERO, *ONE_OPEN),
+        "it is for *earliest, selected* of plain sequences",
+    ),
+    Impossible(
+        ("USING_UP_ROWS",),
+        ("conjunction", *NOT_SIMPLE, *WITHOUT_PATTERN, *ZERO, *ONE_OPEN),
+        "it is for *earliest, selected* of simple sequences",
+    ),
+    Impossible(
+        ("is_in_orders", "UNITED_ROWS"),
+        ("sequence", *NOT_SIMPLE, *WITHOUT_PATTERN, *NEXT),
+        "it is for conjunctions",
+    ),
+    Impossible(("UNITED_ROWS",), ("arithmetic",), "conditions over several components tell events apart"),
+    Impossible(
+        ("is_thinned", "FIRST_OPENINGS"),
+        (*WITHOUT_PATTERN, *ZERO, "earliest, selected"),
+        "it is for one selection that is open at a time",
+    ),
+    Impossible(
+        ("FIRST_HORIZON_ROWS",),
+        (*WITHOUT_PATTERN, *NEXT, "latest, zero", "earliest, zero", "earliest, selected"),
+        "it is for selections that the first completion closes",
+    ),
+    Impossible(("is_added_by_span",), (*OF_PATTERNS, "operator"), "it is for aggregates"),
+)
+
+
+@cache
+@cache
+def impossible() -> set[tuple[str, str]]:
+    """The cells that cannot be filled."""
+    return {
+        (way, form)
+        for one in IMPOSSIBLE
+        for way in WAYS
+        for form in one.forms
+        if way.partition(":")[0] in one.names
+    }
+
+
+def empty_cells(taken: Cells, forms: Sequence[str] = FORMS) -> list[tuple[str, str]]:
+    """The cells of these forms that could be filled and are not."""
+    empty = ((way, form) for way in WAYS for form in forms if not taken[way, form])
+    return [cell for cell in empty if cell not in impossible()]
+
+
+def as_text(taken: Cells) -> str:
+    """A line for each way, a column for each form; a point where the form cannot take the way."""
+    known = impossible()
+    heads = [*ascii_uppercase, *(f"A{letter}" for letter in ascii_uppercase)][: len(FORMS)]
+    lines = [f"{head:>3} {form}" for head, form in zip(heads, FORMS, strict=True)]
+    wide = max(map(len, WAYS))
+    lines.append(" " * wide + "".join(f"{head:>6}" for head in heads))
+    for way in WAYS:
+        cells = ["." if (way, form) in known else taken[way, form] for form in FORMS]
+        lines.append(f"{way:<{wide}}" + "".join(f"{cell:>6}" for cell in cells))
+    return "\n".join(lines) + "\n"
