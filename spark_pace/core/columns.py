@@ -6,7 +6,6 @@ Our columns start with "@"; a user's attribute never does.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -88,11 +87,6 @@ def boolean(values: Bools) -> pa.BooleanArray:
 def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
     """bool[n], in which of some unsigned integers the bit is set."""
     return words & words.dtype.type(1 << bit) != 0  # type: ignore[no-any-return]
-
-
-def json_rows(table: pa.Table) -> list[str]:
-    """Each row as a JSON object, for people to read."""
-    return [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any]) -> pa.Table:
