@@ -63,8 +63,7 @@ def main(job: Path) -> int:
     difference = compared(spec)
     matches = sum(summary.matches.values())
     console.print(
-        f"{summary.events:,} events, {summary.late:,} late, {matches:,} matches; "
-        f"job {summary.seconds:.1f} s",
+        f"{summary.events:,} events, {summary.late:,} late, {matches:,} matches; job {summary.seconds:.1f} s",
         end=", ",
     )
     console.print(f"everything {time.monotonic() - began:.1f} s")

@@ -6,7 +6,6 @@ Our columns start with "@"; a user's attribute never does.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -94,11 +93,6 @@ def has_bit(words: npt.NDArray[Any], bit: int) -> Bools:
 def marks_of(spent: Ints) -> Ints:
     """int64[n], of values of `SPENT` what is said of the event: `UNUSED`, `USED` or `USED_OPEN`."""
     return spent & ((1 << SPENT_BITS) - 1)
-
-
-def json_rows(table: pa.Table) -> list[str]:
-    """Each row as a JSON object, for people to read."""
-    return [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any]) -> pa.Table:

@@ -6,37 +6,31 @@ a bad record costs no other, and becomes one row of `EventsRead.bad`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT
-from spark_pace.core.plan.nested import nested
+from spark_pace.core.plan.nested import json_rows, nested
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.errors import EventError, one_line
+from spark_pace.errors import EventError
+from spark_pace.io.bad_records import BadRecords, Lines
+from spark_pace.io.event_times import FAR_US, UNIT_US, timely, with_places
+from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
-from spark_pace.io.text.typed import inner, typed, with_elements
+from spark_pace.io.text.typed import inner, not_utf8, typed, with_elements
 
-EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
-END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
-BAD_SCHEMA = pa.schema(
-    [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
-)
-UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
-_NEWLINE = ord("\n")
+_ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")
 _BOM = b"\xef\xbb\xbf"
-
-Bad = tuple[int, str, bytes]  # offset, reason, raw
+_MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,8 @@ class EventsRead:
     Attributes:
         events: `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset`
             int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
-        bad: the records that are no events, with the columns of `BAD_SCHEMA`.
+        bad: what is told of the records that are no events, with the columns of `BAD_SCHEMA`: the first ones
+            of a file one by one, the others of it in one row.
         read_rows: the number of records of both.
     """
 
@@ -54,8 +49,15 @@ class EventsRead:
     bad: pa.Table
     read_rows: int
 
+    @property
+    def bad_rows(self) -> int:
+        """The number of records that are no events."""
+        return self.read_rows - int(self.events.num_rows)
 
-def read_events(path: str, format: str, schema: EventSchema, source: str) -> EventsRead:
+
+def read_events(
+    path: str, format: str, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
+) -> EventsRead:
     """Read a file of events. A record that cannot be an event is kept apart, with the reason.
 
     A damaged archive or Parquet file is one bad record: none of its events counts.
@@ -65,24 +67,30 @@ def read_events(path: str, format: str, schema: EventSchema, source: str) -> Eve
         format: ``json``, ``csv`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null.
         source: the name of the file for its events, by custom the path below the source's root.
+        most_bad: so many bad records are told one by one.
 
     Raises:
         EventError: the file is not there, or the system cannot read it.
     """
-    bad: list[Bad] = []
+    bad = BadRecords(most_bad)
     try:
+        if format != "parquet" and path.endswith(_ARCHIVES) and not os.path.getsize(path):
+            return _one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return _one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        empty = f"an empty {format} file of that name in its place"
+        packed = ", compressed," if path.endswith(_ARCHIVES) else ""
+        empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
     return _events_read(parts, bad, schema, source)
 
 
-def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> EventsRead:
+def read_source_file(
+    root: str, name: str, format: str, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
+) -> EventsRead:
     """Read one file of a source.
 
     A device, a pipe, or a link out of the source's folder is one bad record, and is not opened.
@@ -92,6 +100,7 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
         name: the file, relative to `root`.
         format: as in `read_events`.
         schema: as in `read_events`.
+        most_bad: as in `read_events`.
 
     Raises:
         EventError: the file is not there, or the system cannot read it.
@@ -105,7 +114,9 @@ def read_source_file(root: str, name: str, format: str, schema: EventSchema) -> 
         wrong = "must be a regular file; got a device, a pipe or a socket"
     elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
         wrong = "must lie in the source's folder; got a link out of it"
-    return _one_bad_record(wrong, schema, source) if wrong else read_events(path, format, schema, source)
+    if wrong:
+        return _one_bad_record(wrong, schema, source)
+    return read_events(path, format, schema, source, most_bad)
 
 
 def source_name(name: str) -> str:
@@ -115,30 +126,27 @@ def source_name(name: str) -> str:
 
 def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
     """The rows of a table as events of the source `source`; `@offset` is the number of the row."""
-    bad: list[Bad] = []
+    bad = BadRecords()
     return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
 
 
 def _one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
-    return _events_read([], [(0, WHOLE_FILE + wrong, b"")], schema, source)
+    bad = BadRecords()
+    bad.add_one(0, WHOLE_FILE + wrong, b"")
+    return _events_read([], bad, schema, source)
 
 
-def _events_read(parts: list[pa.Table], bad: list[Bad], schema: EventSchema, source: str) -> EventsRead:
-    events = pa.concat_tables(
-        [*parts, _events(no_attributes(schema), np.empty(0, np.int64), np.empty(0, np.int64))]
-    )
+def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, source: str) -> EventsRead:
+    none = np.empty(0, np.int64)
+    events = pa.concat_tables([*parts, with_places(no_attributes(schema), none, none)])
     names = pa.DictionaryArray.from_arrays(
         np.zeros(events.num_rows, np.int32), pa.array([source], pa.string())
     )
     events = events.add_column(1, "@source", names)
-    offsets, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
-    wrong = pa.table(
-        [[source] * len(bad), offsets, [one_line(reason) for reason in reasons], raws], schema=BAD_SCHEMA
-    )
-    return EventsRead(events, wrong, events.num_rows + len(bad))
+    return EventsRead(events, bad.table(source), events.num_rows + bad.count)
 
 
-def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     parser: LineParser | None = JsonParser(schema) if format == "json" else None
     first = 0
     with pa.input_stream(path, compression="detect") as stream:
@@ -146,41 +154,30 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> I
             if parser is None:
                 start_of_file = chunk.raw if isinstance(chunk, TooLong) else chunk
                 header, more, lines = start_of_file.removeprefix(_BOM).partition(b"\n")
-                parser = CsvParser(schema, header_names(header))
+                names = header_names(header)
+                twice = [field.name for field in schema.fields if names.count(field.name) > 1]
+                if twice:
+                    bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
+                    return
+                parser = CsvParser(schema, names)
                 if not more:
                     continue
             elif isinstance(chunk, TooLong):
-                bad.append((first, too_long(chunk.length), chunk.raw))
+                bad.add_one(first, too_long(chunk.length), chunk.raw)
                 first += 1
                 continue
             else:
                 lines = chunk.removeprefix(_BOM) if start == 0 else chunk
-            parsed = parse_lines(lines, parser)
-            texts = _Lines(lines)
-            bad.extend((first + row, reason, texts[row]) for row, reason in parsed.refused)
-            yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
-            # five times as fast as `lines.count`
-            first += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == _NEWLINE)) + 1
-
-
-class Raws(Protocol):
-    """Gives the bytes of records by their number."""
-
-    def __getitem__(self, row: int) -> bytes:
-        """The bytes of record `row`."""
-
-
-class _Lines:
-    """The lines of a chunk. Splits it only if a line is asked for."""
-
-    def __init__(self, chunk: bytes) -> None:
-        self.chunk = chunk
-        self.lines: list[bytes] | None = None
-
-    def __getitem__(self, row: int) -> bytes:
-        if self.lines is None:
-            self.lines = self.chunk.split(b"\n")
-        return self.lines[row]
+            for part in parts_of(lines, max(1, _MOST_CELLS // len(schema.fields))):
+                texts = Lines(part)
+                if part.isspace():
+                    first += texts.count
+                    continue
+                parsed = parse_lines(part, parser, bad.most)
+                bad.add(first, parsed.refused.rows, parsed.refused.reasons.__getitem__, texts)
+                yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
+                bad.settle()
+                first += texts.count
 
 
 class _Rows:
@@ -190,11 +187,10 @@ class _Rows:
         self.table, self.schema = table, schema
 
     def __getitem__(self, row: int) -> bytes:
-        (shown,) = nested(self.table.slice(row, 1), self.schema).to_pylist()
-        return json.dumps(shown, default=str).encode()
+        return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
 
 
-def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+def _read_parquet(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     """The events of a file. A column with a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
@@ -203,12 +199,12 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: list[Bad]) -
             names = [name for name in first if name in there]
             stored = file.read(columns=names, use_threads=False)
     except pa.ArrowInvalid as error:
-        bad.append((0, f"{WHOLE_FILE}must be Parquet; got: {error}", b""))
+        bad.add_one(0, f"{WHOLE_FILE}must be Parquet; got: {error}", b"")
         return
     yield from _stored_events(stored, schema, bad)
 
 
-def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Iterator[pa.Table]:
+def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     columns = []
     for field in schema.fields:
         try:
@@ -217,10 +213,18 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: list[Bad]) -> Ite
                 typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
             )
         except pa.ArrowInvalid as error:
-            bad.append((0, f"{field.name} — must be {field.type}; got: {error}", b""))
+            bad.add_one(0, f"{field.name} — must be {field.type}; got: {error}", b"")
             return
     table = pa.table(columns, schema=no_attributes(schema).schema)
-    yield timely(table, schema, np.arange(table.num_rows, dtype=np.int64), 0, _Rows(table, schema), bad)
+    rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(table, schema)
+    wrong = not_utf8(table)
+    if wrong:
+        refused = np.array(sorted(wrong))
+        reason = "{} — must be UTF-8; got other bytes".format
+        bad.add(0, refused, lambda index: reason(wrong[int(refused[index])]), raws)
+        good = ~np.isin(rows, refused)
+        table, rows = table.filter(pa.array(good)), rows[good]
+    yield timely(table, schema, rows, 0, raws, bad)
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -237,7 +241,8 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)
-    kept |= is_.is_timestamp(stored) and is_.is_timestamp(target)
+    if is_.is_timestamp(stored) and is_.is_timestamp(target):
+        return _microseconds(column)
     kept |= is_number and is_.is_floating(target)
     kept |= is_.is_large_string(stored) and is_.is_string(target)
     kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
@@ -246,35 +251,17 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     return column.cast(target, safe=is_.is_integer(target) or is_.is_decimal(target))
 
 
-def timely(
-    table: pa.Table, schema: EventSchema, rows: npt.NDArray[np.int64], first: int, raws: Raws, bad: list[Bad]
-) -> pa.Table:
-    """The events of a parsed chunk with `@time` and `@offset`; rows without a possible time go to `bad`.
-
-    Args:
-        table: the schema's attributes.
-        schema: the attributes.
-        rows: int64; for each row of `table` the number of its record in the chunk.
-        first: the number of the chunk's first record.
-        raws: the records' bytes by their number in the chunk.
-        bad: takes (offset, reason, bytes) of each record that is no event.
-    """
-    unit = UNIT_US[schema.time_unit]
-    column = table.column(schema.event_time)
-    counts = pc.cast(column, pa.int64())
-    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
-    good = pc.fill_null(inside, False).to_numpy()
-    if not good.all():
-        for row in np.flatnonzero(~good).tolist():
-            value, record = column[row].as_py(), int(rows[row])
-            must, got = "must be an event time from 1900 to 2199", "nothing" if value is None else value
-            bad.append((first + record, f"{schema.event_time} — {must}; got {got}", raws[record]))
-        table, rows, counts = table.filter(pa.array(good)), rows[good], counts.filter(pa.array(good))
-    return _events(table, counts.to_numpy() * unit, first + rows)
-
-
-def _events(table: pa.Table, times_us: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> pa.Table:
-    return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))
+def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times of any unit in microseconds; what has no room there is as far outside the range as there is."""
+    unit, target = column.type.unit, pa.timestamp("us")
+    if unit == "ns":
+        return pc.floor_temporal(column, unit="microsecond").cast(target, safe=False)
+    if unit == "us":
+        return column.cast(target)
+    most = FAR_US // UNIT_US[unit]
+    counts = pc.max_element_wise(column.cast(pa.int64()), -most, skip_nulls=False)
+    counts = pc.min_element_wise(counts, most, skip_nulls=False)
+    return counts.cast(pa.timestamp(unit)).cast(target)
 
 
 def no_attributes(schema: EventSchema) -> pa.Table:

@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.errors import one_line
-from spark_pace.io.files import BAD_SCHEMA, Bad, EventsRead, timely
+from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
+from spark_pace.io.event_times import timely
+from spark_pace.io.files import EventsRead
 from spark_pace.io.text.lines import (
     CHUNK_BYTES,
     KEPT_BYTES,
     MOST_RECORD_BYTES,
+    NONE_REFUSED,
     ParsedLines,
     parse_all,
     short,
@@ -78,7 +80,7 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
 
 def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
     inside = tuple(field for field in schema.fields if field.name not in records.columns)
-    bad: list[Bad] = []
+    bad = BadRecords(None)
     values = _Values(records.values)
     parsed = _parse(records.values, format, replace(schema, fields=inside), bad, values)
     table = _with_columns(parsed, records, schema, bad, values)
@@ -110,22 +112,19 @@ class _Values:
         return f"the value — must be one event; got {got}"
 
 
-def _parse(values: pa.Array, format: str, schema: EventSchema, bad: list[Bad], raws: _Values) -> ParsedLines:
+def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, raws: _Values) -> ParsedLines:
     """The attributes that stand in the values; `rows` of the result are numbers of records."""
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
-        return ParsedLines(pa.table({"": rows}).select([]), rows, [])
+        return ParsedLines(pa.table({"": rows}).select([]), rows, NONE_REFUSED)
     if format == "csv":
         parsed = _parse_values(values, CsvParser(schema, [field.name for field in schema.fields]), format)
     else:
         parsed = _parse_json(values, JsonParser(schema))
-    bad.extend((row, reason, raws[row]) for row, reason in parsed.refused)
-    if len(parsed.rows) + len(parsed.refused) < len(values):
-        read = np.zeros(len(values), np.bool_)
-        read[parsed.rows] = True
-        read[[row for row, _ in parsed.refused]] = True
-        for row in np.flatnonzero(~read).tolist():
-            bad.append((row, raws.objection(row), raws[row]))
+    refused = parsed.refused
+    bad.add(0, refused.rows, refused.reasons.__getitem__, raws)
+    unread = np.setdiff1d(np.arange(len(values)), np.append(parsed.rows, refused.rows))
+    bad.add(0, unread, lambda index: raws.objection(int(unread[index])), raws)
     return parsed
 
 
@@ -142,7 +141,7 @@ def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
         plain = parser.plain_values(within, bounds)
     if plain is None:
         return _parse_values(values, parser, "json")
-    return plain.with_left(lambda left: _parse_values(values.take(pa.array(left)), parser, "json"))
+    return plain.with_left(lambda read: _parse_values(values.take(pa.array(read.left)), parser, "json"))
 
 
 def _parse_values(values: pa.Array, parser: JsonParser | CsvParser, format: str) -> ParsedLines:
@@ -174,7 +173,7 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 
 
 def _with_columns(
-    parsed: ParsedLines, records: Records, schema: EventSchema, bad: list[Bad], raws: _Values
+    parsed: ParsedLines, records: Records, schema: EventSchema, bad: BadRecords, raws: _Values
 ) -> ParsedLines:
     """All attributes in the schema's order; a record is bad if an own column does not fit its attribute."""
     table, rows = parsed.table, parsed.rows
@@ -185,9 +184,10 @@ def _with_columns(
             table = table.append_column(field.name, column.take(pa.array(rows)))
     if wrong:
         good = ~np.isin(rows, list(wrong))
-        bad.extend((row, wrong[row], raws[row]) for row in rows[~good].tolist())
+        refused = rows[~good]
+        bad.add(0, refused, lambda index: wrong[int(refused[index])], raws)
         table, rows = table.filter(pa.array(good)), rows[good]
-    return ParsedLines(table.select([field.name for field in schema.fields]), rows, [])
+    return ParsedLines(table.select([field.name for field in schema.fields]), rows, NONE_REFUSED)
 
 
 def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
@@ -220,16 +220,8 @@ def _cast(column: pa.Array, field: Field) -> pa.Array:
     return column.cast(target)
 
 
-def _bad_table(bad: list[Bad], records: Records) -> pa.Table:
-    rows, reasons, raws = zip(*sorted(bad), strict=True) if bad else ((), (), ())
-    index = pa.array(rows, pa.int64())
-    sources = records.sources.take(index).cast(pa.string())
-    return pa.table(
-        [
-            sources,
-            records.offsets.take(index),
-            pa.array(map(one_line, reasons), pa.string()),
-            pa.array(raws, pa.binary()),
-        ],
-        schema=BAD_SCHEMA,
-    )
+def _bad_table(bad: BadRecords, records: Records) -> pa.Table:
+    told = bad.table("")
+    rows = told["offset"].combine_chunks()
+    sources = records.sources.take(rows).cast(pa.string())
+    return pa.table([sources, records.offsets.take(rows), told["reason"], told["raw"]], schema=BAD_SCHEMA)

@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import Events, FilesSource, Format, KafkaFormat, KafkaSource, Source
@@ -20,7 +21,7 @@ EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
 
-_FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger")
+_FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger", "max_bad_records_per_file")
 _KAFKA_KEYS = (
     "kind",
     "format",
@@ -75,7 +76,8 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
     form = source.choice("format", ("json", "csv", "parquet"), "json")
     path = source.text("path", "path: events")
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
-    return FilesSource(cast(Format, form), resolve(path.text, folder), most) if path else None
+    most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
+    return FilesSource(cast(Format, form), resolve(path.text, folder), most, most_bad) if path else None
 
 
 def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:

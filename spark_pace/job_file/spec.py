@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS, OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
 from spark_pace.job_file.pace import Admission
@@ -26,11 +26,14 @@ class FilesSource:
         format: of the files.
         path: of the folder or the file.
         max_files_per_trigger: the most files of a batch; None: all that are there.
+        max_bad_records_per_file: so many bad records of a file have a row each in the table of quarantined
+            things; all others of the file have one together.
     """
 
     format: Format
     path: str
     max_files_per_trigger: int | None
+    max_bad_records_per_file: int = MOST_BAD_RECORDS
 
     names_sources: ClassVar[bool] = False  # whether an event's place tells which source it comes from
 

@@ -24,7 +24,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
-from spark_pace.io.files import EARLIEST_US, END_US, UNIT_US
+from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.spark_filter import to_spark_filter

@@ -76,9 +76,7 @@ def test_however_it_is_cut_and_though_a_batch_runs_again(
     dealt = disorderly(21)
     send(topic, *((partition, as_json(event)) for partition, event in dealt))
     files = as_files(tmp_path, topic, dealt)
-    spec = kafka_job(
-        tmp_path, broker.servers, topic, order=ORDER | sources, max_offsets_per_trigger=most
-    )
+    spec = kafka_job(tmp_path, broker.servers, topic, order=ORDER | sources, max_offsets_per_trigger=most)
     spec = replace(spec, admission=None)
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
         stop_at(patch, "metrics", 0 if most == 1_000 else 3)

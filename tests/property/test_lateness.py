@@ -44,9 +44,7 @@ def files(draw: st.DrawFn) -> Cut:
     cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=6)))
     parts = [events[start:stop] for start, stop in pairwise([0, *cuts, len(events)])]
     named = (
-        tuple(
-            replace(event, source=f"f{number:02d}", offset=offset) for offset, event in enumerate(part)
-        )
+        tuple(replace(event, source=f"f{number:02d}", offset=offset) for offset, event in enumerate(part))
         for number, part in enumerate(parts)
     )
     inner = sorted(draw(st.sets(st.integers(1, max(1, len(parts) - 1)), max_size=4)))
@@ -166,8 +164,7 @@ def test_records_decide_by_the_earlier_ones_of_their_source(
     batches = []
     for batch in range(len(ends[0])):
         read_of = [
-            part[(end[batch - 1] if batch else 0) : end[batch]]
-            for part, end in zip(parts, ends, strict=True)
+            part[(end[batch - 1] if batch else 0) : end[batch]] for part, end in zip(parts, ends, strict=True)
         ]
         batches.append([table_of(rule, records) for records in read_of])
     assert_all_ways(rule, plan_of(rule, spec, name, heartbeat, spread), batches, reading)

@@ -131,7 +131,8 @@ def require_same(ours: ParsedLines, theirs: ParsedLines) -> None:
     assert ours.table.schema == theirs.table.schema
     ours.table.validate(full=True)
     assert ours.rows.tolist() == theirs.rows.tolist()
-    assert ours.refused == theirs.refused
+    assert ours.refused.rows.tolist() == theirs.refused.rows.tolist()
+    assert ours.refused.reasons == theirs.refused.reasons
     assert repr(ours.table.to_pylist()) == repr(theirs.table.to_pylist())
 
 

@@ -272,11 +272,11 @@ def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_on
     path.unlink()
     message = (
         rf"^{re.escape(str(path))} — must be a readable json file; "
-        r"got: .* an empty json file of that name in its place lets the job go on\.$"
+        r"got: .* an empty json file of that name, compressed, in its place lets the job go on\.$"
     )
     with pytest.raises(EventError, match=message):
         run_job(spec)
-    path.touch()
+    path.write_bytes(gzip.compress(b""))
     summary = run_job(spec)
     assert (summary.batches, summary.finished, summary.bad_records, summary.events) == (2, True, 0, 30)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

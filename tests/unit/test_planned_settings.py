@@ -76,7 +76,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("max_files_per_trigger", "max_offsets_per_trigger", "admission"),  # of the offsets
         *("starting_offsets", "trigger_us", "finish"),
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
-        *("on_bad_record", "on_operator_error", "operator_timeout_us"),
+        *("on_bad_record", "max_bad_records_per_file", "on_operator_error", "operator_timeout_us"),
         *("source", "events", "schema", "order"),  # parts
     ]
     kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource)

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.replaying import Replayed, replay_files
-from spark_pace.job_file import is_job, read_job
+from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 
 SHOWN_BAD = 3
@@ -37,12 +38,19 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
             _require_allowed(rule, operators)
         if rule.operator is not None:
             load_operator(rule.operator)
-    replayed = replay_files(rules, events, **({} if job is None else job.events.stream))
+    replayed = replay_files(rules, events) if job is None else _replayed_by(job, events)
     if out is None:
         show(replayed.result.matches, rules)
     else:
         WRITERS[out.suffix](replayed.result.matches, rules, out)
     _summarise(replayed, rules)
+
+
+def _replayed_by(job: JobSpec, events: Path) -> Replayed:
+    """What a job's rules find in other events than its own."""
+    files = isinstance(job.source, FilesSource)
+    most_bad = job.files.max_bad_records_per_file if files else MOST_BAD_RECORDS
+    return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad)
 
 
 def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
@@ -64,13 +72,14 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
     if replayed.absent:
         what = "null in every record; a name in the schema that no record has?"
         click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
-    _list_bad("late", replayed.result.late, ("source", "offset", "reason"))
-    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"))
-    _list_bad("failed selection", replayed.result.failed, ("rule", "selection_id", "reason"))
+    late, failed = replayed.result.late, replayed.result.failed
+    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows)
+    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows)
+    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows)
 
 
-def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...]) -> None:
+def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int) -> None:
     for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
         click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
-    if table.num_rows > SHOWN_BAD:
-        click.echo(f"{what}: and {table.num_rows - SHOWN_BAD:,} more", err=True)
+    if count > SHOWN_BAD:
+        click.echo(f"{what}: and {count - SHOWN_BAD:,} more", err=True)

@@ -78,7 +78,7 @@ def as_text(values: pa.Array) -> pa.Array:
         return pa.array(texts, TEXT)
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
         return values.cast(TEXT)
-    if kinds.is_integer(kind):
+    if kinds.is_integer(kind) or kinds.is_date(kind):
         return values.cast(TEXT)
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], TEXT)
 

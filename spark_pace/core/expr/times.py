@@ -1,14 +1,55 @@
-"""Functions on TIMESTAMP and DATE. Every time is UTC, and the calendar is Gregorian before 1582 too."""
+"""The range of TIMESTAMP and DATE, and functions on them.
+
+Every time is UTC, and the calendar is Gregorian before 1582 too. A value lies in the years 1 to 9999: those
+that Python, SQL engines and readers of Delta tables know.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # since 1970: 0001-01-01 and 9999-12-31
 _MICROS = 1_000_000
+_DAY_US = 86_400 * _MICROS
+FIRST_US, LAST_US = FIRST_DAY * _DAY_US, (LAST_DAY + 1) * _DAY_US - 1
+RANGES = {
+    "TIMESTAMP": "from 0001-01-01 to 9999-12-31T23:59:59.999999, in UTC",
+    "DATE": "from 0001-01-01 to 9999-12-31",
+}
+
+
+def out_of_range(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
+    """bool[n], which TIMESTAMPs, DATEs, or ARRAYs of them leave the range; None if it is none of them.
+
+    Args:
+        values: n values; those of any other type have no range.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_list(values.type):
+        outside = out_of_range(values.flatten())
+        if outside is None:
+            return None
+        lists = np.zeros(len(values), np.bool_)
+        lists[pc.list_parent_indices(values).to_numpy()[outside]] = True
+        return lists
+    if pa.types.is_date32(values.type):
+        least, most, counts = FIRST_DAY, LAST_DAY, values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        least, most, counts = FIRST_US, LAST_US, values.cast(pa.int64())
+    else:
+        return None
+    ends = pc.min_max(counts)
+    if not ends["min"].is_valid or least <= ends["min"].as_py() <= ends["max"].as_py() <= most:
+        return None
+    outside = pc.or_(pc.less(counts, least), pc.greater(counts, most))
+    return pc.fill_null(outside, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _part(kernel: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:

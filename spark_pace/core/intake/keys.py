@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import distinct
+from spark_pace.core.plan.nested import shown_values
 
 _ESCAPED = r'["\\\x00-\x1f]'  # what JSON cannot have in a text as it is
 
@@ -36,7 +37,7 @@ def _json_texts(values: pa.Array) -> pa.Array:
     else:
         texts, alone = pa.nulls(len(values), pa.string()), pc.is_valid(values)
     if pc.any(alone).as_py():
-        told = [_json(_plain(value)) for value in values.filter(alone).to_pylist()]
+        told = [_json(_plain(value)) for value in shown_values(values.filter(alone))]
         texts = pc.replace_with_mask(texts, alone, pa.array(told, pa.string()))
     return pc.fill_null(texts, "null")
 

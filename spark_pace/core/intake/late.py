@@ -6,18 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import (
-    OFFSET,
-    SOURCE,
-    TIME,
-    UNKNOWN_TIME,
-    UTC_TIME,
-    Ints,
-    array,
-    json_rows,
-    numbers,
-)
-from spark_pace.core.plan.nested import nested
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, Ints, array, numbers
+from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.rule import EventSchema
 
 LATE_SCHEMA = pa.schema([

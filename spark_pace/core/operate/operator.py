@@ -15,7 +15,6 @@ from spark_pace.core.columns import (
     SOURCE,
     UNKNOWN_TIME,
     array,
-    json_rows,
     numbers,
 )
 from spark_pace.core.match.contexts import context_of
@@ -39,7 +38,7 @@ from spark_pace.core.operate.python_operator import CallOperator, Spans, call_he
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.operate.yielded import emit_schema
-from spark_pace.core.plan.nested import nested
+from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.joined import join_of

@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, TypeName
+from spark_pace.core.expr.times import out_of_range
 from spark_pace.core.plan.rule import Rule
 
 MOST_TEXT_BYTES = 16 << 20  # of one value: readers of Parquet refuse a page with a much longer one
 MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: those of many selections travel together
-_FIRST_US, _LAST_US = (
-    int(np.datetime64(time, "us").astype(np.int64)) for time in (datetime.min, datetime.max)
-)
 
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
@@ -136,8 +134,6 @@ def _declared(
         if longest > MOST_TEXT_BYTES:
             must = f"must be texts of at most {MOST_TEXT_BYTES >> 20} MiB"
             raise ValueError(f"emit {name} — {must}; got one of {longest:,} bytes")
-    if declared in ("TIMESTAMP", "DATE"):
-        ends = pc.min_max(column.cast(pa.timestamp("us")).cast(pa.int64()))
-        if ends["min"].is_valid and not _FIRST_US <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_US:
-            raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
+    if declared in ("TIMESTAMP", "DATE") and out_of_range(column) is not None:
+        raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
     return column

@@ -1,8 +1,13 @@
-"""Events as they came: the attributes of a STRUCT, which are columns of their own, as one column again."""
+"""Events as they came: the attributes of a STRUCT, which are columns of their own, as one column again.
+
+And events for people to read: no value fails, whatever Python knows of its type.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,3 +42,36 @@ def _column(path: Path, events: pa.Table, paths: list[Path]) -> pa.Array:
     own = [array(events, name)] if name in events.column_names else columns
     absent = reduce(pc.and_, map(pc.is_null, own))
     return pa.StructArray.from_arrays(columns, [member[-1] for member in inner], mask=absent)
+
+
+def json_rows(table: pa.Table) -> list[str]:
+    """Each row as a JSON object, for people to read; no value fails."""
+    columns = [shown_values(column) for column in table.columns]
+    rows = [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return [json.dumps(row, default=_shown, ensure_ascii=False) for row in rows or [{}] * table.num_rows]
+
+
+def shown_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values as Python has them; of a column with some that Python does not know, as text or bytes."""
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):  # a time outside the years 1 to 9999; a text that is no UTF-8
+        if pa.types.is_string(values.type):
+            texts = values.cast(pa.binary()).to_pylist()
+            return [text if text is None else _shown(text) for text in texts]
+        return values.cast(_shown_type(values.type)).to_pylist()  # type: ignore[no-any-return]
+
+
+def _shown_type(kind: pa.DataType) -> pa.DataType:
+    """A type whose values Python always knows, for values of a type."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _shown_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_shown_type(kind.value_type))
+    if pa.types.is_string(kind):
+        return pa.binary()
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def _shown(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

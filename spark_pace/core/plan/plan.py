@@ -23,6 +23,7 @@ from spark_pace.errors import ConfigError
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
+MOST_BAD_RECORDS = 1_000  # of a file that are told one by one, unless the job says otherwise
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalResult, run
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.files import EventsRead, read_source_file, table_events
@@ -29,13 +29,15 @@ class Replayed:
 
     Attributes:
         result: what the core found.
-        bad: the records that are no events, with the columns of `io.files.BAD_SCHEMA`.
+        bad: what is told of the records that are no events, with the columns of `io.bad_records.BAD_SCHEMA`.
+        bad_rows: how many of those there are.
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
     """
 
     result: LocalResult
     bad: pa.Table
+    bad_rows: int
     read_rows: int
     absent: tuple[str, ...] = ()
 
@@ -63,6 +65,7 @@ def replay_files(
     order: OrderSpec | None = None,
     source_column: str | None = None,
     heartbeat: Expr | None = None,
+    most_bad: int = MOST_BAD_RECORDS,
 ) -> Replayed:
     """What `rules` find in a file of events, or in all files of a directory, in the order of their names.
 
@@ -75,11 +78,12 @@ def replay_files(
         order: of a job, whose repeats are dropped, too; None: nothing is.
         source_column: of a job: the attribute that names an event's source.
         heartbeat: what holds for records that are no events.
+        most_bad: so many bad records of a file are told one by one.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
     """
-    reads = read_each(path, rules[0].schema)
+    reads = read_each(path, rules[0].schema, most_bad)
     plan = build_plan(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
@@ -87,7 +91,7 @@ def replay_files(
     read = together(reads)
     names = [field.name for field in rules[0].schema.fields] if read.events.num_rows else []
     absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
-    return Replayed(result, read.bad, read.read_rows, absent)
+    return Replayed(result, read.bad, read.bad_rows, read.read_rows, absent)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
@@ -95,15 +99,18 @@ def read_all(path: Path, schema: EventSchema) -> EventsRead:
     return together(read_each(path, schema))
 
 
-def read_each(path: Path, schema: EventSchema) -> list[EventsRead]:
-    """The same, file by file, in the order of their names, as a job reads them."""
+def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
+    """The same, file by file, in the order of their names, as a job reads them.
+
+    Of the bad records of a file so many are told one by one.
+    """
     root = path if path.is_dir() else path.parent
     shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
     files = [path] if path.is_file() else [file for file in shown if _format(file)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     files.sort(key=lambda file: file.relative_to(root).as_posix())
-    return [_read_file(file, schema, path) for file in files]
+    return [_read_file(file, schema, path, most_bad) for file in files]
 
 
 def together(reads: Sequence[EventsRead]) -> EventsRead:
@@ -126,12 +133,12 @@ def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
     return events.take(kept.take(pc.sort_indices(kept)))
 
 
-def _read_file(file: Path, schema: EventSchema, root: Path) -> EventsRead:
+def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
     format = _format(file)
     if format is None:
         raise _no_events(file, "a file that ends in " + ", ".join(FORMATS), file.suffix or "no ending")
     name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
-    return read_source_file(str(root), name, format, schema)
+    return read_source_file(str(root), name, format, schema, most_bad)
 
 
 def _format(file: Path) -> str | None:

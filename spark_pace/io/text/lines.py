@@ -1,18 +1,19 @@
 """Reads text in chunks of whole lines and parses each chunk into columns.
 
-A chunk that fails is parsed in quarters, and these again, until the bad lines are found. A call of the parser
-costs as much as a hundred lines, so a flood of bad lines must not take many calls: of a few lines that fail,
-one column after the other is looked through, which takes one or two calls for each bad line.
+A chunk that fails is looked through line by line, each different line once: so a flood of equal lines costs
+little. Those that may be records are parsed in quarters, and these again, until the bad lines are found. A
+call of the parser costs as much as a hundred lines, so a flood of bad lines must not take many calls: of a
+few lines that fail, one column after the other is looked through, which takes one or two calls for each bad
+line.
 
 One record is one line. Blank lines are no records, but they count in the row numbers.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,12 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
+from spark_pace.io.text.blocks import Ints
+from spark_pace.io.text.line_bounds import filled_lines, lines_at
 
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
 KEPT_BYTES = 64 << 10  # so much of a record that is too long is kept
 _REASON_CHARACTERS = 300
-
 
 Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if any of the lines is wrong
 Line = tuple[int, bytes]  # its number, and the record in it
@@ -51,11 +53,11 @@ class LineParser(Protocol):
     def parse(self, chunk: bytes) -> pa.Table:
         """Lines as columns; raises `pa.ArrowInvalid` if any of them is wrong."""
 
-    def record(self, line: bytes) -> bytes:
-        """The record in a line; nothing for a blank line."""
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The records in lines of which none is blank."""
 
-    def objection(self, line: bytes) -> str | None:
-        """What is wrong with the outer form of a line, checked before `parse` sees it."""
+    def objections(self, records: list[bytes]) -> Objections:
+        """What is wrong with the outer form of records, checked before `parse` sees them."""
 
     def checks(self) -> Sequence[Check]:
         """What `parse` demands of lines; of a line that fails several demands, the first is told."""
@@ -65,18 +67,43 @@ class LineParser(Protocol):
 
 
 @dataclass(frozen=True)
+class Objections:
+    """bool[n], which of n records are refused, and the reason."""
+
+    refused: npt.NDArray[np.bool_]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Lines that are no records.
+
+    Attributes:
+        rows: int64[n], their numbers, ascending.
+        reasons: of the first of them, as many as were asked for.
+    """
+
+    rows: Ints
+    reasons: list[str]
+
+    def moved(self, numbers: Ints) -> Refused:
+        """The same, where line i has the number `numbers[i]`."""
+        return replace(self, rows=numbers[self.rows])
+
+
+@dataclass(frozen=True)
 class ParsedLines:
     """The records of a chunk.
 
     Attributes:
         table: the good ones as columns.
         rows: for each row of `table` the number of its line in the chunk, from 0.
-        refused: (number of the line, reason) of each bad one.
+        refused: the bad ones.
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
-    refused: list[tuple[int, str]]
+    rows: Ints
+    refused: Refused
 
 
 @dataclass(frozen=True)
@@ -86,24 +113,27 @@ class PartlyParsed:
     Attributes:
         table: those that have been read, as columns.
         rows: int64; the number of each.
-        left: int64, the numbers of those that `LineParser.parse` must read.
-        bounds: int64[2, n], where each record begins and ends.
+        left: int64[n], the numbers of those that `LineParser.parse` must read.
+        bounds: int64[2, n], where each of these begins and ends.
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
-    left: npt.NDArray[np.int64]
-    bounds: npt.NDArray[np.int64]
+    rows: Ints
+    left: Ints
+    bounds: Ints
 
-    def with_left(self, parse: Callable[[npt.NDArray[np.int64]], ParsedLines]) -> ParsedLines:
-        """All records; `parse` reads those of these numbers, and counts them from 0."""
+    def with_left(self, parse: Callable[[PartlyParsed], ParsedLines]) -> ParsedLines:
+        """All records; `parse` reads those that are left, and counts them from 0."""
         if not len(self.left):
-            return ParsedLines(self.table, self.rows, [])
-        read = parse(self.left)
+            return ParsedLines(self.table, self.rows, NONE_REFUSED)
+        read = parse(self)
         rows = np.concatenate([self.rows, self.left[read.rows]])
         order = np.argsort(rows)
         table = pa.concat_tables([self.table, read.table]).take(pa.array(order))
-        return ParsedLines(table, rows[order], [(int(self.left[row]), why) for row, why in read.refused])
+        return ParsedLines(table, rows[order], read.refused.moved(self.left))
+
+
+NONE_REFUSED = Refused(np.empty(0, np.int64), [])
 
 
 @dataclass(frozen=True)
@@ -146,22 +176,27 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
         yield b"".join(rest)
 
 
-def parse_lines(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines in `chunk`; what compiled code does not read is read by the parser."""
+def parse_lines(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
+    """The records of the lines in `chunk`; what compiled code does not read is read by the parser.
+
+    Args:
+        chunk: whole lines.
+        parser: of their format.
+        most: of how many bad lines the reason is wanted; None: of all.
+    """
     plain = parser.plain(chunk)
     if plain is None:
-        return parse_all(chunk, parser)
-    bounds = plain.bounds
+        return parse_all(chunk, parser, most)
 
-    def parse_left(left: npt.NDArray[np.int64]) -> ParsedLines:
-        lines = (chunk[begin:end] for begin, end in bounds[:, left].T.tolist())
-        return parse_all(b"\n".join(lines), parser)
+    def parse_left(plain: PartlyParsed) -> ParsedLines:
+        lines = (chunk[begin:end] for begin, end in plain.bounds.T.tolist())
+        return parse_all(b"\n".join(lines), parser, most)
 
     return plain.with_left(parse_left)
 
 
-def parse_all(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of the lines, by the parser alone.
+def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
+    """The same, by the parser alone.
 
     A chunk that cannot be parsed is looked through line by line.
     """
@@ -172,75 +207,109 @@ def parse_all(chunk: bytes, parser: LineParser) -> ParsedLines:
         except pa.ArrowInvalid:
             table = None
         if table is not None and table.num_rows == rows:
-            return ParsedLines(table, np.arange(rows, dtype=np.int64), [])
-    return _search(chunk, parser)
+            return ParsedLines(table, np.arange(rows, dtype=np.int64), NONE_REFUSED)
+    return _search(chunk, parser, most)
 
 
-def _search(chunk: bytes, parser: LineParser) -> ParsedLines:
-    """The records of a chunk in which lines may be bad."""
-    candidates: list[Line] = []
-    refused: list[tuple[int, str]] = []
-    for row, line in enumerate(chunk.split(b"\n")):
-        record = parser.record(line)
-        objection = parser.objection(record) if record else None
-        if objection:
-            refused.append((row, objection))
-        elif record:
-            candidates.append((row, record))
-    good: list[tuple[list[Line], pa.Table]] = []
-    for lines, read in _parsed(candidates, parser.parse, ways.FEW_LINES):
+def _search(chunk: bytes, parser: LineParser, most: int | None) -> ParsedLines:
+    """The records of a chunk in which lines may be bad; each different line is looked at once."""
+    bounds, numbers = filled_lines(chunk)
+    if not len(numbers):
+        return ParsedLines(parser.parse(b""), numbers, NONE_REFUSED)
+    lines = parser.records(lines_at(np.frombuffer(chunk, np.uint8), bounds)).dictionary_encode()
+    found = _judged(lines.dictionary.to_pylist(), parser, most)
+    places = found.places[lines.indices.to_numpy()]
+    good = places >= 0
+    table = found.table if len(lines.dictionary) == len(lines) else found.table.take(pa.array(places[good]))
+    bad = np.flatnonzero(~good)
+    told = lines.indices.take(pa.array(bad[:most])).to_pylist()
+    return ParsedLines(table, numbers[good], Refused(numbers[bad], [found.reasons[line] for line in told]))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What became of n different lines.
+
+    Attributes:
+        table: the good ones as columns, in their order.
+        places: int64[n], the row of `table` of each; -1 for a bad one.
+        reasons: why the first bad ones are bad, as many as were asked for, by their number.
+    """
+
+    table: pa.Table
+    places: Ints
+    reasons: dict[int, str]
+
+
+def _judged(lines: list[bytes], parser: LineParser, most: int | None) -> _Judged:
+    objections = parser.objections(lines)
+    objected = np.flatnonzero(objections.refused)
+    reasons = dict.fromkeys(objected[:most].tolist(), objections.reason)
+    numbers = np.flatnonzero(~objections.refused)
+    if len(objected):
+        lines = [lines[number] for number in numbers.tolist()]
+    good: list[tuple[Ints, pa.Table]] = []
+    wanted = len(lines) if most is None else most
+    for first, some, read in _parsed(lines, parser.parse, ways.FEW_LINES):
+        those = numbers[first : first + len(some)]
         if isinstance(read, pa.Table):
-            good.append((lines, read))
+            good.append((those, read))
         else:
-            good += _sieve(lines, parser, refused)
-    numbers = itertools.chain.from_iterable((row for row, _ in lines) for lines, _ in good)
-    rows = np.fromiter(numbers, dtype=np.int64)
+            refused: list[tuple[int, str]] = []
+            good += _sieve(list(zip(those.tolist(), some, strict=True)), parser, refused)
+            if wanted > 0:  # lines come in their order
+                reasons.update(refused)
+                wanted -= len(refused)
+    places = np.full(len(objections.refused), -1)
+    rows = np.concatenate([np.empty(0, np.int64), *(those for those, _ in good)])
+    places[rows] = np.arange(len(rows))
     tables = [table for _, table in good]
-    return ParsedLines(pa.concat_tables(tables) if tables else parser.parse(b""), rows, sorted(refused))
+    table = pa.concat_tables(tables) if tables else parser.parse(b"")
+    return _Judged(table, places, reasons)
 
 
 def _sieve(
     lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
-) -> Iterator[tuple[list[Line], pa.Table]]:
+) -> Iterator[tuple[Ints, pa.Table]]:
     """The good ones of a few lines, in parts with a table each; the reasons of the others go to `refused`."""
     for check in parser.checks():
         passed: list[Line] = []
-        for some, read in _parsed(lines, check.parse, 1, records=False):
+        for first, some, read in _parsed([line for _, line in lines], check.parse, 1, records=False):
             if isinstance(read, pa.Table):
-                passed += some
+                passed += lines[first : first + len(some)]
             else:
-                refused.append((some[0][0], short(f"{check.must}; got: {read}")))
+                refused.append((lines[first][0], short(f"{check.must}; got: {read}")))
         lines = passed
-    for some, read in _parsed(lines, parser.parse, 1):
+    for first, some, read in _parsed([line for _, line in lines], parser.parse, 1):
         if isinstance(read, pa.Table):
-            yield some, read
+            yield np.array([number for number, _ in lines[first : first + len(some)]], np.int64), read
         else:
-            refused.append((some[0][0], parser.misfit(read)))
+            refused.append((lines[first][0], parser.misfit(read)))
 
 
 def _parsed(
-    lines: list[Line], parse: Parse, few: int, records: bool = True
-) -> Iterator[tuple[list[Line], pa.Table | pa.ArrowInvalid]]:
-    """The lines in parts: a part that can be parsed comes with its table, another with the error.
+    lines: list[bytes], parse: Parse, few: int, records: bool = True, first: int = 0
+) -> Iterator[tuple[int, list[bytes], pa.Table | pa.ArrowInvalid]]:
+    """The lines in parts, with the number of the first of each.
 
-    A part that cannot be parsed has at most `few` lines. With `records`, each line must hold exactly one
-    record.
+    A part that can be parsed comes with its table, another with the error; that one has at most `few` lines.
+    With `records`, each line must hold exactly one record.
     """
     if not lines:
         return
     read: pa.Table | pa.ArrowInvalid
     try:
-        read = parse(b"\n".join(line for _, line in lines))
+        read = parse(b"\n".join(lines))
         if records and read.num_rows != len(lines):
             read = pa.ArrowInvalid("a line must hold one record; it holds several")
     except pa.ArrowInvalid as error:
         read = error
     if isinstance(read, pa.Table) or len(lines) <= few:
-        yield lines, read
+        yield first, lines, read
         return
     step = -(-len(lines) // 4)
     for start in range(0, len(lines), step):
-        yield from _parsed(lines[start : start + step], parse, few, records)
+        yield from _parsed(lines[start : start + step], parse, few, records, first + start)
 
 
 def short(reason: str) -> str:

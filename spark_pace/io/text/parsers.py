@@ -8,17 +8,19 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.blocks import Bytes, Ints
-from spark_pace.io.text.lines import Check, PartlyParsed, short
+from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.plain import PlainReader
 from spark_pace.io.text.typed import csv_type, flat, json_fields, typed
 
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it
+_TIME = pa.timestamp("us")
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
 
@@ -56,13 +58,14 @@ class JsonParser:
         """The declared attributes, in the types of the core."""
         return self._parse(chunk, self.fields)
 
-    def record(self, line: bytes) -> bytes:
-        """The line without the space around the object."""
-        return line.strip()
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The lines without the space around the object."""
+        return pc.ascii_trim_whitespace(lines.view(pa.string())).view(pa.binary())
 
-    def objection(self, line: bytes) -> str | None:
+    def objections(self, records: list[bytes]) -> Objections:
         """Refuse what is no object. pyarrow's reader must not see a bare ``null``: it crashes the process."""
-        return None if line.startswith(b"{") and line.endswith(b"}") else "the record — must be a JSON object"
+        objects = (record.startswith(b"{") and record.endswith(b"}") for record in records)
+        return Objections(~np.fromiter(objects, np.bool_, len(records)), "the record — must be a JSON object")
 
     def checks(self) -> list[Check]:
         """A line must be JSON, then each attribute must have its type."""
@@ -75,15 +78,15 @@ class JsonParser:
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
         try:
-            return self._parse_in(chunk, fields, "us")
+            return self._parse_in(chunk, fields, _TIME)
         except pa.ArrowInvalid as error:
-            if "timestamp[us]" not in str(error):
+            if str(_TIME) not in str(error):
                 raise
-        return self._parse_in(chunk, fields, "ns")  # more than six digits of a second
+        return self._parse_in(chunk, fields, pa.string())  # perhaps more than six digits of a second
 
-    def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], unit: str) -> pa.Table:
+    def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], time: pa.DataType) -> pa.Table:
         paths = {field.name: self.paths[field.name] for field in fields}
-        read = pa.schema(list(json_fields(fields, paths, unit)))
+        read = pa.schema(list(json_fields(fields, paths, time)))
         if not chunk:
             return flat(read.empty_table(), fields, paths)
         _check_utf8(chunk)
@@ -139,14 +142,15 @@ class CsvParser:
         """The declared attributes, in the types of the core."""
         return self._parse(chunk, self.fields)
 
-    def record(self, line: bytes) -> bytes:
-        """The line with all its spaces, which belong to the values; nothing if there is nothing else."""
-        return line.removesuffix(b"\r") if line.strip() else b""
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The lines with all their spaces, which belong to the values."""
+        return pc.replace_substring_regex(lines, r"\r\z", "")
 
-    def objection(self, line: bytes) -> str | None:
+    def objections(self, records: list[bytes]) -> Objections:
         """Refuse a quotation that goes on to the next line, which is a record of its own."""
         wrong = "the record — must close its quotation marks in its line; got an open one"
-        return wrong if _leaves_open(line) else None
+        opened = (b'"' in record and _leaves_open(record) for record in records)
+        return Objections(np.fromiter(opened, np.bool_, len(records)), wrong)
 
     def checks(self) -> list[Check]:
         """A line must have as many values as there are columns, then each attribute must have its type."""

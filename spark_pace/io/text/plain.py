@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -30,6 +31,7 @@ from spark_pace.io.text.blocks import (
     Ints,
 )
 from spark_pace.io.text.kept import Scan, compiled_reader
+from spark_pace.io.text.line_bounds import filled_lines
 from spark_pace.io.text.lines import PartlyParsed
 
 _KINDS: dict[TypeName, int] = {
@@ -44,7 +46,6 @@ _WITH_TEXTS = (DOUBLE, TEXT)
 _MOST_BYTES = 1 << 30  # of text at once: it is counted in 32 bits
 _GUESSED = 256  # members of a record whose order is remembered
 _END_OF_ASCII = 128
-_NEWLINE = ord("\n")
 
 
 class PlainReader:
@@ -71,12 +72,9 @@ class PlainReader:
         scan = compiled_reader().scan_for(len(chunk))
         if scan is None:
             return None
-        text = np.frombuffer(chunk, np.uint8)
-        ends = np.flatnonzero(text == _NEWLINE)
-        bounds = np.empty((2, len(ends) + 1), np.int64)
-        bounds[0, 0], bounds[0, 1:] = 0, ends + 1
-        bounds[1, :-1], bounds[1, -1] = ends, len(text)
-        return self._read(scan, text, bounds)
+        bounds, numbers = filled_lines(chunk)
+        read = self._read(scan, np.frombuffer(chunk, np.uint8), bounds)
+        return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
 
     def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
         """Read records between bounds, int64[2, n], in a text; None if another reader must read them all."""
@@ -92,7 +90,7 @@ class PlainReader:
         if ways.is_read_by_columns(rows, rows + len(left)):
             return None
         table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
-        return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds)
+        return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
 
 
 class _Columns:

@@ -13,22 +13,23 @@ from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, d
 from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # more digits of a second than are kept
 _MOST_DIGITS = 76  # of a decimal that Arrow can hold
 
 
-def json_type(kind: TypeName, unit: str) -> pa.DataType:
-    """What the parser of JSON reads for an attribute of a type; `unit` is that of a TIMESTAMP."""
+def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
+    """What the parser of JSON reads for an attribute of a type; `time`: for a TIMESTAMP."""
     if kind == "TIMESTAMP":
-        return pa.timestamp(unit)
+        return time
     if decimal_digits(kind):
         return _wide(kind)
     if (element := array_element(kind)) is not None:
-        return pa.list_(json_type(element, unit))
+        return pa.list_(json_type(element, time))
     return pa.string() if kind == "DATE" else ARROW_TYPES[kind]
 
 
 def json_fields(
-    fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], unit: str, depth: int = 0
+    fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], time: pa.DataType, depth: int = 0
 ) -> Iterator[pa.Field]:
     """What the parser of JSON reads for attributes, some of them in STRUCTs, `depth` of them around."""
     inside: dict[str, list[Field]] = {}
@@ -37,9 +38,9 @@ def json_fields(
     for name, members in inside.items():
         deeper = [field for field in members if len(paths[field.name]) > depth + 1]
         if deeper or members[0].type == STRUCT:
-            yield pa.field(name, pa.struct(list(json_fields(deeper, paths, unit, depth + 1))))
+            yield pa.field(name, pa.struct(list(json_fields(deeper, paths, time, depth + 1))))
         else:
-            yield pa.field(name, json_type(members[0].type, unit))
+            yield pa.field(name, json_type(members[0].type, time))
 
 
 def flat(table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]]) -> pa.Table:
@@ -52,20 +53,44 @@ def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
     """The column at the path: null where a STRUCT around it is, or has no such member.
 
     Raises:
-        pa.ArrowInvalid: what stands around it is no STRUCT.
+        pa.ArrowInvalid: what stands around it is no STRUCT, or there are several such columns.
     """
     name, *deeper = path
-    column = (
-        table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
-    )
+    there = table.schema.get_all_field_indices(name)
+    column = table.column(there[0]) if _one(there) else pa.chunked_array([pa.nulls(table.num_rows)])
     for name in deeper:
         if pa.types.is_null(column.type):
             break
         if not pa.types.is_struct(column.type):
             raise pa.ArrowInvalid(f"a column of {column.type}, which holds nothing")
-        known = column.type.get_field_index(name) >= 0
-        column = pc.struct_field(column, name) if known else pa.chunked_array([pa.nulls(len(column))])
+        there = column.type.get_all_field_indices(name)
+        column = pc.struct_field(column, there) if _one(there) else pa.chunked_array([pa.nulls(len(column))])
     return column
+
+
+def _one(columns: list[int]) -> bool:
+    if len(columns) > 1:
+        raise pa.ArrowInvalid(f"{len(columns)} columns of that name")
+    return len(columns) == 1
+
+
+def not_utf8(table: pa.Table) -> dict[int, str]:
+    """The rows that have bytes which are no UTF-8 as a STRING, and the name of one such attribute of each."""
+    found: dict[int, str] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        if pa.types.is_string(kind) and not _is_utf8(column):
+            found |= {row: name for row in range(len(column)) if not _is_utf8(column.slice(row, 1))}
+    return found
+
+
+def _is_utf8(column: pa.ChunkedArray) -> bool:
+    texts = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def csv_type(kind: TypeName) -> pa.DataType:
@@ -92,7 +117,7 @@ def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     if (element := array_element(kind)) is not None:
         return with_elements(column, partial(typed, kind=element), target)
     if kind == "TIMESTAMP":
-        return timestamps(column) if pa.types.is_string(column.type) else column.cast(target, safe=False)
+        return timestamps(column)
     if decimal_digits(kind):
         return _decimals(column, kind)
     return column.cast(target)
@@ -143,12 +168,19 @@ def _wide(kind: TypeName) -> pa.DataType:
 
 
 def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """ISO 8601 texts, with or without a zone, as UTC."""
+    """ISO 8601 texts, with or without a zone, as UTC; a seventh to ninth digit of a second is cut off."""
+    try:
+        return _timestamps(texts)
+    except pa.ArrowInvalid:
+        return _timestamps(pc.replace_substring_regex(texts, _LONG, r"\1\2"))
+
+
+def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     zoned = pc.match_substring_regex(texts, _ZONE)
     zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
-    plain = pc.if_else(pc.fill_null(zoned, False), None, texts).cast(pa.timestamp("ns"))
+    zoned = pc.fill_null(zoned, False)
+    plain = pc.if_else(zoned, None, texts).cast(pa.timestamp("us"))
     if not pc.any(zoned).as_py():
-        return plain.cast(pa.timestamp("us"), safe=False)
-    with_zone = pc.if_else(pc.fill_null(zoned, False), texts, None)
-    with_zone = with_zone.cast(pa.timestamp("ns", "UTC")).cast(pa.timestamp("ns"))
-    return pc.coalesce(with_zone, plain).cast(pa.timestamp("us"), safe=False)
+        return plain
+    with_zone = pc.if_else(zoned, texts, None).cast(pa.timestamp("us", "UTC"))
+    return pc.coalesce(with_zone.cast(pa.timestamp("us")), plain)

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.core.expr.times import FIRST_US, LAST_US, RANGES
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import BIGINT_DIGITS, MAX_DIGITS, Wrong, constant_digits
 
@@ -73,7 +74,10 @@ def dated_literal(text: str, kind: str) -> Literal | Wrong:
         )
     except ValueError:
         return wrong
-    return Literal((moment - _EPOCH) // timedelta(microseconds=1), "TIMESTAMP")
+    time_us = (moment - _EPOCH) // timedelta(microseconds=1)
+    if not FIRST_US <= time_us <= LAST_US:  # in UTC
+        return Wrong(f"must be {RANGES['TIMESTAMP']}", quote(text), "Correct the constant.")
+    return Literal(time_us, "TIMESTAMP")
 
 
 def text_constant(text: str, kind: str) -> Literal | Wrong | None:

@@ -99,9 +99,9 @@ class FilesInput:
         if self.first_cap is not None:
             options["first_bytes"] = str(self.first_cap)
         names = spark.readStream.format(FILE_NAMES).options(**options).load()
-        read = partial(_read, self.source.path, self.source.format, plan.schema)
+        most_bad = self.source.max_bad_records_per_file
+        read = partial(_read, self.source.path, self.source.format, plan.schema, most_bad)
         return intake_rows(names, plan, self.on_bad_record, read)
-
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
@@ -112,14 +112,17 @@ class FilesInput:
         return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
 
 
-def _read(root: str, format: str, schema: EventSchema, files: pa.RecordBatch) -> Iterator[InputFile | None]:
+def _read(
+    root: str, format: str, schema: EventSchema, most_bad: int, files: pa.RecordBatch
+) -> Iterator[InputFile | None]:
     """In a task: the events of each file; None for the end of the input."""
     for entry, name in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
         name = json.loads(name)
         if name == FINISH:
             yield None
         else:
-            yield InputFile(entry, source_name(name), read_source_file(root, name, format, schema))
+            read = read_source_file(root, name, format, schema, most_bad)
+            yield InputFile(entry, source_name(name), read)
 
 
 def _late_rows(root: str, format: str, plan: Plan, files: Batches) -> Batches:

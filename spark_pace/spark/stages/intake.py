@@ -67,9 +67,9 @@ def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read
                 if found is None:
                     finish = True
                 elif isinstance(found, InputFile):
-                    yield from intake.take(found.read.events, found.read.bad, found)
+                    yield from intake.take(found.read.events, found.read.bad, found.read.bad_rows, found)
                 else:
-                    yield from intake.take(found.events, found.bad)
+                    yield from intake.take(found.events, found.bad, found.bad_rows)
         yield from intake.rows_at_end(finish)
 
     return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
@@ -97,20 +97,24 @@ class TaskIntake:
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
     def take(
-        self, records: pa.Table, bad: pa.Table | None = None, file: InputFile | None = None
+        self,
+        records: pa.Table,
+        bad: pa.Table | None = None,
+        bad_rows: int = 0,
+        file: InputFile | None = None,
     ) -> Iterator[Row]:
         """Take records in; gives late events and bad records at once, frames when there are enough events.
 
         Args:
             records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: those that are no events, with the columns of `spark_pace.io.files.BAD_SCHEMA`; None: there
-                are none.
+            bad: what is told of those that are no events, with the columns of
+                `spark_pace.io.bad_records.BAD_SCHEMA`; None: there are none.
+            bad_rows: how many of those there are.
             file: the file that holds them, if the files before an event decide whether it is late.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
         """
-        bad_rows = 0 if bad is None else bad.num_rows
         sifted = sift(self.plan, records, self.past)
         progress = sifted.progress
         if self.plan.order.before == "records":

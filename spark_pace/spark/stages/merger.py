@@ -27,8 +27,8 @@ from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
+from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
-from spark_pace.io.files import BAD_SCHEMA
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,
@@ -136,7 +136,8 @@ class MergerHost:
         tell_pasts(session, {batch_id + 1: following.past})
         files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
         stood = frontier_us == begin.frontier_us
-        counted = {"late": late.num_rows, "quarantined": quarantine.num_rows, **self._counted(session, work)}
+        failed = merged.failed.num_rows
+        counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
         report = self._report(batch_id, stats, merged.matches, counted, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
@@ -228,6 +229,7 @@ class MergerHost:
         counts |= {name: sum(slot[name] for slot in stats) for name in counters_of(SLOTS)}
         # the tasks do not know which events of files are late
         counts["events"] -= counts["repeats"] + counted["late"] - counts["late"]
+        counted["quarantined"] += counts["bad_records"]
         slowest = first.get("slowest", [])
         frontier_us = first.get("frontier_us", NO_FRONTIER)
         by_rule = pc.value_counts(matches.column("rule")).to_pylist()

@@ -6,6 +6,7 @@ become material for further ones. Anything but success or an error of the produc
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,7 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, evaluate
+from spark_pace.core.expr.times import out_of_range
+from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.nested import json_rows
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.errors import Problem
@@ -179,7 +183,7 @@ def _read_values(values: list[bytes], format: str) -> EventsRead:
 def _read(text: bytes, folder: Path, format: str, schema: EventSchema) -> EventsRead:
     path = folder / f"records.{format}"
     path.write_bytes(text)
-    return _checked(read_events(str(path), format, schema, "records"))
+    return _checked(read_events(str(path), format, schema, "records", most_bad=len(text)))
 
 
 def _checked(read: EventsRead) -> EventsRead:
@@ -187,6 +191,14 @@ def _checked(read: EventsRead) -> EventsRead:
     read.bad.validate(full=True)
     for reason in read.bad["reason"].to_pylist():
         assert reason and len(reason) <= MOST_MESSAGE and reason.isprintable(), reason
+    for row in json_rows(read.events):  # as late events are shown
+        json.loads(row)
+    for name in (name for name in read.events.column_names if name[0] != "@"):  # as keys are
+        for key in key_texts([name], [read.events[name].combine_chunks()]).dictionary.to_pylist():
+            json.loads(key)
+    for time in ("t", "d"):
+        if time in read.events.column_names:
+            assert out_of_range(read.events[time]) is None
     return read
 
 

@@ -25,6 +25,8 @@ from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replaying.replay import read_each, together, without_late
 from spark_pace.io.replaying.why.found import at_source, keys_of, stream_of
 
+_MOST_BAD = 1_000_000  # of a file: any of them may be asked for
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -72,7 +74,7 @@ class Source:
         if isinstance(events, pa.Table):
             reads, ties = [table_events(events, rule.schema, "table")], "columns"
         else:
-            reads, ties = read_each(events, rule.schema), "position"
+            reads, ties = read_each(events, rule.schema, _MOST_BAD), "position"
         plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
         read = together(reads)
         tables = [] if settings.order.before == "batches" else [[part.events for part in reads]]

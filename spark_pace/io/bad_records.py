@@ -1,0 +1,147 @@
+"""Records that are no events: the first ones of a file one by one, all others of it in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS
+from spark_pace.errors import one_line
+
+BAD_SCHEMA = pa.schema(
+    [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
+)
+MOST_BAD_BYTES = 64 << 20  # of the records of a file that are told one by one
+
+Bad = tuple[int, str, bytes]  # offset, reason, raw
+_Tell = Callable[[int], tuple[str, bytes]]  # the reason and the bytes of one of some records
+_NEWLINE = ord("\n")
+
+
+class Raws(Protocol):
+    """Gives the bytes of records by their number."""
+
+    def __getitem__(self, row: int) -> bytes:
+        """The bytes of record `row`."""
+
+
+class Lines:
+    """The lines of a chunk."""
+
+    def __init__(self, chunk: bytes) -> None:
+        """Look for no line yet."""
+        self.chunk = chunk
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        # five times as fast as `bytes.count`
+        return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
+
+    @cached_property
+    def _ends(self) -> Ints:
+        ends = np.flatnonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)
+        return np.concatenate([[-1], ends, [len(self.chunk)]])
+
+    def __getitem__(self, row: int) -> bytes:
+        """The bytes of line `row`."""
+        return self.chunk[self._ends[row] + 1 : self._ends[row + 1]]
+
+
+@dataclass
+class _Others:
+    """The bad records that are not told one by one."""
+
+    first: Bad
+    last: int
+    count: int
+
+    def told(self) -> Bad:
+        """All of them in one row, at the place of the first."""
+        offset, reason, raw = self.first
+        if self.count == 1:
+            return self.first
+        which = f"{self.count:,} bad records of rows {offset} to {self.last}, of which this is the first"
+        return offset, f"{which}: {reason}", raw
+
+
+class BadRecords:
+    """Gathers the bad records of a file in bounded memory.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self, most: int | None = MOST_BAD_RECORDS) -> None:
+        """Tell `most` of them one by one; None: all."""
+        self.count = 0
+        self._most = most
+        self._bytes_left = MOST_BAD_BYTES
+        self._told: list[Bad] = []
+        self._others: _Others | None = None
+        self._found: list[tuple[Ints, _Tell]] = []
+
+    @property
+    def most(self) -> int | None:
+        """For how many of the next bad records a reason can be needed; None: for all."""
+        return None if self._most is None else max(0, self._most - len(self._told)) + 1
+
+    def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:
+        """Take in bad records of the part of the file that is being read.
+
+        Args:
+            first: the place of the part's record 0 in the file.
+            rows: int64[n], their numbers in the part.
+            reason: gives the reason for the one with this index among the n.
+            raws: the records of the part.
+        """
+        if len(rows):
+            self._found.append((first + rows, lambda index: (reason(index), raws[int(rows[index])])))
+
+    def add_one(self, offset: int, reason: str, raw: bytes) -> None:
+        """Take in one."""
+        self.add(offset, np.zeros(1, np.int64), lambda _: reason, (raw,))
+
+    def settle(self) -> None:
+        """All bad records of a part of the file are known, and no later one comes from before its end."""
+        if not self._found:
+            return
+        offsets = np.concatenate([some for some, _ in self._found])
+        owners = np.repeat(np.arange(len(self._found)), [len(some) for some, _ in self._found])
+        places = np.concatenate([np.arange(len(some)) for some, _ in self._found])
+        order = np.argsort(offsets, kind="stable")
+        self.count += len(order)
+        told = 0
+        while told < len(order) and self._others is None:
+            row = order[told]
+            self._tell(int(offsets[row]), *self._found[owners[row]][1](int(places[row])))
+            told += 1
+        if self._others is not None and told < len(order):
+            self._others.last = int(offsets[order[-1]])
+            self._others.count += len(order) - told
+        self._found = []
+
+    def _tell(self, offset: int, reason: str, raw: bytes) -> None:
+        self._bytes_left -= len(raw) if self._most is not None else 0
+        bad = (offset, one_line(reason), raw)
+        if self._bytes_left < 0 or len(self._told) == self._most:
+            self._others = _Others(bad, offset, 1)
+        else:
+            self._told.append(bad)
+
+    def rows(self) -> list[Bad]:
+        """What is told of them, in the order of their places."""
+        self.settle()
+        return [*self._told, *([self._others.told()] if self._others else [])]
+
+    def table(self, source: str) -> pa.Table:
+        """What is told of the bad records of the source, as a table of `BAD_SCHEMA`."""
+        rows = self.rows()
+        offsets, reasons, raws = zip(*rows, strict=True) if rows else ((), (), ())
+        return pa.table([[source] * len(rows), offsets, reasons, raws], schema=BAD_SCHEMA)

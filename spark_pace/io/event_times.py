@@ -1,0 +1,78 @@
+"""Which records have possible times: an event time, and TIMESTAMPs and DATEs inside their range.
+
+Every reader of files and of records asks here.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.expr import array_element
+from spark_pace.core.expr.times import RANGES, out_of_range
+from spark_pace.core.plan.nested import shown_values
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.io.bad_records import BadRecords, Raws
+
+EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
+END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
+FAR_US = 1 << 62  # a time outside every range
+UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+_MOST_CHARACTERS = 200  # of a value in a reason
+
+
+def timely(
+    table: pa.Table, schema: EventSchema, rows: Ints, first: int, raws: Raws, bad: BadRecords
+) -> pa.Table:
+    """The events of a parsed chunk, `with_places`; rows with an impossible time go to `bad`.
+
+    Args:
+        table: the schema's attributes.
+        schema: the attributes.
+        rows: int64; for each row of `table` the number of its record in the chunk.
+        first: the number of the chunk's first record.
+        raws: the records' bytes by their number in the chunk.
+        bad: takes the records that are no events.
+    """
+    unit = UNIT_US[schema.time_unit]
+    counts = pc.cast(table.column(schema.event_time), pa.int64())
+    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
+    wrong = {schema.event_time: ~pc.fill_null(inside, False).to_numpy()}
+    for field in schema.fields:
+        outside = out_of_range(table.column(field.name)) if field.name not in wrong else None
+        if outside is not None:
+            wrong[field.name] = outside
+    refused = np.logical_or.reduce(list(wrong.values()))
+    if not refused.any():
+        return with_places(table, counts.to_numpy() * unit, first + rows)
+    places = np.flatnonzero(refused)
+
+    def reason(index: int) -> str:
+        row = places[index]
+        name = next(name for name, outside in wrong.items() if outside[row])
+        return _impossible(schema, name, table.column(name).slice(row, 1))
+
+    bad.add(first, rows[places], reason, raws)
+    good = pa.array(~refused)
+    return with_places(table.filter(good), counts.filter(good).to_numpy() * unit, first + rows[~refused])
+
+
+def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
+    """Why a record is refused that has this value, the only one of the column, as an attribute."""
+    (kind,) = (field.type for field in schema.fields if field.name == name)
+    must = "an event time from 1900 to 2199"
+    if name != schema.event_time:
+        must = RANGES[array_element(kind) or kind]
+    (shown,) = shown_values(value)
+    text = json.dumps(shown, default=str) if isinstance(shown, list) else str(shown)
+    got = "nothing" if shown is None else text.removesuffix(".000000")[:_MOST_CHARACTERS]
+    return f"{name} — must be {must}; got {got}"
+
+
+def with_places(table: pa.Table, times_us: Ints, offsets: Ints) -> pa.Table:
+    """The table with `@time` and `@offset`."""
+    return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))

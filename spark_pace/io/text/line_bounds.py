@@ -1,0 +1,60 @@
+"""Where lines stand in a text, by whole columns, so that a flood of blank ones costs little but its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.io.text.blocks import Bytes, Ints
+
+_NEWLINE = ord("\n")
+_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))  # as Python's `strip` has it
+
+
+def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
+    """Whole lines in parts of at most `most` lines."""
+    start = 0
+    if len(chunk) >= most:
+        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE)
+        for end in ends[most - 1 :: most].tolist():
+            yield chunk[start:end]
+            start = end + 1
+    yield chunk[start:]
+
+
+def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
+    """The lines that are not blank.
+
+    Returns:
+        int64[2, n], where each begins and ends; int64[n], their numbers among all lines.
+    """
+    text = np.frombuffer(chunk, np.uint8)
+    if not len(text) or chunk.isspace():
+        return np.empty((2, 0), np.int64), np.empty(0, np.int64)
+    ends_line = text == _NEWLINE
+    begins = np.flatnonzero(np.append(True, ends_line[:-1]) & ~ends_line)
+    ends = np.flatnonzero(np.append(ends_line[1:], True) & ~ends_line) + 1
+    lines = int(np.count_nonzero(ends_line)) + 1
+    numbers = np.arange(lines) if len(begins) == lines else np.cumsum(ends_line, dtype=np.int32)[begins]
+    bounds = np.stack([begins, ends])
+    spaced = np.flatnonzero(_IS_SPACE[text[begins]])
+    if len(spaced):
+        letters = ~_IS_SPACE[text]
+        # of each line and of what stands behind it, in turn
+        counts = np.add.reduceat(np.append(letters, False), bounds[:, spaced].T.ravel(), dtype=np.int64)[::2]
+        filled = np.ones(len(begins), np.bool_)
+        filled[spaced] = counts > 0
+        bounds, numbers = np.ascontiguousarray(bounds[:, filled]), numbers[filled]
+    return bounds, numbers.astype(np.int64, copy=False)
+
+
+def lines_at(text: Bytes, bounds: Ints) -> pa.BinaryArray:
+    """The lines between bounds, int64[2, n]; none is empty."""
+    edges = np.zeros(len(text) + 1, np.int8)
+    edges[bounds[0]], edges[bounds[1]] = 1, -1
+    inside = np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)
+    ends = np.append(0, np.cumsum(bounds[1] - bounds[0])).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(text[inside])]
+    return pa.BinaryArray.from_buffers(pa.binary(), bounds.shape[1], buffers)
