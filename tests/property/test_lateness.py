@@ -53,11 +53,14 @@ def files(draw: st.DrawFn) -> Cut:
 
 def late_rows(tables: list[pa.Table]) -> list[tuple[Any, ...]]:
     rows = (row for table in tables for row in table.to_pylist())
-    return sorted((row["source"], row["offset"], row["lateness_us"]) for row in rows)
+    return sorted(
+        (row["source"], row["offset"], row["lateness_us"], row["reason"].split(" had ")[0]) for row in rows
+    )
 
 
-def expected_late(reading: Reading) -> list[tuple[Any, ...]]:
-    return sorted((event.source, event.offset, lateness_us) for event, lateness_us in reading.late)
+def expected_late(plan: Plan, reading: Reading) -> list[tuple[Any, ...]]:
+    who = "its source" if plan.order.before == "records" else "the frontier"
+    return sorted((event.source, event.offset, lateness_us, who) for event, lateness_us in reading.late)
 
 
 def beats(heartbeat: Expr | None, event: Event) -> bool:
@@ -81,7 +84,7 @@ def plan_of(
 
 def assert_all_ways(rule: Rule, plan: Plan, batches: list[list[pa.Table]], reading: Reading) -> None:
     """A job's stages with saved states, one process in as many batches, and in one batch."""
-    wanted, late = expected_rows(rule, reading.kept), expected_late(reading)
+    wanted, late = expected_rows(rule, reading.kept), expected_late(plan, reading)
     steps = list(drive(plan, batches, finish=True))
     assert late_rows([table for step in steps for table in step.late]) == late
     assert_equal(rule, wanted, pa.concat_tables([step.matches for step in steps]))

@@ -79,7 +79,7 @@ def test_elements_are_read_as_values_of_their_type(events: pa.Table) -> None:
 
 
 def test_late_events_show_their_arrays(events: pa.Table, rules: tuple[Rule, ...]) -> None:
-    shown = [json.loads(text) for text in late_table(events, 0, 0, rules[0].schema)["event"].to_pylist()]
+    shown = [json.loads(text) for text in late_table(events, 0, False, rules[0].schema)["event"].to_pylist()]
     assert [row["u"] for row in shown] == [
         {"tags": ["x"]},
         {"tags": ["y", None, "x"]},

@@ -145,7 +145,7 @@ def test_parquet_holds_structs_and_another_type_is_one_bad_record(
 
 def test_late_events_are_shown_as_they_came(rules: tuple[Rule, ...], path: str) -> None:
     read = read_events(path, "json", rules[0].schema, "e")
-    shown = map(json.loads, late_table(read.events, 0, 0, rules[0].schema)["event"].to_pylist())
+    shown = map(json.loads, late_table(read.events, 0, False, rules[0].schema)["event"].to_pylist())
     assert [row["user"].get("home") for row in shown] == [
         {"city": "A", "a b": "1.50"},
         {"city": "B", "a b": "2.00"},
@@ -156,5 +156,5 @@ def test_late_events_are_shown_as_they_came(rules: tuple[Rule, ...], path: str) 
 def test_what_structs_hold_is_shown_without_them(rules: tuple[Rule, ...], path: str) -> None:
     read = read_events(path, "json", rules[0].schema, "e")
     used = read.events.drop_columns(["user", "user.home", "user.home.a b"])
-    shown = [json.loads(text) for text in late_table(used, 0, 0, rules[0].schema)["event"].to_pylist()]
+    shown = [json.loads(text) for text in late_table(used, 0, False, rules[0].schema)["event"].to_pylist()]
     assert [row["user"].get("home") for row in shown] == [{"city": "A"}, {"city": "B"}, None]

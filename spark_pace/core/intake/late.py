@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, Ints, array, numbers
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, Bools, Ints, array, numbers
 from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.rule import EventSchema
 
@@ -16,13 +16,16 @@ LATE_SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-def late_table(events: pa.Table, limits: Ints | int, frontier_us: int, schema: EventSchema) -> pa.Table:
+def late_table(
+    events: pa.Table, limits: Ints | int, by_source: Bools | bool, schema: EventSchema
+) -> pa.Table:
     """Late events with their position, the reason, and their attributes as JSON.
 
     Args:
         events: n of them: ``@time, @source, @offset`` and attributes.
         limits: int64[n], the times before which they were late; or one for all.
-        frontier_us: the frontier; where the limit of an event is another, its source has set it.
+        by_source: bool[n], whether the source of the event has set its limit; else the frontier. Or one for
+            all.
         schema: the attributes.
 
     Returns:
@@ -35,15 +38,15 @@ def late_table(events: pa.Table, limits: Ints | int, frontier_us: int, schema: E
     lateness = pa.array(np.where(ended, 0, limits) - time, mask=ended)
     sources = array(events, SOURCE).cast(pa.string())
     columns = [pa.array(time).view(UTC_TIME), lateness, sources, array(events, OFFSET)]
-    reasons = _reasons(limits, frontier_us)
+    reasons = _reasons(limits, np.broadcast_to(by_source, len(time)))
     return pa.table([*columns, reasons, pa.array(rows, pa.string())], schema=LATE_SCHEMA)
 
 
-def _reasons(limits: Ints, frontier_us: int) -> pa.Array:
+def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
     """Why events are late, by the times before which they were."""
     times = pc.replace_substring_regex(
         pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S"), r"\.000000$", ""
     )
-    who = pc.if_else(pa.array(limits == frontier_us), "the frontier", "its source")
+    who = pc.if_else(pa.array(by_source), "its source", "the frontier")
     told = pc.binary_join_element_wise(who, times, " had passed ")
     return pc.if_else(pa.array(limits == UNKNOWN_TIME), "the input had ended", told)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Ints, array, chosen, numbers
+from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints, array, chosen, numbers
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached import reached_before
@@ -68,30 +69,35 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
     """
     names = _source_names(plan, records) if plan.order.by_source and records.num_rows else None
     progress = _progress(records, names)
-    limits = _limits(plan, records, names, past)
-    events, rows, frontiers = records, LATE_SCHEMA.empty_table(), limits
+    is_event = np.ones(records.num_rows, np.bool_)
     if plan.heartbeat is not None:
         is_event = ~evaluate_mask(plan.heartbeat, EventColumns(records))
-        events = chosen(records, is_event)
-        frontiers = limits[is_event] if len(limits) else limits
-    beats = records.num_rows - events.num_rows
-    if len(frontiers):
-        late = numbers(events, TIME) < frontiers
-        if late.any():
-            rows = late_table(chosen(events, late), frontiers[late], past.frontier_us, plan.schema)
-            events = chosen(events, ~late)
-    return Sifted(events, rows, beats, progress)
+    rows, late = LATE_SCHEMA.empty_table(), np.zeros(records.num_rows, np.bool_)
+    if (limits := _limits(plan, records, names, past)) is not None:
+        late = is_event & (numbers(records, TIME) < limits.times)
+    if limits is not None and late.any():
+        by_source = limits.by_source if isinstance(limits.by_source, bool) else limits.by_source[late]
+        rows = late_table(chosen(records, late), limits.times[late], by_source, plan.schema)
+    events = chosen(records, is_event & ~late)
+    return Sifted(events, rows, records.num_rows - int(is_event.sum()), progress)
 
 
-def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> Ints:
-    """int64[n]: the times before which events are late; empty where none of the records can be."""
+class _Limits(NamedTuple):
+    """The times before which n events are late, int64[n], and which of them their own source has set."""
+
+    times: Ints
+    by_source: Bools | bool
+
+
+def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> _Limits | None:
+    """None where no record can be late."""
     if plan.order.before == "records" and names is not None:
         reached = reached_before(numbers(records, TIME), names, past.reached)
-        behind = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)
-        return np.maximum(behind, past.frontier_us)
+        own = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)
+        return _Limits(np.maximum(own, past.frontier_us), own >= past.frontier_us)
     if past.frontier_us == NO_FRONTIER:
-        return np.empty(0, np.int64)
-    return np.full(records.num_rows, past.frontier_us)
+        return None
+    return _Limits(np.full(records.num_rows, past.frontier_us), False)
 
 
 def _progress(records: pa.Table, names: pa.DictionaryArray | None) -> Progress:

@@ -51,6 +51,10 @@ def differences(
             )
         )
         yield from _apart(f"positions of {name} records", expected, _keys(found, "source", "offset"))
+    if pc.any(pc.greater(roles["behind"], 0)).as_py():  # by source, the stream itself says how late
+        rows = roles.filter(pc.equal(roles["role"], LATE))
+        expected = sorted(pc.multiply(rows["behind"], 1_000_000).to_pylist())
+        yield from _apart("lateness", expected, sorted(tables["late"]["lateness_us"].to_pylist()))
     selections = tables["quarantine"].filter(pc.equal(tables["quarantine"]["kind"], "selection"))
     names = ("rule", "key", "selection_id")
     yield from _apart("failed selections", _keys(core.failed, *names), _keys(selections, *names))

@@ -46,7 +46,7 @@ rules: [rules.yaml]
 sink: {{kind: delta, path: out}}
 checkpoint: checkpoint
 trigger: available_now
-admission: off  # batches are cut alike in all runs, or late events would be late by other times
+admission: off  # by watermark, batches must be cut alike: another cut has other late events
 finish: true
 operators: [tests.long.chaos.job]
 parallelism: {{slots: 2, buckets: 2}}

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core import local
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.job_file import JobSpec
+
+Ints = npt.NDArray[np.int64]
+Roles = npt.NDArray[np.str_]
 
 START_S = 1_704_067_200 + 86_400  # 2024-01-02: a day after the late ones
 LATE_S = 43_200  # far more than a batch spans, so that late ones are late in every batch but the first
@@ -30,7 +34,8 @@ class Stream:
     """Records in order of arrival.
 
     Attributes:
-        table: what each record is: `part, offset, role, t (seconds), id, k, kind, x`.
+        table: what each record is: `part, offset, role, t` (seconds)`, behind` (seconds, by source)`, id, k,
+            kind, x`.
         lines: the records' text.
     """
 
@@ -50,7 +55,8 @@ def make_stream(records: int, parts: int, spared: int, *, by_source: bool = Fals
         parts: partitions of a topic, which get the records in turn.
         spared: so many records at the beginning are on time and good, for nothing is late in the first batch.
         by_source: the first part is slower than the others, the last one sends nothing but heartbeats for a
-            while, again and again, and of each hundred records one is an event that is sent a second time.
+            while, again and again, of each hundred records one is an event that is sent a second time, and of
+            forty events one comes up to five delays too late, so that most of these are late.
         seed: of the chance.
     """
     chance = np.random.default_rng(seed)
@@ -65,6 +71,9 @@ def make_stream(records: int, parts: int, spared: int, *, by_source: bool = Fals
         role[(number >= spared) & (number % 100 == 53) & (role != BEAT)] = REPEAT
         time = np.where(part == 0, time - SLOW_S, time)
     time = np.where(role == LATE, time - LATE_S, time)
+    if by_source:
+        time, role = _with_strays(part, time, role, spared, chance)
+    behind = _behind(part, time, role) if by_source else np.zeros(records, np.int64)
     x = chance.integers(0, 9, records)
     x[(role == EVENT) & (chance.random(records) < 1 / 2000)] = POISON
     keys, kinds = (names[chance.integers(0, 3, records)] for names in (KEYS, KINDS))
@@ -73,9 +82,30 @@ def make_stream(records: int, parts: int, spared: int, *, by_source: bool = Fals
     for values in said.values():
         values[repeats] = values[repeats - AGAIN * parts]  # of the same part; some batches end in between
     said["kind"] = np.where(role == BEAT, "alive", said["kind"])
-    columns = {"part": part, "offset": number // parts, "role": role, "t": time, **said}
+    columns = {"part": part, "offset": number // parts, "role": role, "t": time, "behind": behind, **said}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     return Stream(table, _lines(table))
+
+
+def _with_strays(
+    part: Ints, time: Ints, role: Roles, spared: int, chance: np.random.Generator
+) -> tuple[Ints, Roles]:
+    """Some events up to five delays earlier, which makes most of them late; none that is sent again."""
+    strays = (role == EVENT) & (np.arange(len(time)) >= spared) & (chance.random(len(time)) < 1 / 40)
+    strays[np.flatnonzero(role == REPEAT) - AGAIN * (part.max() + 1)] = False
+    time = np.where(strays, time - chance.integers(1, 5 * DELAY_S, len(time)), time)
+    is_late = strays & (_behind(part, time, role) > 0)
+    return time, np.where(is_late, LATE, role)
+
+
+def _behind(part: Ints, time: Ints, role: Roles) -> Ints:
+    """int64[n]: by how many seconds a record is behind the delay, after the earlier ones of its part."""
+    behind = np.zeros(len(time), np.int64)
+    for one in np.unique(part):
+        rows = np.flatnonzero((part == one) & (role != BAD))
+        reached = np.maximum.accumulate(time[rows])
+        behind[rows[1:]] = reached[:-1] - DELAY_S - time[rows[1:]]
+    return behind
 
 
 def _lines(table: pa.Table) -> list[bytes]:
