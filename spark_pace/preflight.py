@@ -1,4 +1,4 @@
-"""What a machine must have before long work starts: Java 17 or 21, and disk.
+"""What a machine must have before long work starts: Java 17 or 21, disk, and files that may be open.
 
 Standard library only, so that ``python -m spark_pace.preflight`` runs before anything is installed.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ JAVA_VERSIONS = (17, 21)
 PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
 # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
 INSTALL_BYTES = 4_000_000_000
+OPEN_FILES = 1024  # what systems allow by default; Spark's JVM alone opens 300 and more
 
 
 def java_command() -> str | None:
@@ -89,6 +91,22 @@ def require_java() -> None:
     problem = java_problem()
     if problem:
         raise SetupError(str(problem))
+
+
+def require_open_files() -> None:
+    """Raise `SetupError` in one line if too few files may be open here. As many as may be are allowed first.
+
+    Java would raise its own limit too, but not in all of its processes.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= OPEN_FILES:
+        return
+    most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if most < OPEN_FILES:
+        do = f"Raise the hard limit, for example by `ulimit -Hn {OPEN_FILES}` as root."
+        problem = Problem("open files", f"must be allowed up to {OPEN_FILES} in a process", str(most), do)
+        raise SetupError(str(problem))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def main() -> int:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import StateError
-from spark_pace.io.delta_check import OWNER, require_own_tables
+from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
+from spark_pace.io.sink_owner import SinkOwner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +48,9 @@ PROPERTIES = {
 }
 
 
+_MOST_CONFLICTS = 5
+
+
 class DeltaTables:
     """Appends to the tables of one job, batch by batch.
 
@@ -51,7 +58,8 @@ class DeltaTables:
     a mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), other
     tables by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both record
     transactions in the same way, and Spark reads both. Nobody else may write with the same `app_id`: see
-    `spark_pace.spark.checkpoint.lock`.
+    `spark_pace.spark.checkpoint.lock`. Nobody may write with another one: before it appends, a batch calls
+    `claim`.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
@@ -60,6 +68,7 @@ class DeltaTables:
         self._root = root
         self._app_id = app_id
         self._local = "://" not in root
+        self._owner = SinkOwner(root, app_id, None if self._local else spark)
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -73,18 +82,12 @@ class DeltaTables:
         Raises:
             StateError: a table has a column with the same name and another type.
         """
+        prepare = self._prepare_here if self._local else self._prepare_elsewhere
         for table, schema in schemas.items():
-            prepare = self._prepare_here if self._local else self._prepare_elsewhere
-            prepare(self.path(table), schema)
+            self._committed(partial(prepare, self.path(table), schema))
 
     def _prepare_here(self, path: str, schema: pa.Schema) -> None:
-        properties = PROPERTIES | {OWNER: self._app_id}
-        there = DeltaTable.create(
-            path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False
-        )
-        # made by another release, or without a row yet
-        if there.metadata().configuration.get(OWNER) != self._app_id:
-            there.alter.set_table_properties({OWNER: self._app_id}, raise_if_not_exists=False)
+        there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
         wanted = Schema.from_arrow(schema)
         missing = _missing(path, _types(there.schema()), _types(wanted))
         if missing:
@@ -124,9 +127,20 @@ class DeltaTables:
         """For each table that is there, the last batch that was appended to it, or -1; None if not known.
 
         Raises:
-            StateError: a table is damaged, or is not this checkpoint's.
+            StateError: a table is damaged, or they are not this checkpoint's.
         """
-        return require_own_tables(self._root, tables, self._app_id) if self._local else None
+        if self._local:
+            return require_own_tables(self._owner, tables)
+        self._owner.require_free()
+        return None
+
+    def claim(self) -> None:
+        """Let this checkpoint be the only one that writes to the tables.
+
+        Raises:
+            StateError: another one writes to them.
+        """
+        self._owner.claim()
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """Whether a batch was appended to a table; False if that is not known."""
@@ -152,14 +166,15 @@ class DeltaTables:
         merge.when_not_matched_insert_all().execute()
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
-        """Append a batch's rows as one file, if that was not done before."""
-        if self._local:
-            self._append_here(self.path(table), rows, batch_id)
-            return
+        """Append a batch's rows as one file, if that was not done before. The sink must be claimed."""
+        append = self._append_here if self._local else self._append_elsewhere
+        self._committed(partial(append, self.path(table), rows, batch_id))
+
+    def _append_elsewhere(self, path: str, rows: pa.Table, batch_id: int) -> None:
         rows = rows.combine_chunks()  # Spark leaves out what stands behind a chunk without rows
         frame = self._spark.createDataFrame(rows).coalesce(1)
         once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
-        frame.write.format("delta").mode("append").options(**once).save(self.path(table))
+        frame.write.format("delta").mode("append").options(**once).save(path)
 
     def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
         there = DeltaTable(path)
@@ -172,6 +187,21 @@ class DeltaTables:
             there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
         else:
             write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
+
+    def _committed(self, step: Callable[[], None]) -> None:
+        """Take a step, anew if another job makes a table or adds columns to it at the same moment.
+
+        Such a job is one that has not found yet that the sink is not its own.
+        """
+        conflicts: tuple[type[Exception], ...] = (CommitFailedError,)
+        if not self._local:
+            from delta.exceptions import MetadataChangedException, ProtocolChangedException
+
+            conflicts = (MetadataChangedException, ProtocolChangedException)
+        for _ in range(_MOST_CONFLICTS):
+            with suppress(*conflicts):
+                return step()
+        return step()
 
 
 def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:

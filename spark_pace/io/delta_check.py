@@ -11,44 +11,45 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_pace.errors import StateError
+from spark_pace.io.sink_owner import SinkOwner, foreign
 
-OWNER = "spark_pace.checkpoint"  # property of a table: the `app_id` of the checkpoint that writes it
+_OWNER = "spark_pace.checkpoint"  # property of tables of sinks without a mark: the `app_id` of its checkpoint
 _RESTORE = "Restore it together with the checkpoint, or start with a new checkpoint and a sink of its own."
 
 
-def require_own_tables(root: str, names: Iterable[str], app_id: str) -> dict[str, int]:
+def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]:
     """For each table that is there, the last batch that this checkpoint has appended to it; -1 if none.
 
     Args:
-        root: the folder of the tables.
+        owner: of the sink with the tables, which must be on a mounted file system.
         names: of the tables.
-        app_id: under which the checkpoint writes.
 
     Raises:
         StateError: a table cannot be read, has lost a file, or has rows of another checkpoint.
     """
     written: dict[str, int] = {}
+    marked = owner.known()
     for name in names:
-        path = f"{root}/{name}"
+        path = f"{owner.root}/{name}"
         try:
             if DeltaTable.is_deltatable(path):
-                written[name] = _last_own_batch(DeltaTable(path), path, app_id)
+                written[name] = _last_own_batch(DeltaTable(path), path, owner.app_id, marked)
         except DeltaError as error:
             got = " ".join(str(error).split()).rstrip(".")
             must = "must be a Delta table that can be read"
             raise StateError(f"{path} — {must}; got: {got}. {_RESTORE}") from error
+    owner.require_free()
     return written
 
 
-def _last_own_batch(table: DeltaTable, path: str, app_id: str) -> int:
+def _last_own_batch(table: DeltaTable, path: str, app_id: str, marked: str | None) -> int:
+    """As `require_own_tables`, for one table; `marked` is the owner by the sink's mark."""
     done = table.transaction_version(app_id)
-    owner = table.metadata().configuration.get(OWNER)
+    named = marked or table.metadata().configuration.get(_OWNER)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
-    is_own = done is not None if owner is None else owner == app_id
+    is_own = done is not None if named is None else named == app_id
     if files.num_rows and not is_own:
-        must, got = "must be written by this checkpoint alone", "rows that another one has written"
-        do = "choose another sink, or remove the tables and the checkpoint together."
-        raise StateError(f"{path} — {must}; got {got}. Go on with that checkpoint, {do}")
+        raise foreign(path, "rows that another one has written")
     names, sizes = (column.to_pylist() for column in files.columns)
     _require_files(path, dict(zip(map(unquote, names), sizes, strict=True)))
     return -1 if done is None else done

@@ -14,7 +14,9 @@ from spark_pace.spark.checkpoint.files import RESTORE
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # as Py4J tells an exception of Java
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_TOO_MANY_FILES = re.compile(r"Too many open files")
 _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
@@ -104,6 +106,9 @@ def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
     if _FULL.search(whole):
         must = "must have room for the tables, the checkpoint and Spark's own files"
         return SetupError(f"the disk — {must}; got a full one. Make room and start the job again.")
+    if _TOO_MANY_FILES.search(whole):
+        must, do = "must be allowed in the number that the job needs", "Raise the limit (`ulimit -n`)."
+        return SetupError(f"open files — {must}; got: too many open files. {do}")
     if _READ_ONLY.search(whole):
         must = "must be on a file system that can be written to"
         do = "Mount it anew and start the job again."
@@ -127,4 +132,8 @@ def _cause(texts: list[str]) -> str:
         java = _CAUSED_BY.findall(text)
         if java:
             return str(java[-1]).strip()
+    for text in texts:
+        raised = _RAISED.search(text)
+        if raised:
+            return raised[1].strip()
     return texts[0].strip().splitlines()[0] if texts[0].strip() else "no message"

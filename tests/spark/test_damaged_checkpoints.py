@@ -113,6 +113,26 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda c: cut(c / "commits" / "2"),
         r"commits/2 — must be as Spark wrote it; got another content",
     ),
+    "a byte of a commit changed": (
+        change("commits/2", "Watermark", "Vatermark"),
+        r"commits/2 — must be as Spark wrote it; got another content",
+    ),
+    "the version of a commit changed": (
+        change("commits/2", "v1", "f1"),
+        r"commits/2 — must be as Spark wrote it; got another content",
+    ),
+    "a brace of a commit lost": (
+        change("commits/2", "{", "["),
+        r"commits/2 — must be as Spark wrote it; got another content",
+    ),
+    "a quote of the query's name changed": (
+        change("metadata", '"id"', "'id\""),
+        r"checkpoint/metadata — must be as Spark wrote it; got another content",
+    ),
+    "the query's name spoilt": (
+        change("metadata", "-", "("),
+        r"checkpoint/metadata — must be as Spark wrote it; got another content",
+    ),
     "older than its tables": (
         without_the_last_batch,
         r"must be as old as its tables; got batch 1 here, batch 2 as the last of metrics there",

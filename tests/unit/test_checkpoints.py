@@ -24,7 +24,7 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
     for name, numbers in (("offsets", begun), ("commits", done), ("sequence", ())):
         (folder / name).mkdir()
         for number in numbers:
-            (folder / name / str(number)).touch()
+            (folder / name / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     last = dict.fromkeys(TABLES, following - 1) | {"late": 3}
     numbers = {
         "out_seq": {"rule": 17},

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from spark_pace import read_table
 from spark_pace.errors import StateError
 from spark_pace.io.delta import PROPERTIES, DeltaTables
 
@@ -101,15 +106,89 @@ def test_rows_of_another_checkpoint_are_refused(folder: Path) -> None:
         tables(folder, "others").written(NAMES)
 
 
-def test_tables_without_rows_are_taken_over_and_their_first_owner_is_refused_then(tmp_path: Path) -> None:
+def test_tables_that_nobody_has_written_to_are_taken_over_and_others_are_refused_then(tmp_path: Path) -> None:
     first, second = tables(tmp_path, "first"), tables(tmp_path, "second")
     first.prepare({"matches": SCHEMA})
     assert second.written(["matches"]) == {"matches": -1}
     second.prepare({"matches": SCHEMA})
-    first.append("matches", pa.table({"n": [1]}, SCHEMA), 0)  # both write at the same time
+    second.claim()
+    message = (
+        f"{tmp_path} — must be written by this checkpoint alone; got the mark of another one, _owner. Go on "
+        "with that checkpoint, choose another sink, or remove the tables and the checkpoint together."
+    )
+    for refused in (first.claim, lambda: first.written(["matches"])):
+        with pytest.raises(StateError) as caught:
+            refused()
+        assert str(caught.value) == message
     second.append("matches", pa.table({"n": [1]}, SCHEMA), 0)
-    with pytest.raises(StateError, match="must be written by this checkpoint alone"):
-        first.written(["matches"])
+    second.claim()
+    again = tables(tmp_path, "second")
+    again.claim()
+    assert again.written(["matches"]) == {"matches": 0}
+
+
+def test_of_many_that_claim_a_sink_at_once_one_has_it(tmp_path: Path) -> None:
+    names, trials = [f"job {number}" for number in range(4)], 25
+    barrier = Barrier(len(names))
+
+    def won(name: str) -> set[int]:
+        mine = set()
+        for trial in range(trials):
+            sink = tables(tmp_path / str(trial), name)
+            barrier.wait()
+            sink.prepare(dict.fromkeys(NAMES, SCHEMA))
+            with suppress(StateError):
+                sink.claim()
+                sink.append("matches", pa.table({"n": [trial]}, SCHEMA), 0)
+                mine.add(trial)
+        return mine
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        found = [trial for mine in pool.map(won, names) for trial in mine]
+    assert sorted(found) == list(range(trials))
+    assert [read_table(tmp_path / str(trial), "matches").num_rows for trial in range(trials)] == [1] * trials
+
+
+def test_a_batch_is_written_beside_another_job_that_only_adds_columns(tmp_path: Path) -> None:
+    """It has not found yet that the sink is not its own."""
+    ours, others = tables(tmp_path), tables(tmp_path, "others")
+    ours.prepare({"matches": SCHEMA})
+    ours.claim()
+    columns = [
+        pa.schema([*SCHEMA, *((f"m{number}", pa.int64()) for number in range(most))]) for most in range(9)
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(lambda: [others.prepare({"matches": wider}) for wider in columns])
+        for batch in range(20):
+            ours.append("matches", pa.table({"n": [batch]}, SCHEMA), batch)
+        done.result()
+    assert sorted(read_table(tmp_path, "matches")["n"].to_pylist()) == list(range(20))
+
+
+def test_a_job_whose_sink_was_removed_does_not_write_into_what_stands_there_now(tmp_path: Path) -> None:
+    ours, others = tables(tmp_path / "out"), tables(tmp_path / "out", "others")
+    ours.prepare({"matches": SCHEMA})
+    ours.claim()
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(
+        StateError, match=r"out/_owner — must stay as long as a job writes to it; got no such"
+    ):
+        ours.claim()
+    others.prepare({"matches": SCHEMA})
+    others.claim()
+    with pytest.raises(StateError, match="got the mark of another one, _owner"):
+        ours.claim()
+
+
+def test_a_damaged_mark_is_refused(folder: Path) -> None:
+    tables(folder).claim()
+    newest(folder / "_owner", "*.parquet").write_bytes(b"PAR1")
+    message = (
+        r"_owner — must be a Delta table that can be read; got: .*\. Restore it, or remove it if no other"
+    )
+    with pytest.raises(StateError, match=message) as caught:
+        tables(folder).written(NAMES)
+    assert "\n" not in str(caught.value)
 
 
 def test_tables_of_a_release_that_named_no_owner_are_taken_over(tmp_path: Path) -> None:
@@ -120,4 +199,22 @@ def test_tables_of_a_release_that_named_no_owner_are_taken_over(tmp_path: Path) 
         tables(tmp_path, "others").written(["matches"])
     assert tables(tmp_path).written(["matches"]) == {"matches": 0}
     tables(tmp_path).prepare({"matches": SCHEMA})
+    tables(tmp_path).claim()
     assert tables(tmp_path).written(["matches"]) == {"matches": 0}
+
+
+def test_tables_of_a_release_that_named_the_owner_in_each_are_taken_over_by_it(tmp_path: Path) -> None:
+    """And by others as long as they have no rows."""
+    owned = PROPERTIES | {"spark_pace.checkpoint": "ours"}
+    for name in NAMES:
+        DeltaTable.create(tmp_path / name, SCHEMA, configuration=owned, raise_if_key_not_exists=False)
+    assert tables(tmp_path, "others").written(NAMES) == dict.fromkeys(NAMES, -1)
+    tables(tmp_path).append("matches", pa.table({"n": [1]}, SCHEMA), 0)
+    with pytest.raises(StateError, match="matches — must be written by this checkpoint alone"):
+        tables(tmp_path, "others").written(NAMES)
+    assert tables(tmp_path).written(NAMES) == {"matches": 0, "late": -1}
+    tables(tmp_path).claim()
+    with pytest.raises(StateError, match="matches — must be written by this checkpoint alone"):
+        tables(tmp_path, "others").written(NAMES)
+    with pytest.raises(StateError, match="got the mark of another one, _owner"):
+        tables(tmp_path, "others").written(["late"])

@@ -33,8 +33,11 @@ ALLOWED = {
     "spark_pace.io.text.kept": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
     "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
     "spark_pace.io.text.scan_values": {"numba", "numpy"},
-    "spark_pace.io.delta": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pyarrow", "deltalake"},
-    "spark_pace.io.delta_check": {"spark_pace.errors", "pyarrow", "deltalake"},
+    "spark_pace.io.delta": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
+    },
+    "spark_pace.io.delta_check": {"spark_pace.errors", "spark_pace.io.sink_owner", "pyarrow", "deltalake"},
+    "spark_pace.io.sink_owner": {"spark_pace.errors", "pyarrow", "pyspark", "deltalake"},
     "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},

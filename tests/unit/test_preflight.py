@@ -1,6 +1,8 @@
 """What is missing on a machine is told in one line, before anything long begins."""
 
+import resource
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,6 +14,8 @@ from spark_pace.errors import SetupError
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.settings import _found_jars, _jar_settings
 from spark_pace.spark.session import _require_delta
+from tests.spark.jobs import ROOT, make_job
+from tests.support.commands import SPARK_PACE
 
 REMEDY = (
     "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "
@@ -141,3 +145,33 @@ def test_a_spark_without_delta_is_told_how_to_start(submitted: bool, remedy: str
         _require_delta(spark, submitted)
     assert str(caught.value) == f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}"
     spark.stop.assert_called_once_with()
+
+
+def allowed(soft: int, hard: int, *command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """What a process has to say that may have so many files open."""
+    return subprocess.run(
+        [str(word) for word in command],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("files", [20, 32, 64, 128, 256, 1023])
+def test_a_job_that_may_open_too_few_files_ends_in_one_line(tmp_path: Path, files: int) -> None:
+    (tmp_path / "in").mkdir()
+    answer = allowed(files, files, SPARK_PACE, "run", make_job(tmp_path), cwd=ROOT)
+    do = "Raise the hard limit, for example by `ulimit -Hn 1024` as root."
+    told = f"open files — must be allowed up to 1024 in a process; got {files}. {do}\n"
+    assert (answer.returncode, answer.stdout, answer.stderr) == (1, "", told)
+
+
+@pytest.mark.parametrize(("soft", "then"), [(100, 1024), (1500, 1500)])
+def test_as_many_open_files_as_may_be_are_allowed(tmp_path: Path, soft: int, then: int) -> None:
+    script = (
+        "import resource; from spark_pace.preflight import require_open_files; require_open_files(); "
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    assert allowed(soft, 2000, sys.executable, "-c", script, cwd=ROOT).stdout == f"{then}\n"

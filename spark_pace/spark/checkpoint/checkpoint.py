@@ -25,6 +25,7 @@ class Checkpoint:
     - ``source.json``: what kind of source the job reads, and by what it is known again, as the ids of topics
       (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
+    - ``metadata``: Spark's name of the query.
 
     Batch N then writes, in this order:
 
@@ -74,6 +75,11 @@ class Checkpoint:
         return self.path / "manifest.jsonl"
 
     @property
+    def metadata_file(self) -> Path:
+        """Spark's name of the query."""
+        return self.path / "metadata"
+
+    @property
     def offsets(self) -> Path:
         """The folder with a file for each batch that has begun."""
         return self.path / "offsets"
@@ -109,6 +115,10 @@ class Checkpoint:
     def offsets_of(self, batch_id: int) -> Path:
         """What a batch reads, as Spark has noted it."""
         return self.offsets / str(batch_id)
+
+    def commit_of(self, batch_id: int) -> Path:
+        """Spark's note that a batch is done."""
+        return self.commits / str(batch_id)
 
     def has_batches(self) -> bool:
         """Whether a batch has begun."""

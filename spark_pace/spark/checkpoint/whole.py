@@ -6,7 +6,10 @@ order a batch writes its files.
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import files
@@ -35,9 +38,11 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
         _require_tables(checkpoint, written, tables, begun, done)
     if begun > done:
         _require_offsets(checkpoint, begun)  # this batch may have written to its tables already
+    _require_identity(checkpoint.metadata_file)
     following = done + 1
     if not following:
         return
+    _require_commit(checkpoint.commit_of(done))
     begin = read_sequence(checkpoint, following)
     if begin is None:
         must = f"must hold the numbers that batch {following} goes on from"
@@ -53,12 +58,39 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
             raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
 
 
+def _require_identity(path: Path) -> None:
+    """Spark's name of the query, which a first start writes."""
+    content = files.read(path)
+    if content is None:
+        return
+    try:
+        stored = json.loads(content)
+        if list(stored) != ["id"] or str(uuid.UUID(stored["id"])) != stored["id"]:
+            raise ValueError
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _another_content(path) from error
+
+
+def _require_commit(path: Path) -> None:
+    """Spark's note that a batch is done. A query without a watermark of Spark's has always the same."""
+    version, _, note = (files.read(path) or b"").partition(b"\n")
+    try:
+        stored = json.loads(note)
+        if version != b"v1" or stored["nextBatchWatermarkMs"] != 0:
+            raise ValueError
+    except (ValueError, TypeError, KeyError) as error:
+        raise _another_content(path) from error
+
+
+def _another_content(path: Path) -> StateError:
+    return StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
+
+
 def _require_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
     following = read_sequence(checkpoint, batch_id + 1)
     kept = None if following is None else following.offsets
     if kept not in (None, checkpoint.offsets_digest(batch_id)):
-        path = checkpoint.offsets_of(batch_id)
-        raise StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
+        raise _another_content(checkpoint.offsets_of(batch_id))
 
 
 def _require_tables(

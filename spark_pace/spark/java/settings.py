@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_pace.errors import SetupError
-from spark_pace.preflight import require_java
+from spark_pace.preflight import require_java, require_open_files
 from spark_pace.spark.java.archive import archive_options
 from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
@@ -72,6 +72,7 @@ def settings_here(
     Raises:
         SetupError: Java or the jars are missing.
     """
+    require_open_files()
     require_java()
     found = _found_jars(jars)
     make_home(archive_options(Path(found[0]).parent) if found else ())

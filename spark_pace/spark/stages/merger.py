@@ -111,6 +111,7 @@ class MergerHost:
         return collected
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        self.tables.claim()
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]

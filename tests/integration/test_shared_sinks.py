@@ -1,0 +1,76 @@
+"""Two jobs with one sink and a checkpoint each: one of them writes, the other ends in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace.job_file import read_job
+from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
+from tests.support.commands import called
+
+pytestmark = pytest.mark.integration
+
+FILES = 3
+LONG_S = 300
+REFUSED = (
+    "out — must be written by this checkpoint alone; got the mark of another one, _owner. Go on with that "
+    "checkpoint, choose another sink, or remove the tables and the checkpoint together."
+)
+
+
+def jobs_on_one_sink(folder: Path, sink: str) -> list[Path]:
+    first = make_job(folder)
+    text = first.read_text().replace("path: out", f"path: {sink}")
+    first.write_text(text)
+    second = folder / "other.yaml"
+    second.write_text(text.replace("checkpoint: checkpoint", "checkpoint: other"))
+    return [first, second]
+
+
+def run_at_once(jobs: list[Path], gate: Path) -> list[tuple[int, str]]:
+    """Run jobs that write their first batches at the same moment: exit codes and errors."""
+    command = [sys.executable, "-m", "tests.support.first_batch"]
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([*command, job, gate], **pipes, cwd=ROOT, env=environment()) for job in jobs]
+    try:
+        while not all(gate.with_name(f"{gate.name}.{process.pid}").exists() for process in started):
+            ended = [process for process in started if process.poll() is not None]
+            assert not ended, [process.communicate() for process in ended]
+            threading.Event().wait(0.1)
+        gate.touch()
+        errors = [process.communicate(timeout=LONG_S)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+    return [(process.returncode, told) for process, told in zip(started, errors, strict=True)]
+
+
+@pytest.mark.parametrize("address", [False, True])
+def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, address: bool) -> None:
+    """Delta-rs writes the tables, or for an address Spark."""
+    jobs = jobs_on_one_sink(tmp_path, f"file://{tmp_path}/out" if address else "out")
+    write_files(tmp_path, random_events(21), FILES)
+    ends = run_at_once(jobs, tmp_path / "gate")
+    assert sorted(code for code, _ in ends) == [0, 1], ends
+    winner, loser = sorted(jobs, key=lambda job: ends[jobs.index(job)][0])
+    (told,) = ends[jobs.index(loser)][1].splitlines()
+    assert told.endswith(REFUSED)
+    assert ends[jobs.index(winner)][1] == ""
+    spec = read_job(winner)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+    assert sorted(table(spec, "metrics")["batch_id"].to_pylist()) == list(range(FILES))
+    again = called(sys.executable, ROOT / "jobs" / "run.py", loser, env=environment())
+    (told,) = again.stderr.splitlines()
+    assert again.returncode == 1
+    assert "must be written by this checkpoint alone" in told
+    if not address:
+        loser.write_text(loser.read_text().replace("path: out", "path: own"))
+        assert called(sys.executable, ROOT / "jobs" / "run.py", loser, env=environment()).returncode == 0
+        assert matches(read_job(loser)) == matches(spec)

@@ -1,0 +1,32 @@
+"""A job that waits before it writes its first batch: ``python -m tests.support.first_batch JOB GATE``.
+
+It makes the file GATE.PID and goes on when the file GATE is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from jobs import run
+from spark_pace.spark.stages.merger import MergerHost
+
+
+def wait_at(gate: Path) -> None:
+    write = MergerHost._write
+
+    def waiting(host: MergerHost, *batch: Any) -> None:
+        gate.with_name(f"{gate.name}.{os.getpid()}").touch()
+        while not gate.exists():
+            threading.Event().wait(0.001)
+        write(host, *batch)
+
+    MergerHost._write = waiting  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    wait_at(Path(sys.argv[2]))
+    sys.exit(run.main([sys.argv[1]]))
