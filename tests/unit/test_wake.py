@@ -24,6 +24,7 @@ from tests.support.results import from_oracle, table_of
 from tests.support.strategies import CONTEXTS
 
 PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
+NOTHING_BEHIND = {"sequence": [*PAIR["sequence"], {"name": "d", "when": "type = 'd'", "not": True}]}
 
 
 def rule_of(folder: Path, **keys: object) -> Rule:
@@ -69,6 +70,7 @@ def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(
     each_batch_gives_what_is_releasable(rule, *batches)
 
 
+@pytest.mark.parametrize("pattern", [PAIR, NOTHING_BEHIND], ids=["pair", "nothing behind"])
 @pytest.mark.parametrize("merge", ["selection", "detection"])
 @pytest.mark.parametrize(
     "span",
@@ -76,9 +78,11 @@ def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(
 )
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 def test_a_window_inside_a_span_ends_by_time_alone(
-    tmp_path: Path, context: object, span: dict[str, str], merge: str
+    tmp_path: Path, context: object, span: dict[str, str], merge: str, pattern: dict[str, object]
 ) -> None:
-    rule = rule_of(tmp_path, context=str(context), within="5 s", where="b.y >= a.y", span=span, merge=merge)
+    """It lets matches out that wait for it; with a negation in last place it decides them."""
+    keys = {"pattern": pattern, "span": span, "merge": merge, "where": "b.y >= a.y"}
+    rule = rule_of(tmp_path, context=str(context), within="5 s", **keys)
     batches = ("o1@0=1,1 a1@1=1,9 a2@2=1,1 b1@3=1,5 z1@4", "z2@20", "z3@30", "c1@31=1,1 z4@200")
     each_batch_gives_what_is_releasable(rule, *batches)
 

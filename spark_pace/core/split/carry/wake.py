@@ -13,6 +13,7 @@ from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.shape import shape_of
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,16 @@ def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
     if isinstance(span, PredicateSpan):
         yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
     length = None if pattern is None or pattern.within is None else pattern.within.time_us
-    # inside a span, the end of a pattern's window lets a match out only where matches wait for it
-    if pattern is not None and length is not None and (span is None or context_of(pattern).waits_for_earlier):
+    if pattern is not None and length is not None and (span is None or _window_counts(pattern)):
         yield Wake(opening_bit(pattern), passed_us - length, frontier_us - length)
+
+
+def _window_counts(pattern: Pattern) -> bool:
+    """Whether the end of a pattern's window lets a match out inside a span: one that waits for it.
+
+    Such a match is decided there, by a negation in last place, or waits for all selections before its own.
+    """
+    return bool(shape_of(pattern).trailing) or context_of(pattern).waits_for_earlier
 
 
 def opening_bit(pattern: Pattern) -> int | None:
