@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Aggregate, Call, Expr, TypeName
 from spark_pace.core.plan.rule import (
     Component,
@@ -162,6 +164,7 @@ def kinds_of(
         kinds.append(kind)
     if trailing or "negated" not in kinds:
         kinds += ["negated"] * draw(st.sampled_from([1, 1, 1, 1, 2]))
+    assume(len(kinds) <= MOST_COMPONENTS)
     return tuple(kinds), False
 
 

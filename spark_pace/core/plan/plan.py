@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, OFFSET, OPEN_BIT, SOURCE
+from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, MOST_COMPONENTS, OFFSET, OPEN_BIT, SOURCE
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
@@ -245,6 +245,7 @@ def _rule_plan(
 
     bits = []
     if rule.pattern is not None:
+        assert len(rule.pattern.components) <= MOST_COMPONENTS, "the bits behind are the span's"
         bits += [(bit, number(of_its_event(c.predicate))) for bit, c in enumerate(rule.pattern.components)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
