@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spark_pace"
-MOST_ENTRIES = 12
+MOST_ENTRIES = 20
 NO_MODULES = {"__pycache__", "py.typed"}
 
 PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
