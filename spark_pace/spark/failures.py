@@ -13,7 +13,7 @@ from spark_pace.spark.checkpoint.files import RESTORE
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
-_CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # as Py4J tells an exception of Java
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _TOO_MANY_FILES = re.compile(r"Too many open files")
@@ -26,6 +26,12 @@ _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|pandas|pyarrow)[^'\n]*'"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
+# what reads from a Python process of Spark's, or writes to it, finds nobody there
+_WORKER_ENDED = re.compile(
+    r"Python worker exited unexpectedly"
+    r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
+    r"\s+at org\.apache\.spark\.[\w.]*\bpython\."
+)
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's client and connector
 _SILENT = re.compile(
@@ -46,7 +52,7 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
     for candidate in (failure, error):
         if isinstance(candidate, SparkPaceError):
             return candidate
-    texts = [str(candidate) for candidate in (failure, error) if candidate is not None]
+    texts = [_text(candidate) for candidate in (failure, error) if candidate is not None]
     for text in texts:
         ours = _OURS.search(text)
         if ours:
@@ -58,8 +64,14 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
         _of_the_machines(texts)
         or _of_kafka(texts)
         or _of_the_checkpoint(texts)
+        or _of_the_workers(texts)
         or SparkPaceError(f"the query — must run; got {got}. {do}")
     )
+
+
+def _text(error: Exception) -> str:
+    """What an error says, with Java's trace if it has one: some have no other reason."""
+    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -120,6 +132,17 @@ def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
         got = _cause(texts).rstrip(". ")
         return StateError(f"the checkpoint's state — must be as Spark wrote it; got: {got}. {RESTORE}")
     return None
+
+
+def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
+    """The error if Python processes of Spark have ended; else None."""
+    if not _WORKER_ENDED.search("\n".join(texts)):
+        return None
+    got = "the end of one (killed, or out of memory)"
+    do = "If it lacked memory, use fewer cores; start the job again: it goes on where it stopped."
+    return SparkPaceError(
+        f"Spark's Python workers — must run as long as the job; got {got}. {do} {SEE_TRACE}"
+    )
 
 
 def _cause(texts: list[str]) -> str:

@@ -86,7 +86,7 @@ def build_session(
     builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        early = None if secret or jars else early_jvm().settings_for(Asked(name, settings or {}, quick))
+        early = None if secret or jars else _early(Asked(name, settings or {}, quick))
         settings = early or settings_here(settings or {}, secret or {}, jars, quick)
     for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
         builder = builder.config(key, value)
@@ -95,6 +95,16 @@ def build_session(
     _require_delta(spark, submitted)
     _let_workers_find(spark)
     return spark
+
+
+def _early(asked: Asked) -> dict[str, str] | None:
+    """The settings of the JVM that was started ahead or is now; None: PySpark starts it, or has."""
+    jvm = early_jvm()
+    settings = jvm.settings_for(asked)
+    if settings is None and SparkContext._gateway is None:
+        jvm.start(asked)
+        settings = jvm.settings_for(asked)
+    return settings
 
 
 def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:

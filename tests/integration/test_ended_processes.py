@@ -1,0 +1,93 @@
+"""Processes of a job that are killed: the job goes on or ends in one line that says which ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from spark_pace.job_file import read_job
+from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, write_files
+from tests.support.commands import RUNS
+
+pytestmark = pytest.mark.integration
+
+LONG_S = 300
+NOT_STARTED = "Spark — must start; got: Java's end "
+WORKERS = (
+    "Spark's Python workers — must run as long as the job; got the end of one (killed, or out of memory). If "
+    "it lacked memory, use fewer cores; start the job again: it goes on where it stopped."
+)
+
+
+@contextmanager
+def running(command: list[object]) -> Iterator[subprocess.Popen[str]]:
+    words = [str(word) for word in command]
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def below(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
+    """The processes that a process has started, and those that these have, with a word in their command."""
+    found = []
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                found += [child] if word in " ".join(child.cmdline()) else []
+    return found
+
+
+@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize(
+    ("main", "after_s"),
+    [("org.apache.spark.launcher.Main", 0), ("-Xmx2g", 0), ("-Xmx2g", 0.3)],
+)
+def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
+    tmp_path: Path, command: str, main: str, after_s: float
+) -> None:
+    job = make_job(tmp_path)
+    with running([*RUNS[command], job]) as process:
+        while not below(process, main):
+            assert process.poll() is None, process.communicate()
+        threading.Event().wait(after_s)
+        for java in below(process, "org.apache.spark"):
+            java.kill()
+        output, errors = process.communicate(timeout=LONG_S)
+    assert (process.returncode, output) == (1, "")
+    (told,) = errors.splitlines()
+    assert told.startswith(NOT_STARTED)
+
+
+def test_the_end_of_all_python_workers_is_told_in_one_line(tmp_path: Path) -> None:
+    """Each run is disturbed once, at another moment of its batches; the last one is left alone."""
+    job = make_job(tmp_path)
+    write_files(tmp_path, random_events(17, 2000), 40)
+    told = []
+    for tenths in range(5):
+        with running([*RUNS["jobs/run.py"], job]) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("batch ")
+            threading.Event().wait(tenths / 10)
+            workers = [child for child in below(process, "") if child.name() != "java"]
+            for worker in workers:
+                with suppress(psutil.NoSuchProcess):
+                    worker.kill()
+            told += process.communicate(timeout=LONG_S)[1].splitlines()
+        assert workers
+    assert told != []
+    assert [line for line in told if not line.startswith(WORKERS)] == []
+    with running([sys.executable, "jobs/run.py", job]) as process:
+        assert process.communicate(timeout=LONG_S)[1] == ""
+    spec = read_job(job)
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []

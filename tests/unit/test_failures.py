@@ -1,0 +1,66 @@
+"""The one line that is told of what Spark raises always has a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_pace.errors import SetupError
+from spark_pace.spark.failures import as_our_error
+
+
+class Raised(Exception):
+    """As PySpark tells an exception of Java: its text, and its trace beside it."""
+
+    def __init__(self, text: str, trace: str = "") -> None:
+        super().__init__(text)
+        self._stackTrace: Any = trace
+
+
+STREAM = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+SOURCE = (
+    "\tat org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner.partitions(P.scala:270)"
+)
+READ = "\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)"
+
+
+@pytest.mark.parametrize(
+    ("text", "trace"),
+    [
+        (f"{STREAM} SQLSTATE: XXKST", f"x\nCaused by: java.io.EOFException\n{READ}\n{SOURCE}\n"),
+        (f"{STREAM}x", f"Caused by: java.io.IOException: Broken pipe\n{READ}\n{SOURCE}\n"),
+        (f"{STREAM}x\nCaused by: java.net.SocketException: Connection reset\n{SOURCE}\n", ""),
+        ("Python worker exited unexpectedly (crashed). Consider setting x", ""),
+    ],
+)
+def test_the_end_of_a_python_worker_is_told_as_such(text: str, trace: str) -> None:
+    assert str(as_our_error(Raised(text, trace))).startswith(
+        "Spark's Python workers — must run as long as the job; got the end of one (killed, or out of memory)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "trace", "reason"),
+    [
+        (f"{STREAM} SQLSTATE: XXKST", "x\nCaused by: java.lang.Error\n\tat java.x(y)\n", "java.lang.Error"),
+        (
+            f"{STREAM}x",
+            "Caused by: java.io.IOException: Broken pipe\n\tat org.apache.hadoop.x(y)",
+            "Broken pipe",
+        ),
+        ("An error occurred while calling o1.start.\n: java.a.B: it broke\n\tat x", "", "java.a.B: it broke"),
+        ("An error occurred while calling o1.start.\n: java.a.B\n\tat x", "", "java.a.B"),
+        ("", "", "no message"),
+    ],
+)
+def test_what_fails_in_spark_has_a_reason(text: str, trace: str, reason: str) -> None:
+    assert str(as_our_error(Raised(text, trace))).startswith(f"the query — must run; got {reason}. Mend that")
+
+
+def test_too_many_open_files_are_told() -> None:
+    error = as_our_error(Raised(f"{STREAM}x", "Caused by: java.io.IOException: Too many open files\n"))
+    assert isinstance(error, SetupError)
+    assert str(error).startswith(
+        "open files — must be allowed in the number that the job needs; got: too many"
+    )
