@@ -8,8 +8,10 @@ others.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -108,8 +110,10 @@ class SinkOwner:
     def _read_here(self) -> str | None:
         if not DeltaTable.is_deltatable(self._path):
             return None
-        (file,) = DeltaTable(self._path, version=0).file_uris()
-        return str(pq.read_table(file, partitioning=None)[_COLUMN][0])
+        added = pa.table(DeltaTable(self._path, version=0).get_add_actions())
+        (name,) = added["path"].to_pylist()
+        with open(os.path.join(self._path, unquote(name)), "rb") as file:
+            return str(pq.read_table(file)[_COLUMN][0])
 
     def _read_elsewhere(self, spark: SparkSession) -> str | None:
         from pyspark.errors import AnalysisException

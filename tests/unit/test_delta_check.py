@@ -180,6 +180,14 @@ def test_a_job_whose_sink_was_removed_does_not_write_into_what_stands_there_now(
         ours.claim()
 
 
+def test_a_sink_may_have_any_characters_in_its_name(tmp_path: Path) -> None:
+    sink = tmp_path / "a b #?'\"`{ä} 100%"
+    for _ in range(2):
+        tables(sink).claim()
+    with pytest.raises(StateError, match="got the mark of another one, _owner"):
+        tables(sink, "others").claim()
+
+
 def test_a_damaged_mark_is_refused(folder: Path) -> None:
     tables(folder).claim()
     newest(folder / "_owner", "*.parquet").write_bytes(b"PAR1")
