@@ -16,7 +16,7 @@ from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
-from spark_pace.core.order.order import LateFile, file_progress, together
+from spark_pace.core.order.order import LateFile, Order, file_progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 
@@ -101,6 +101,15 @@ class LocalRun:
             self.splitters[0].frontier_us,
             outputs[0].slowest,
         )
+
+    def late(self, records: Records) -> pa.Table:
+        """The late events of an input that begins with these records. Nothing is matched or kept."""
+        tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records)
+        parts = list(self._sifted(tables))
+        progress = together(part.progress for part in parts)
+        late_files = Order().advance([], progress, self.plan.order, ()).late_files
+        found = [*(part.late for part in parts), *self._late_in(tables, late_files)]
+        return pa.concat_tables([LATE_SCHEMA.empty_table(), *found])
 
     def _sifted(self, tables: Sequence[pa.Table]) -> Iterator[Sifted]:
         """What the tables of a batch hold."""

@@ -255,7 +255,8 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Times of any unit in microseconds; what has no room there is as far outside the range as there is."""
     unit, target = column.type.unit, pa.timestamp("us")
     if unit == "ns":
-        return pc.floor_temporal(column, unit="microsecond").cast(target, safe=False)
+        # without its zone, for with it hours that a clock shows twice would be refused
+        return pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond").cast(target, safe=False)
     if unit == "us":
         return column.cast(target)
     most = FAR_US // UNIT_US[unit]

@@ -289,6 +289,14 @@ def test_parquet_columns_are_widened_to_the_types_of_the_schema(tmp_path: Path) 
     assert result.bad["offset"].to_pylist() == [1]
 
 
+def test_parquet_times_of_an_hour_that_a_clock_shows_twice_are_read(tmp_path: Path) -> None:
+    counts = [1_635_640_200_000_000_000 + seconds * 1_000_000_000 for seconds in (-20_000, 0, 20_000)]
+    zoned = pa.array(counts, pa.int64()).cast(pa.timestamp("ns", "Europe/Berlin"))
+    result = read(tmp_path, parquet({"t": zoned}), "parquet")
+    assert result.events["@time"].to_pylist() == [count // 1000 for count in counts]
+    assert result.bad.num_rows == 0
+
+
 def test_a_parquet_file_with_a_wrong_column_is_one_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, parquet({"t": ["soon"]}), "parquet")
     assert result.bad["reason"].to_pylist() == ["t — must be TIMESTAMP; got: a column of string"]

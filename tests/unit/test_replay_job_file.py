@@ -90,3 +90,35 @@ def test_load_rules_takes_a_job_file(job_file: Path):
     with pytest.raises(ConfigError, match="must have the key"):
         (job_file / "job.yaml").write_text(JOB.replace("name: job", ""), encoding="utf-8")
         package.load_rules(str(job_file / "job.yaml"))
+
+
+LATE_FILES = {
+    "a.json": ["2024-01-01T00:01:00Z a 1", "2024-01-01T00:00:00Z a 2"],
+    "b.json": ["2024-01-01T00:00:30Z b 3", "2024-01-01T00:00:55Z b 4"],
+}
+
+
+@pytest.fixture
+def late_job(job_file: Path) -> Path:
+    """The job, and a folder of two files; an event of the second is far behind the first."""
+    (job_file / "files").mkdir()
+    for name, events in LATE_FILES.items():
+        rows = (event.split() for event in events)
+        lines = [json.dumps({"t": time, "type": kind, "x": int(x)}) for time, kind, x in rows]
+        (job_file / "files" / name).write_text("\n".join(lines), encoding="utf-8")
+    return job_file
+
+
+def test_replay_tells_the_events_that_are_late_in_the_job(late_job: Path):
+    answer = spark_pace("replay", "job.yaml", "files", "-o", "out.json", cwd=late_job)
+    assert answer.returncode == 0
+    assert answer.stderr.splitlines()[1:] == ["late: b.json 0 the frontier had passed 2024-01-01 00:00:50"]
+
+
+def test_why_tells_that_an_event_is_late_and_calls_no_operator(late_job: Path):
+    (late_job / "totals.py").write_text("raise SystemExit('it was called')\n", encoding="utf-8")
+    for rule in ("next_to_a", "totals"):
+        answer = spark_pace("why", "job.yaml", "files", "--rule", rule, "--at", "b.json:0", cwd=late_job)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        told = "not in the rule's stream: it is late: the frontier had passed 2024-01-01 00:00:50"
+        assert told in answer.stdout

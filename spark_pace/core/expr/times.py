@@ -33,11 +33,13 @@ def out_of_range(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | 
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_list(values.type):
-        outside = out_of_range(values.flatten())
+        there = values.drop_null()  # a null may have values behind it
+        outside = out_of_range(there.flatten())
         if outside is None:
             return None
         lists = np.zeros(len(values), np.bool_)
-        lists[pc.list_parent_indices(values).to_numpy()[outside]] = True
+        rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        lists[rows[pc.list_parent_indices(there).to_numpy()[outside]]] = True
         return lists
     if pa.types.is_date32(values.type):
         least, most, counts = FIRST_DAY, LAST_DAY, values.cast(pa.int32())

@@ -23,7 +23,7 @@ def reached_before(time: Ints, names: pa.DictionaryArray, before: Mapping[str, i
     """
     texts = names.dictionary.cast(pa.string()).to_pylist()
     known = np.array([*(before.get(text, NO_FRONTIER) for text in texts), NO_FRONTIER], np.int64)
-    source = names.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)
+    source = names.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()
     if len(source) and (source == source[0]).all():
         found = _earlier_greatest(time, known[source[0]])
     else:

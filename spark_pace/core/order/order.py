@@ -259,7 +259,8 @@ class Order:
             self._move(Progress(file.max_time_us, False, file.sources, file.least_us), spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
-        self.sources = together([Progress(sources=self.sources), progress]).sources
+        for source, time_us in progress.sources.items():
+            self.sources[source] = max(time_us, self.sources.get(source, time_us))
         if progress.least_us is not None:
             self.first_us = min(self.first_us, progress.least_us)
         if progress.max_time_us is not None:
@@ -279,7 +280,7 @@ class Order:
             return Standing({}, {})
         heard = set(self.sources)
         if spec.before == "records":
-            heard = {name.rpartition(IN)[0] or name for name in heard}
+            heard = {name.rpartition(IN)[0] if IN in name else name for name in heard}
         unheard = frozenset(spec.expected_sources) - heard
         times = dict.fromkeys(unheard, self.first_us) | self.sources
         fastest_us = max(times.values(), default=0)

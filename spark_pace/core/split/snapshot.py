@@ -30,7 +30,7 @@ from spark_pace.core.frames import (
     write_mappable,
 )
 from spark_pace.core.intake.pack import slot_columns
-from spark_pace.core.order.order import Order
+from spark_pace.core.order.order import IN, Order
 from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
@@ -40,6 +40,7 @@ from spark_pace.core.split.carry.stored import (
     put_beside,
     stored_chunk,
     stored_tables,
+    with_turns,
 )
 from spark_pace.core.split.carry.whole import whole_of
 from spark_pace.errors import StateError
@@ -257,7 +258,7 @@ def _carry_of_version_2(planned: RulePlan, carry: Carry, keys: pa.Table, events:
         owner = owner[column.indices.to_numpy()]
         events = events.drop_columns(planned.key_column)
     touched.rows[:] = np.bincount(owner, minlength=len(touched.texts))
-    known = _events(planned, events) if events.num_columns else None
+    known = with_turns(_events(planned, events)) if events.num_columns else None
     carry.put(touched, np.full(len(touched.texts), NO_ROW), known, owner)
     return carry
 
@@ -279,11 +280,15 @@ def _order(
     else:
         recent, pending = frames.pop(0), Pending([_run(store, entry, frames) for entry in header["pending"]])
     pending.runs = [_with_columns_of(plan, slot, header["bits"], run) for run in pending.runs]
+    sources = header["sources"]
+    if plan.source_column is not None and plan.order.before == "records":
+        # older builds did not keep apart what a source has sent to each partition
+        sources = {name: at for name, at in sources.items() if IN in name}
     return Order(
         header["frontier_us"],
         header["max_time_us"],
         pending,
-        header["sources"],
+        sources,
         header["first_us"],
         or_none(decode(recent)),
     )

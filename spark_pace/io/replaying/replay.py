@@ -88,7 +88,7 @@ def replay_files(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
     result = run(plan, [[read.events for read in reads]])
-    read = together(reads)
+    read = all_read(reads)
     names = [field.name for field in rules[0].schema.fields] if read.events.num_rows else []
     absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
     return Replayed(result, read.bad, read.bad_rows, read.read_rows, absent)
@@ -96,7 +96,7 @@ def replay_files(
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
     """Every event of a file or directory; sources are paths below the directory, or the file's name."""
-    return together(read_each(path, schema))
+    return all_read(read_each(path, schema))
 
 
 def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
@@ -113,7 +113,7 @@ def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS)
     return [_read_file(file, schema, path, most_bad) for file in files]
 
 
-def together(reads: Sequence[EventsRead]) -> EventsRead:
+def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     """What all these files hold."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])

@@ -33,7 +33,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, _with_turns(or_none(events)), ranges_of(keys, events), frames)
+    return Chunk(keys, with_turns(or_none(events)), ranges_of(keys, events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
@@ -43,10 +43,10 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
         StateError: it is not there, or it is not whole.
     """
     header, (keys, events), mapped = stored_tables(store, name)
-    return Chunk(keys, _with_turns(or_none(events)), header["ranges"], name=name, mapped=mapped)
+    return Chunk(keys, with_turns(or_none(events)), header["ranges"], name=name, mapped=mapped)
 
 
-def _with_turns(events: pa.Table | None) -> pa.Table | None:
+def with_turns(events: pa.Table | None) -> pa.Table | None:
     """The events as they are kept today: once, ``@spent`` was an int8, and did not say when."""
     if events is None or SPENT not in events.column_names or events.schema.field(SPENT).type == pa.int64():
         return events

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE, array
 from spark_pace.core.expr import Expr
-from spark_pace.core.local import run
+from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
-from spark_pace.io.replaying.replay import read_each, together, without_late
+from spark_pace.io.replaying.replay import all_read, read_each, without_late
 from spark_pace.io.replaying.why.found import at_source, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # of a file: any of them may be asked for
@@ -76,9 +76,8 @@ class Source:
         else:
             reads, ties = read_each(events, rule.schema, _MOST_BAD), "position"
         plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
-        read = together(reads)
-        tables = [] if settings.order.before == "batches" else [[part.events for part in reads]]
-        late = run(plan, tables).late
+        read = all_read(reads)
+        late = LocalRun(plan).late([part.events for part in reads])
         on_time = without_late(read.events, late) if late.num_rows else read.events
         return Source(read, on_time, late, plan, stream_of(plan, on_time) if on_time.num_rows else None)
 
