@@ -34,7 +34,7 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 # Without it jobs start as well, but take longer, and JSON is read more slowly until a process has read much.
 jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py spark_pace/io/text/scan.py spark_pace/io/text/scan_values.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
-	@$(BIN)/python -m spark_pace.io.text.kept >/dev/null || true
+	@$(BIN)/python -m spark_pace.io.text.compiled_reader >/dev/null || true
 	@touch $@
 
 jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready

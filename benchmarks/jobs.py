@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from benchmarks.rows import require
 from spark_pace import read_table
 from spark_pace.core.plan.rule import Rule
-from spark_pace.io.replaying import replay_files
+from spark_pace.io.replay import replay_files
 from spark_pace.job import run_job
 from spark_pace.job_file import Events, FilesSource, Format, JobSpec
 from spark_pace.rules import load_rules

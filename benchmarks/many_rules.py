@@ -23,7 +23,7 @@ from spark_pace.core.local import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.io.replaying import read_all
+from spark_pace.io.replay import read_all
 from spark_pace.spark.session import build_session
 
 SCHEMA, EVENT_TIME = "ts BIGINT, id BIGINT, etype STRING, value DOUBLE", "event_time: ts, time_unit: ms"

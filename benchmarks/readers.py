@@ -17,7 +17,7 @@ from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.text import kept
+from spark_pace.io.text import compiled_reader as kept
 from spark_pace.io.text.lines import CHUNK_BYTES, parse_lines
 from spark_pace.io.text.parsers import JsonParser
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spark_pace.core.local import LocalResult
     from spark_pace.core.plan.rule import EventSchema, Rule
-    from spark_pace.io.replaying.why import Why
+    from spark_pace.reasons import Why
 
 __all__ = ["__version__", "detect", "load_rules", "read_table", "replay", "why"]
 
@@ -54,8 +54,8 @@ def load_rules(
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
-    """What `rules` find in a table of events, without Spark; see `spark_pace.io.replaying.replay_table`."""
-    from spark_pace.io.replaying import replay_table
+    """What `rules` find in a table of events, without Spark; see `spark_pace.io.replay.replay_table`."""
+    from spark_pace.io.replay import replay_table
 
     return replay_table(rules, table)
 
@@ -63,10 +63,10 @@ def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
 def why(
     rules: Sequence[Rule], events: Path | pa.Table, *, rule: str, at: int | str, key: str | None = None
 ) -> Why:
-    """Why an event is part of a rule's matches, or of none; see `spark_pace.io.replaying.why.why`."""
-    from spark_pace.io.replaying import why as why_of
+    """Why an event is part of a rule's matches, or of none; see `spark_pace.reasons.why`."""
+    from spark_pace.reasons import why as why_of
 
-    return why_of.why(rules, events, rule=rule, at=at, key=key)
+    return why_of(rules, events, rule=rule, at=at, key=key)
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -20,7 +20,7 @@ from spark_pace.io.delta import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
-from spark_pace.job_file.fixed import event_settings
+from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -21,7 +21,7 @@ from spark_pace.cli.run import run_shown
 from spark_pace.core.local import LocalResult
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.query import Tables, read_table
-from spark_pace.io.replaying import replay_files
+from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
 
 ORDERS = {"matches": ("rule", "out_seq"), "late": ("source", "offset")}

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.io.replaying import read_all
+from spark_pace.io.replay import read_all
 from spark_pace.job_file import KafkaSource, read_job
 
 PARTITIONS = 3

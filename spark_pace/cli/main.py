@@ -82,7 +82,7 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 )
 def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
     """Print the matches, or write them to a file."""
-    from spark_pace.cli.replaying.replay import replay_command
+    from spark_pace.cli.replay_command import replay_command
 
     _see_current_directory()
     replay_command(rules, events, out, operators)
@@ -105,7 +105,7 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
     """Print what is known of one event."""
-    from spark_pace.cli.replaying.why import why_command
+    from spark_pace.cli.why_command import why_command
 
     why_command(rules, events, rule, (at, key), as_json)
 

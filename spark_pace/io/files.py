@@ -22,10 +22,10 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
 from spark_pace.io.event_times import FAR_US, UNIT_US, timely, with_places
+from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
-from spark_pace.io.text.typed import inner, not_utf8, typed, with_elements
 
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
 _ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")

@@ -19,6 +19,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
 from spark_pace.io.event_times import timely
 from spark_pace.io.files import EventsRead
+from spark_pace.io.text.column_types import csv_type, typed
 from spark_pace.io.text.lines import (
     CHUNK_BYTES,
     KEPT_BYTES,
@@ -30,7 +31,6 @@ from spark_pace.io.text.lines import (
     too_long,
 )
 from spark_pace.io.text.parsers import CsvParser, JsonParser
-from spark_pace.io.text.typed import csv_type, typed
 
 _MS_US = 1_000
 

@@ -11,7 +11,7 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.replaying import replay_files
+from spark_pace.io.replay import replay_files
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from tests.spark.jobs import Event, matches, random_events, stop_at, table

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.plan.rule import PredicateSpan, Rule
-from spark_pace.io.replaying.why import Why
-from spark_pace.io.replaying.why.answer import ComponentTest, ConditionTest
-from spark_pace.io.replaying.why.opened import MOST_SPANS
+from spark_pace.reasons import Why
+from spark_pace.reasons.answer import ComponentTest, ConditionTest
+from spark_pace.reasons.selections import MOST_SPANS
 from tests.oracle.candidates import is_candidate, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.replaying import replay_files
+from spark_pace.io.replay import replay_files
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.pace import Admission

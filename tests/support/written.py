@@ -14,7 +14,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.replaying import replay_files
+from spark_pace.io.replay import replay_files
 
 
 def write_tables(out: Path, rules_file: Path, events: Path, **rows: list[dict[str, Any]]) -> None:

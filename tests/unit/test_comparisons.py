@@ -234,7 +234,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 import pyarrow as pa
-from spark_pace.io.replaying import replay_table
+from spark_pace.io.replay import replay_table
 from spark_pace.rules import load_rules
 rules = load_rules(Path(sys.argv[1]))
 if len(sys.argv) > 2:

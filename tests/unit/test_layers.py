@@ -30,7 +30,7 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
-    "spark_pace.io.text.kept": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
+    "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
     "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
     "spark_pace.io.text.scan_values": {"numba", "numpy"},
     "spark_pace.io.delta": {
@@ -40,6 +40,7 @@ ALLOWED = {
     "spark_pace.io.sink_owner": {"spark_pace.errors", "pyarrow", "pyspark", "deltalake"},
     "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
+    "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
@@ -203,7 +204,7 @@ def test_a_circle_is_found():
         ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
         ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
         ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
-        ("import spark_pace.cli.replaying.replay", ("pyspark", "pandas", "deltalake")),
+        ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
     ],
 )
 def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):

@@ -14,7 +14,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import read_events, read_source_file
-from spark_pace.io.replaying import read_all, replay_table
+from spark_pace.io.replay import read_all, replay_table
 from spark_pace.io.text.lines import MOST_RECORD_BYTES
 from spark_pace.io.text.parsers import CsvParser
 from spark_pace.job_file import check_files, read_job
@@ -265,7 +265,7 @@ def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
 def test_what_a_module_imports_is_not_its_operator() -> None:
     for name, got in (
         ("tests.unit.test_security:resource", "module of none"),
-        ("tests.unit.test_security:read_all", "function of spark_pace.io.replaying.replay"),
+        ("tests.unit.test_security:read_all", "function of spark_pace.io.replay"),
     ):
         with pytest.raises(
             OperatorError, match=f"must be a function that the package tests defines; got {got}"

@@ -11,7 +11,7 @@ import sys
 
 LOADS = """
 import gc
-from spark_pace.io.text.kept import compiled_code, compiled_reader, kept_code
+from spark_pace.io.text.compiled_reader import compiled_code, compiled_reader, kept_code
 from spark_pace.spark.stages.daemon import load, lost_threads
 kept_code() or compiled_code()
 compiled_reader.cache_clear()

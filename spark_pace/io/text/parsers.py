@@ -14,9 +14,9 @@ import pyarrow.json
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.blocks import Bytes, Ints
+from spark_pace.io.text.column_types import csv_type, flat, json_fields, typed
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.plain import PlainReader
-from spark_pace.io.text.typed import csv_type, flat, json_fields, typed
 
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it

@@ -30,7 +30,7 @@ from spark_pace.io.text.blocks import (
     Bytes,
     Ints,
 )
-from spark_pace.io.text.kept import Scan, compiled_reader
+from spark_pace.io.text.compiled_reader import Scan, compiled_reader
 from spark_pace.io.text.line_bounds import filled_lines
 from spark_pace.io.text.lines import PartlyParsed
 

@@ -44,8 +44,8 @@ class Layout:
             Delta skips a batch that was written under the same name before.
         events: the job's settings for events that the checkpoint fixes, by their names.
         rules: the rules, by their names.
-        planned: the settings that batches are planned with (see `spark_pace.job_file.planned`); None if a
-            checkpoint of version 2 does not say.
+        planned: the settings that batches are planned with (see `spark_pace.job_file.batch_settings`); None
+            if a checkpoint of version 2 does not say.
     """
 
     slots: int

@@ -43,7 +43,7 @@ class Change:
         Each is written to the checkpoint before it is given.
 
         Args:
-            settings: of the job (`spark_pace.job_file.planned`): later batches are planned with them.
+            settings: of the job (`spark_pace.job_file.batch_settings`): later batches are planned with them.
         """
         if self.planned and not (self.same_rules and self.before.planned in (None, settings)):
             write_layout(self.checkpoint, self.before)

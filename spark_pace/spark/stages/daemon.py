@@ -42,7 +42,7 @@ def load() -> None:
     """
     for name in LOADED:
         import_module(name)
-    import_module("spark_pace.io.text.kept").compiled_reader().load()
+    import_module("spark_pace.io.text.compiled_reader").compiled_reader().load()
     import_module("spark_pace.spark.stages.workers.memory").keep_freed()
     gc.collect()
     gc.freeze()

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from spark_pace import read_table
 from spark_pace.io.files import EventsRead, read_events
-from spark_pace.io.replaying import without_late
+from spark_pace.io.replay import without_late
 from spark_pace.job_file import read_job
 from spark_pace.sizing.bench.results.check import differing_matches, unequal
 from tests.long.soak.settings import TOPIC, Settings

@@ -15,7 +15,7 @@ from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_times import UNIT_US
-from spark_pace.io.replaying import read_all
+from spark_pace.io.replay import read_all
 from spark_pace.sizing.bench.events.schedule import Ints
 from spark_pace.sizing.bench.spec import Replay, RunSpec
 

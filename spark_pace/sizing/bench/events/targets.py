@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import OFFSET
 from spark_pace.errors import SetupError, one_line
 from spark_pace.io.files import read_events
-from spark_pace.io.replaying import read_all
+from spark_pace.io.replay import read_all
 from spark_pace.job_file import KafkaSource
 from spark_pace.sizing.bench.events.records import Records
 from spark_pace.sizing.bench.events.schedule import Floats, Ints

@@ -17,8 +17,8 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.io.replaying.why.answer import EventRef, Member
-from spark_pace.io.replaying.why.wording import iso, plain, shown
+from spark_pace.reasons.answer import EventRef, Member
+from spark_pace.reasons.wording import iso, plain, shown
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 

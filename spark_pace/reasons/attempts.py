@@ -10,14 +10,14 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.search.search import Search
-from spark_pace.io.replaying.why.seeking.failures import (
+from spark_pace.reasons.failure_reasons import (
     Failure,
     failure_of,
     forbidden_walk,
     passing,
     too_late,
 )
-from spark_pace.io.replaying.why.stretch import Stretch, events_of
+from spark_pace.reasons.stretch import Stretch, events_of
 
 MOST_STEPS = 300  # of one search
 MOST_ROWS = 1_000  # of one step

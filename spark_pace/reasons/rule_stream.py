@@ -20,8 +20,8 @@ from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import Batch, whole_task
-from spark_pace.io.replaying.why.answer import EventRef, Match, Member
-from spark_pace.io.replaying.why.stretch import Taken
+from spark_pace.reasons.answer import EventRef, Match, Member
+from spark_pace.reasons.stretch import Taken
 
 MOST_MATCHES = 100  # that are told
 

@@ -22,8 +22,8 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.in_spans import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.rule import PredicateSpan, Rule
-from spark_pace.io.replaying.why.answer import ComponentTest, ConditionTest
-from spark_pace.io.replaying.why.wording import plain
+from spark_pace.reasons.answer import ComponentTest, ConditionTest
+from spark_pace.reasons.wording import plain
 
 
 def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:

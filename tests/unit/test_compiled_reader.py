@@ -13,9 +13,9 @@ from llvmlite import binding as llvm
 
 import spark_pace
 from spark_pace import ways
-from spark_pace.io.text import kept
+from spark_pace.io.text import compiled_reader as kept
 
-TOLD = "from spark_pace.io.text import kept; print(kept.__file__); print(kept._version())"
+TOLD = "from spark_pace.io.text import compiled_reader as kept; print(kept.__file__); print(kept._version())"
 
 
 def test_a_package_in_an_archive_finds_the_code_that_a_folder_has_kept(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_package_in_an_archive_finds_the_code_that_a_folder_has_kept(tmp_path:
         command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
     )
     told = answer.stdout.split()
-    assert told == [f"{archive}/spark_pace/io/text/kept.py", kept._version()]
+    assert told == [f"{archive}/spark_pace/io/text/compiled_reader.py", kept._version()]
 
 
 def test_a_processor_that_llvm_does_not_know_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.durations import show_length
-from spark_pace.io.replaying.why.answer import Member
-from spark_pace.io.replaying.why.stretch import Stretch, as_matrix, events_of, in_values, is_false
-from spark_pace.io.replaying.why.wording import length
+from spark_pace.reasons.answer import Member
+from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
+from spark_pace.reasons.wording import length
 
 
 @dataclass(frozen=True)

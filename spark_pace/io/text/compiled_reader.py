@@ -6,7 +6,7 @@ forked from one that has loaded it, if it was kept by then. It is kept beside th
 `NUMBA_CACHE_DIR` names, or in the user's cache directory; where nothing can be written, pyarrow reads
 everything.
 
-``python -m spark_pace.io.text.kept`` compiles the reader ahead.
+``python -m spark_pace.io.text.compiled_reader`` compiles the reader ahead.
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.in_spans import Inside
 from spark_pace.core.plan.rule import CountSpan, Rule
-from spark_pace.io.replaying.why.aggregated import aggregated
-from spark_pace.io.replaying.why.answer import Candidate, Why
-from spark_pace.io.replaying.why.asked import Place, Source, bad_reason, late_reason
-from spark_pace.io.replaying.why.found import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
-from spark_pace.io.replaying.why.opened import MOST_SPANS, Opened, selections_of, spans_in
-from spark_pace.io.replaying.why.seeking.candidates import MOST_CANDIDATES, OfSpan, candidates_of
-from spark_pace.io.replaying.why.single import component_tests, filter_tests, tests_beside
-from spark_pace.io.replaying.why.stretch import Stretch, Taken
-from spark_pace.io.replaying.why.wording import iso, plain
+from spark_pace.reasons.aggregating_spans import aggregated
+from spark_pace.reasons.answer import Candidate, Why
+from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
+from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
+from spark_pace.reasons.question import Place, Source, bad_reason, late_reason
+from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
+from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
+from spark_pace.reasons.stretch import Stretch, Taken
+from spark_pace.reasons.wording import iso, plain
 
 MOST_SELECTIONS = 20
 

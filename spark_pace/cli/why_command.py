@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from spark_pace.errors import one_line
-from spark_pace.io.replaying.why import Why, why
-from spark_pace.io.replaying.why.answer import Candidate, ComponentTest, ConditionTest, Selection
-from spark_pace.io.replaying.why.wording import shown
 from spark_pace.job_file import is_job, read_job
+from spark_pace.reasons import Why, why
+from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, Selection
+from spark_pace.reasons.wording import shown
 from spark_pace.rules import load_rules
 
 SHOWN_MATCHES = 5

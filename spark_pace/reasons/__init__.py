@@ -14,9 +14,9 @@ import pyarrow as pa
 from spark_pace.core.expr import Expr
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.rule import Rule
-from spark_pace.io.replaying.why.answer import Why
-from spark_pace.io.replaying.why.asked import Asked, Settings, Source, asked
-from spark_pace.io.replaying.why.explained import explained
+from spark_pace.reasons.answer import Why
+from spark_pace.reasons.explanation import explained
+from spark_pace.reasons.question import Asked, Settings, Source, asked
 
 __all__ = ["Why", "why"]
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.io.replaying.why.answer import Candidate, Member
-from spark_pace.io.replaying.why.opened import Opened
-from spark_pace.io.replaying.why.seeking.attempts import Attempt, Origin, Seeking, used_up, walked
-from spark_pace.io.replaying.why.seeking.conjunctions import in_any_order
-from spark_pace.io.replaying.why.seeking.failures import Failure
-from spark_pace.io.replaying.why.stretch import Stretch
+from spark_pace.reasons.answer import Candidate, Member
+from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
+from spark_pace.reasons.conjunction_attempts import in_any_order
+from spark_pace.reasons.failure_reasons import Failure
+from spark_pace.reasons.selections import Opened
+from spark_pace.reasons.stretch import Stretch
 
 MOST_CANDIDATES = 5
 MOST_STARTS = 100  # initiators from which candidates are sought

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
-from spark_pace.io.replaying.why.seeking.attempts import MOST_STEPS, Origin, Seeking
-from spark_pace.io.replaying.why.seeking.failures import Failure
-from spark_pace.io.replaying.why.stretch import Stretch
+from spark_pace.reasons.attempts import MOST_STEPS, Origin, Seeking
+from spark_pace.reasons.failure_reasons import Failure
+from spark_pace.reasons.stretch import Stretch
 
 FEWEST_STEPS = 20  # of each search where there are many: more than components
 

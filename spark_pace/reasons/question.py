@@ -22,8 +22,8 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
-from spark_pace.io.replaying.replay import all_read, read_each, without_late
-from spark_pace.io.replaying.why.found import at_source, keys_of, stream_of
+from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # of a file: any of them may be asked for
 
@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a job, see `spark_pace.io.replaying.replay_files`."""
+    """Of a job, see `spark_pace.io.replay.replay_files`."""
 
     order: OrderSpec
     source_column: str | None = None

@@ -13,7 +13,7 @@ from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.replaying import Replayed, replay_files
+from spark_pace.io.replay import Replayed, replay_files
 from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 

@@ -12,12 +12,12 @@ from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.operate.aggregates import SpanAggregates
 from spark_pace.core.plan.rule import CountSpan, Rule
-from spark_pace.io.replaying.why.answer import Candidate, Why
-from spark_pace.io.replaying.why.asked import Source
-from spark_pace.io.replaying.why.found import MOST_MATCHES, OfKey, match_told, matches_of_key
-from spark_pace.io.replaying.why.opened import MOST_SPANS, Opened
-from spark_pace.io.replaying.why.single import parts
-from spark_pace.io.replaying.why.stretch import in_values
+from spark_pace.reasons.answer import Candidate, Why
+from spark_pace.reasons.condition_tests import parts
+from spark_pace.reasons.question import Source
+from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, match_told, matches_of_key
+from spark_pace.reasons.selections import MOST_SPANS, Opened
+from spark_pace.reasons.stretch import in_values
 
 
 def aggregated(source: Source, own: OfKey, spans: Opened, why: Why) -> Why:

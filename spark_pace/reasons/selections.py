@@ -12,9 +12,9 @@ from spark_pace.core.match.spans import spans_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
-from spark_pace.io.replaying.why.answer import Selection
-from spark_pace.io.replaying.why.stretch import Stretch, ref
-from spark_pace.io.replaying.why.wording import iso, iso_or_none
+from spark_pace.reasons.answer import Selection
+from spark_pace.reasons.stretch import Stretch, ref
+from spark_pace.reasons.wording import iso, iso_or_none
 
 MOST_SPANS = 5  # in which it is told what failed
 

@@ -1,1 +1,0 @@
-"""How far candidates with an event came, and what stopped each: a plain search around the event."""
