@@ -16,7 +16,7 @@ from tests.support.golden_cases import golden_cases, parse_events, parse_matches
 from tests.support.written import write_tables
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 NAMED = re.compile(r"`((?:spark_pace|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
