@@ -166,7 +166,7 @@ def _queries(
     Where rules or settings have changed, the first query does the batch that was planned and not finished.
     """
     for layout, unfinished in change.layouts(planned_settings(spec)):
-        job = as_planned(spec, layout.planned) if unfinished and layout.planned else spec
+        job = as_planned(spec, layout.planned) if unfinished else spec
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
         plan, job_input = _plan(job, layout, spark), inputs(job)
         for end in (False,) if unfinished else job_input.ends:

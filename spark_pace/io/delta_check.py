@@ -13,7 +13,6 @@ from deltalake.exceptions import DeltaError
 from spark_pace.errors import StateError
 from spark_pace.io.sink_owner import SinkOwner, foreign
 
-_OWNER = "spark_pace.checkpoint"  # property of tables of sinks without a mark: the `app_id` of its checkpoint
 _RESTORE = "Restore it together with the checkpoint, or start with a new checkpoint and a sink of its own."
 
 
@@ -45,9 +44,8 @@ def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]
 def _last_own_batch(table: DeltaTable, path: str, app_id: str, marked: str | None) -> int:
     """As `require_own_tables`, for one table; `marked` is the owner by the sink's mark."""
     done = table.transaction_version(app_id)
-    named = marked or table.metadata().configuration.get(_OWNER)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
-    is_own = done is not None if named is None else named == app_id
+    is_own = done is not None if marked is None else marked == app_id
     if files.num_rows and not is_own:
         raise foreign(path, "rows that another one has written")
     names, sizes = (column.to_pylist() for column in files.columns)

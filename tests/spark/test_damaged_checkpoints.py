@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint.files import write_json
 from tests.spark.jobs import in_core, job, matches, random_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -82,7 +83,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"sequence/3\.json — must be as this program wrote it; got damaged text",
     ),
     "numbers spoilt": (
-        lambda c: (c / "sequence" / "3.json").write_text("{}"),
+        lambda c: write_json(c / "sequence" / "3.json", {}),
         r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}",
     ),
     "numbers missing": (
@@ -178,12 +179,16 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"source\.json — must be as this program wrote it; got another content",
     ),
     "source lost": (
-        lambda c: [(c / name).unlink() for name in ("source.json", "manifest.jsonl")],
+        lambda c: (c / "source.json").unlink(),
         r"source\.json — must be there where batches are",
     ),
     "source emptied": (
-        lambda c: (c / "source.json").write_text("{}"),
+        lambda c: write_json(c / "source.json", {}),
         r"source\.json — must be as this program wrote it; got another kind of source, \{\}",
+    ),
+    "source without its checksum": (
+        lambda c: (c / "source.json").write_text('{"kind": "files"}'),
+        r"source\.json — must be as this program wrote it; got another content than its checksum is of",
     ),
     "offsets of another kind": (
         change("offsets/2", '"entries": 3', '"entriez": 3'),

@@ -1,7 +1,7 @@
-"""Checkpoints of earlier releases, kept in `tests/fixtures/checkpoints`, one for each version of the format.
+"""The kept checkpoint of each format version that is read, in `tests/fixtures/checkpoints`.
 
-``python -m tests.support.checkpoints`` makes a new one: its job has read two files, and every rule has open
-selections.
+``python -m tests.support.checkpoints`` makes that of today's version: its job has read two files, and every
+rule has open selections.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.checkpoint.layout import LAYOUT_VERSION
+from spark_pace.spark.checkpoint.layout import FORMAT_VERSION
 from tests.spark.jobs import make_job, random_events, write_files
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
+KEPT = Path(__file__).parents[1] / "fixtures" / "checkpoints" / f"version_{FORMAT_VERSION}"
 FILES = 4
 
 
@@ -33,10 +33,9 @@ def keep_checkpoint() -> Path:
         path = make_job(folder, finish=False, slots=2, buckets=2)
         write_input(folder, 0, FILES // 2)
         run_job(read_job(path))
-        kept = FIXTURES / f"version_{LAYOUT_VERSION}"
-        shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("*.crc", ".lock*"))
-    return kept
+        shutil.rmtree(KEPT, ignore_errors=True)
+        shutil.copytree(folder, KEPT, ignore=shutil.ignore_patterns("*.crc", ".lock*"))
+    return KEPT
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.files import write_json
-from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.spark.checkpoint.sequences import Begin, read_sequence, write_sequence
 from spark_pace.spark.checkpoint.whole import require_whole
 
 
@@ -26,14 +25,9 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
         for number in numbers:
             (folder / name / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     last = dict.fromkeys(TABLES, following - 1) | {"late": 3}
-    numbers = {
-        "out_seq": {"rule": 17},
-        "frontier_us": 1_000_000,
-        "tables": last,
-        "offsets": Checkpoint(folder).offsets_digest(following - 1),
-    }
-    write_json(folder / "sequence" / f"{following}.json", numbers)
-    return Checkpoint(folder)
+    made = Checkpoint(folder)
+    write_sequence(made, following, Begin({"rule": 17}, 1_000_000, last, made.offsets_digest(following - 1)))
+    return made
 
 
 def written(batch: int, **others: int) -> dict[str, int]:
@@ -102,7 +96,7 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
     begun = len(done)
     whole = checkpoint(tmp_path, range(begun + 1), done, begun + 1)
     if done:
-        write_json(whole.sequence(1), {"out_seq": {}, "frontier_us": 0})
+        write_sequence(whole, 1, Begin({}, 0, offsets=whole.offsets_digest(0)))
     tables = written(begun) | {"late": begun}
     require_whole(whole, tables, TABLES)
     whole.offsets_of(begun).write_text("v1")

@@ -199,8 +199,7 @@ def test_a_damaged_mark_is_refused(folder: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_tables_of_a_release_that_named_no_owner_are_taken_over(tmp_path: Path) -> None:
-    """Those that the checkpoint has written, and no others."""
+def test_tables_whose_mark_was_removed_are_taken_over_by_who_has_written_them(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "matches", SCHEMA, configuration=PROPERTIES)
     tables(tmp_path).append("matches", pa.table({"n": [1]}, SCHEMA), 0)
     with pytest.raises(StateError, match="must be written by this checkpoint alone"):
@@ -209,20 +208,3 @@ def test_tables_of_a_release_that_named_no_owner_are_taken_over(tmp_path: Path) 
     tables(tmp_path).prepare({"matches": SCHEMA})
     tables(tmp_path).claim()
     assert tables(tmp_path).written(["matches"]) == {"matches": 0}
-
-
-def test_tables_of_a_release_that_named_the_owner_in_each_are_taken_over_by_it(tmp_path: Path) -> None:
-    """And by others as long as they have no rows."""
-    owned = PROPERTIES | {"spark_pace.checkpoint": "ours"}
-    for name in NAMES:
-        DeltaTable.create(tmp_path / name, SCHEMA, configuration=owned, raise_if_key_not_exists=False)
-    assert tables(tmp_path, "others").written(NAMES) == dict.fromkeys(NAMES, -1)
-    tables(tmp_path).append("matches", pa.table({"n": [1]}, SCHEMA), 0)
-    with pytest.raises(StateError, match="matches — must be written by this checkpoint alone"):
-        tables(tmp_path, "others").written(NAMES)
-    assert tables(tmp_path).written(NAMES) == {"matches": 0, "late": -1}
-    tables(tmp_path).claim()
-    with pytest.raises(StateError, match="matches — must be written by this checkpoint alone"):
-        tables(tmp_path, "others").written(NAMES)
-    with pytest.raises(StateError, match="got the mark of another one, _owner"):
-        tables(tmp_path, "others").written(["late"])

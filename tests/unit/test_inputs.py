@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import digest
 from spark_pace.spark.sources import input as inputs
 from spark_pace.spark.sources.files import FilesInput
 
@@ -22,13 +24,15 @@ def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
 
 def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.jsonl"
-    manifest.write_text('"a"\n"b')  # as a crash leaves it
+    first = json.dumps(["a", digest(b"a\n")])
+    text = f'{first}\n["b'  # as a crash leaves it
+    manifest.write_text(text)
     source = FilesInput(FilesSource("json", str(tmp_path), None), Checkpoint(tmp_path), False, "quarantine")
     inputs.require_same_source(source)
     source.require_readable(cast(Any, None))
     assert source.expected_sources(cast(Any, None)) == ()
     assert list(tmp_path.iterdir()) == [manifest]
-    assert manifest.read_text() == '"a"\n"b'
+    assert manifest.read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from spark_pace import ways
 from spark_pace.core.columns import SEQ, numbers
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.local import LocalRun
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import build_plan
@@ -29,15 +27,14 @@ from spark_pace.core.split.snapshot import load
 from spark_pace.rules import load_rules
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
-from tests.support.checks import assert_equal, assert_released_in_time
+from tests.support.checks import assert_released_in_time
 from tests.support.golden_cases import parse_events
-from tests.support.results import from_oracle, table_of
+from tests.support.results import table_of
 
 SCHEMA = {
     "schema": "time TIMESTAMP, id STRING, type STRING, x BIGINT, y BIGINT, v DOUBLE",
     "event_time": "time",
 }
-OLD_STATE = Path(__file__).parents[1] / "fixtures" / "states" / "one_key_version_3.bin"
 STEADY = settings(deadline=None, derandomize=True, database=None)
 
 
@@ -218,18 +215,6 @@ def test_a_resolution_knows_what_a_set_would(batches: list[tuple[set[int], int]]
         assert whole.resolution.closed.tolist() == resolution.closed.tolist()
 
 
-CONTEXTS_OF_OLD_STATE: list[dict[str, str]] = [
-    {"context": "each, zero"},
-    {"context": "next, zero"},
-    {"context": "latest, zero"},
-    {"context": "earliest, zero"},
-    {"context": "each, zero", "close": "window"},
-    {"context": "each, zero", "merge": "detection"},
-]
-BEFORE = ("a1@0=1 a2@1=2 a3@1=3 b3@2=3 a4@2=- z1@3", "b2@4=2 a5@5=5 b5@6=5 a6@7=2 z2@8")
-AFTER = ("b1@8.5=1 z3@9", "a7@10=5 z4@11.5", "b6@12=2 b7@12=5 z5@14", "z6@60")
-
-
 def test_events_are_kept_by_value_while_much_is_carried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,43 +234,6 @@ def test_events_are_kept_by_value_while_much_is_carried(
     assert kept[3] == kept[2]
     assert kept[4] == [""]
     assert (np.diff(np.concatenate(seqs)) == 1).all()
-
-
-def rules_of_old_state(folder: Path) -> list[Rule]:
-    rules = []
-    for number, keys in enumerate(CONTEXTS_OF_OLD_STATE):
-        rules.append(rule_of(folder, where="a.x = b.x", **(keys | {"name": f"r{number}"})))
-    return rules
-
-
-@pytest.mark.usefixtures("arranged")
-def test_state_that_kept_all_events_under_one_key_goes_on(tmp_path: Path) -> None:
-    """The build before join values made it, of the batches `BEFORE`."""
-    rules = rules_of_old_state(tmp_path)
-    plan = build_plan(rules, order=OrderSpec())
-    state = OLD_STATE.read_bytes()
-    assert zlib.crc32(state[:-4]) == int.from_bytes(state[-4:], "big")
-    _, carries = load(plan, 0, state)
-    assert [keys_of(carry) for carry in carries] == [[""]] * len(rules)
-    cut = cut_events(*BEFORE, *AFTER)
-    events = [event for batch in cut for event in batch]
-    run = LocalRun(plan)
-    run.splitters = [SlotSplitter(plan, 0, SlotSplitter(plan, 0, state).snapshot())]
-    passed_us, so_far = run.splitters[0].frontier_us, []
-    expected = {}
-    for rule in rules:
-        matches = evaluate(rule, events)
-        gone = sum(match.releasable[0] < passed_us for match in matches)
-        run.next_out_seq[rule.name] = gone
-        expected[rule.name] = list(zip(from_oracle(rule, matches), matches, strict=True))[gone:]
-        assert expected[rule.name]
-    for batch in cut[len(BEFORE) :]:
-        step = run.step(table(rules[0], batch))
-        so_far.append(step.matches)
-        for rule in rules:
-            out = [row for row, match in expected[rule.name] if match.releasable[0] < step.frontier_us]
-            assert_equal(rule, out, pa.concat_tables(so_far))
-    assert step.stats["carry"] == 0
 
 
 def keys_of(carry: Carry) -> list[str]:

@@ -7,16 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import SPENT
 from spark_pace.core.frames import encode_parcel
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.order.order import IN, Order, OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split import snapshot
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.core.split.snapshot import load, save
+from spark_pace.core.split.snapshot import load
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 
@@ -91,25 +90,6 @@ def test_an_event_that_waits_in_several_slots_is_counted_once(
         states = [splitter.snapshot() for splitter in splitters]
 
 
-def test_sources_that_an_older_build_kept_whole_hold_no_stream_back(tmp_path: Path) -> None:
-    """It did not keep apart what a source had sent to each partition, so these names would never move on."""
-    order = OrderSpec(by_source=True, before="records")
-    plan = build_plan(rules_of(tmp_path, "pair"), order=order, source_column="user")
-    old = save(plan, 0, Order(1, 1, sources={"u": 1, f"v{IN}t/0": 2}), [Carry()])
-    assert load(plan, 0, old)[0].sources == {f"v{IN}t/0": 2}
-
-
-def test_a_used_event_of_format_version_2_is_kept_as_today(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
-    key = plan.rules[0].key_column
-    keys = pa.table({"key": ["u0"], "next_seq": [1], "next_selection": [0]})
-    events = batch(range(1), "a").append_column(SPENT, pa.array([1], pa.int8()))
-    events = events.append_column(key, pa.array(["u0"]).dictionary_encode())
-    events = events.select(["@time", "@source", "@offset", SPENT, key, *plan.rules[0].columns])
-    carry = snapshot._carry_of_version_2(plan.rules[0], Carry(), keys, events)
-    assert [chunk.events.schema.field(SPENT).type for chunk in carry.chunks] == [pa.int64()]
-
-
 def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     splitter = SlotSplitter(plan, 0)
@@ -128,7 +108,7 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
     with pytest.raises(
-        StateError, match=r"state of slot 0 — must have format version 4; got 0\. Start again"
+        StateError, match=r"state of slot 0 — must have format version 6; got 0\. Start again"
     ):
         SlotSplitter(plan, 0, old)
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import BITS, KEYS, NO_ROW, array, compacted, has_bit, numbers
+from spark_pace.core.columns import BITS, KEYS, array, compacted, has_bit, numbers
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import (
     TableStore,
@@ -30,7 +29,7 @@ from spark_pace.core.frames import (
     write_mappable,
 )
 from spark_pace.core.intake.pack import slot_columns
-from spark_pace.core.order.order import IN, Order
+from spark_pace.core.order.order import Order
 from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
@@ -40,13 +39,11 @@ from spark_pace.core.split.carry.stored import (
     put_beside,
     stored_chunk,
     stored_tables,
-    with_turns,
 )
 from spark_pace.core.split.carry.whole import whole_of
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 4
-READ_VERSIONS = (2, 3, FORMAT_VERSION)
+FORMAT_VERSION = 6  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
@@ -124,7 +121,7 @@ def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) 
             or a chunk is damaged or not there.
     """
     version = _version(parcel)
-    if version not in (None, *READ_VERSIONS):
+    if version not in (None, FORMAT_VERSION):
         raise StateError(
             f"state of slot {slot} — must have format version {FORMAT_VERSION}; got {version}. "
             "Start again with a new checkpoint, or with the version that wrote it."
@@ -149,18 +146,9 @@ def _stored(
 ) -> Iterator[tuple[tuple[str, int, int], Stored]]:
     """What was stored for each unit, by its id."""
     for unit in header["units"]:
-        count = 2 * sum(chunk["name"] is None for chunk in _chunks(unit))
+        count = 2 * sum(chunk["name"] is None for chunk in unit["chunks"])
         yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
         frames = frames[count:]
-
-
-def _chunks(unit: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the header says of each chunk of a unit.
-
-    Format 2 has no chunks, but one table of keys and one of events; format 3 has a number.
-    """
-    chunks = unit.get("chunks", 1)
-    return [{"name": None, "dead": 0}] * chunks if isinstance(chunks, int) else chunks
 
 
 def _checksum(parcel: bytes) -> bytes:
@@ -228,10 +216,8 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
     if stored is None:
         return carry
     header, frames = stored
-    if "chunks" not in header:
-        return _carry_of_version_2(planned, carry, *map(decode, frames))
     inline = iter(zip(frames[::2], frames[1::2], strict=True))
-    for entry in _chunks(header):
+    for entry in header["chunks"]:
         chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
@@ -240,26 +226,6 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
     carry.open, carry.unseen = header["open"], header["unseen"]
     if "whole" in header:
         carry.whole = whole_of(header["whole"])
-    return carry
-
-
-def _carry_of_version_2(planned: RulePlan, carry: Carry, keys: pa.Table, events: pa.Table) -> Carry:
-    """The carry of a build that kept all keys, and all events, in one table each."""
-    if not keys.num_rows:
-        return carry
-    carry.unseen = True
-    touched = carry.find(array(keys, "key"))
-    touched.next_seq[:] = numbers(keys, "next_seq")
-    touched.next_selection[:] = numbers(keys, "next_selection")
-    owner = np.zeros(events.num_rows, np.int64)
-    if events.num_columns and planned.key_column is not None:
-        column = array(events, planned.key_column)
-        owner = pc.index_in(column.dictionary, value_set=touched.texts).to_numpy().astype(np.int64)
-        owner = owner[column.indices.to_numpy()]
-        events = events.drop_columns(planned.key_column)
-    touched.rows[:] = np.bincount(owner, minlength=len(touched.texts))
-    known = with_turns(_events(planned, events)) if events.num_columns else None
-    carry.put(touched, np.full(len(touched.texts), NO_ROW), known, owner)
     return carry
 
 
@@ -273,24 +239,15 @@ def _order(
     plan: Plan, slot: int, header: dict[str, Any], frames: list[memoryview], store: TableStore | None
 ) -> Order:
     """The state of the stream order. Its frames are taken off `frames`."""
-    if header["format_version"] < 4:  # the pending events come first, as one table in no order
-        recent, pending = frames.pop(1), Pending()
-        if (events := decode(frames.pop(0))).num_columns:
-            pending.add(events)
-    else:
-        recent, pending = frames.pop(0), Pending([_run(store, entry, frames) for entry in header["pending"]])
-    pending.runs = [_with_columns_of(plan, slot, header["bits"], run) for run in pending.runs]
-    sources = header["sources"]
-    if plan.source_column is not None and plan.order.before == "records":
-        # older builds did not keep apart what a source has sent to each partition
-        sources = {name: at for name, at in sources.items() if IN in name}
+    recent = or_none(decode(frames.pop(0)))
+    runs = [_run(store, entry, frames) for entry in header["pending"]]
     return Order(
         header["frontier_us"],
         header["max_time_us"],
-        pending,
-        sources,
+        Pending([_with_columns_of(plan, slot, header["bits"], run) for run in runs]),
+        header["sources"],
         header["first_us"],
-        or_none(decode(recent)),
+        recent,
     )
 
 

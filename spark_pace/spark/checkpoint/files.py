@@ -120,7 +120,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The value in a file; None if there is no such file. Files of version 2 have no checksum that tells.
+    """The value in a file; None if there is no such file.
 
     Raises:
         StateError: the file is damaged.
@@ -134,8 +134,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         raise damaged(path, f"damaged text ({error})") from error
     if not isinstance(stored, dict):
         raise damaged(path, f"damaged text ({str(stored)[:100]})")
-    kept = stored.pop(_CHECKSUM, None)
-    if kept is not None and kept != _checksum(stored):
+    if stored.pop(_CHECKSUM, None) != _checksum(stored):
         raise damaged(path, "another content than its checksum is of")
     return stored
 

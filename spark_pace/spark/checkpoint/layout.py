@@ -9,18 +9,11 @@ from typing import Any
 
 from spark_pace.core.plan.plan import RulePlace
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.snapshot import READ_VERSIONS as READ_STATES
+from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import damaged, read_json, write_json
 
-# Every format that checkpoints have had: the version of the layout, and that of the slots' state beside it
-# (`spark_pace.core.split.snapshot`). A new version of the state needs a new version of the layout. Version 2
-# of the layout has no `planned`, and no file of its checkpoints has a checksum; versions 3 to 5 differ in the
-# state only.
-STATE_VERSIONS = {1: 1, 2: 2, 3: 2, 4: 3, 5: 4}
-LAYOUT_VERSION = max(STATE_VERSIONS)
-READ_VERSIONS = tuple(layout for layout, state in STATE_VERSIONS.items() if state in READ_STATES)
 _BITS = (1 << 32) - 1
 
 
@@ -44,8 +37,7 @@ class Layout:
             Delta skips a batch that was written under the same name before.
         events: the job's settings for events that the checkpoint fixes, by their names.
         rules: the rules, by their names.
-        planned: the settings that batches are planned with (see `spark_pace.job_file.batch_settings`); None
-            if a checkpoint of version 2 does not say.
+        planned: the settings that batches are planned with (see `spark_pace.job_file.batch_settings`).
     """
 
     slots: int
@@ -54,7 +46,7 @@ class Layout:
     app_id: str
     events: dict[str, str]
     rules: dict[str, LaidRule] = field(default_factory=dict)
-    planned: dict[str, Any] | None = None
+    planned: dict[str, Any] = field(default_factory=dict)
 
     @property
     def places(self) -> dict[str, RulePlace]:
@@ -117,7 +109,7 @@ def _require_same(where: str, stored: Mapping[str, object], given: Mapping[str, 
 
 def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
     """Keep the layout in its checkpoint. If this is interrupted, the old one stays."""
-    write_json(checkpoint.layout_file, {"version": LAYOUT_VERSION, **asdict(layout)})
+    write_json(checkpoint.layout_file, {"version": FORMAT_VERSION, **asdict(layout)})
 
 
 def read_layout(checkpoint: Checkpoint) -> Layout | None:
@@ -134,10 +126,9 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
     if stored is None:
         return None
     version = stored.pop("version", None)
-    if version not in READ_VERSIONS:
-        must = f"must have format version {' or '.join(map(str, READ_VERSIONS))}"
+    if version != FORMAT_VERSION:  # a release that also reads an older one makes today's layout of it here
         do = "Go on with the release that made it, or start a new checkpoint with a sink of its own."
-        raise StateError(f"{path} — {must}; got {version}. {do}")
+        raise StateError(f"{path} — must have format version {FORMAT_VERSION}; got {version}. {do}")
     try:
         return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -45,7 +45,7 @@ class Change:
         Args:
             settings: of the job (`spark_pace.job_file.batch_settings`): later batches are planned with them.
         """
-        if self.planned and not (self.same_rules and self.before.planned in (None, settings)):
+        if self.planned and not (self.same_rules and self.before.planned == settings):
             write_layout(self.checkpoint, self.before)
             yield self.before, True
         layout = replace(self.after, planned=settings)

@@ -23,9 +23,8 @@ class Begin:
         out_seq: the number of the next match of each rule; 0 for rules that are not named.
         frontier_us: the frontier, in microseconds since 1970.
         tables: the last batch that was appended to each table; a table is missing if that is not known.
-        offsets: the digest of what Spark noted of the input of the batch before; None in checkpoints of
-            version 2, which do not have `tables` either.
-        chunks: the names of the chunks that the slots' states name; there are none before version 5.
+        offsets: the digest of what Spark noted of the input of the batch before; None before the first.
+        chunks: the names of the chunks that the slots' states name.
         reached: the greatest event time of each source, in microseconds since 1970; empty unless the earlier
             records of its source decide whether an event is late.
     """
@@ -45,8 +44,6 @@ class Begin:
 
 FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
 _KEYS = {part.name for part in fields(Begin)}
-# of versions 2 and 3, and of those of version 5 that did not note what its sources had reached
-_OLD_KEYS = ({"out_seq", "frontier_us"}, _KEYS - {"chunks", "reached"}, _KEYS - {"reached"})
 
 
 def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
@@ -64,7 +61,7 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     stored = read_json(path)
     if stored is None:
         return None
-    whole = set(stored) in (_KEYS, *_OLD_KEYS)
+    whole = set(stored) == _KEYS
     if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
         raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
     return Begin(**stored)

@@ -14,7 +14,6 @@ from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE, damaged, read_json, write_json
 from spark_pace.spark.sources.files import FilesInput
@@ -138,8 +137,6 @@ def require_same_source(job_input: Input) -> None:
     checkpoint = job_input.checkpoint
     path = checkpoint.source_file
     stored = read_json(path)
-    if stored is None and files.read(checkpoint.manifest_file) is not None:
-        stored = {"kind": "files"}
     if stored is None and checkpoint.last_begun() >= 0:
         raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
     if stored is None:

@@ -3,8 +3,7 @@
 It is a file with a line of JSON for each name, append-only, and synced to disk before an offset may refer to
 it. An offset is a number of lines, so a batch that runs again has the same files.
 
-A line is ``["name", "checksum"]``; the checksum covers this name and all before it. In checkpoints of format
-version 2 a line is the name alone; the checksums of later lines then cover it.
+A line is ``["name", "checksum"]``; the checksum covers this name and all before it.
 """
 
 from __future__ import annotations
@@ -80,12 +79,12 @@ def _entry(path: Path, number: int, line: bytes, before: str) -> tuple[str, str]
         entry = json.loads(line)
     except ValueError:
         entry = None
-    name, kept = entry if isinstance(entry, list) and len(entry) == 2 else (entry, None)
+    name, kept = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
     if not isinstance(name, str):
         must, got = "must be the name of a file, in quotes, with a checksum", repr(line[:40])
         raise StateError(f"{path}:{number} — {must}; got {got}. {RESTORE}")
     checksum = digest(_bytes(name), before)
-    if kept not in (None, checksum):
+    if kept != checksum:
         must = "must have the checksum of the names up to it"
         raise StateError(f"{path}:{number} — {must}; got other names. {RESTORE}")
     return name, checksum

@@ -8,11 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import SPENT, numbers, with_column
 from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
 from spark_pace.errors import StateError
@@ -33,7 +31,7 @@ def described(chunk: Chunk) -> dict[str, Any]:
 def inline_chunk(*frames: memoryview) -> Chunk:
     """The chunk of these two frames of a state."""
     keys, events = map(decode, frames)
-    return Chunk(keys, with_turns(or_none(events)), ranges_of(keys, events), frames)
+    return Chunk(keys, or_none(events), ranges_of(keys, events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
@@ -43,14 +41,7 @@ def stored_chunk(store: TableStore | None, name: str) -> Chunk:
         StateError: it is not there, or it is not whole.
     """
     header, (keys, events), mapped = stored_tables(store, name)
-    return Chunk(keys, with_turns(or_none(events)), header["ranges"], name=name, mapped=mapped)
-
-
-def with_turns(events: pa.Table | None) -> pa.Table | None:
-    """The events as they are kept today: once, ``@spent`` was an int8, and did not say when."""
-    if events is None or SPENT not in events.column_names or events.schema.field(SPENT).type == pa.int64():
-        return events
-    return with_column(events, SPENT, numbers(events, SPENT).astype(np.int64))
+    return Chunk(keys, or_none(events), header["ranges"], name=name, mapped=mapped)
 
 
 def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table], memoryview]:
