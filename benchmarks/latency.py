@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from benchmarks.jobs import OUT
 from benchmarks.rows import Row, Sizes, require
 from examples.kafka.broker import Broker
-from spark_pace.sizing.bench.drive import drive
-from spark_pace.sizing.bench.results.summary import summarize
-from spark_pace.sizing.bench.run_file import read_run_file
+from spark_pace_bench.drive import drive
+from spark_pace_bench.run_file import read_run_file
+from spark_pace_bench.summary import summarize
 
 RATE = 50_000  # events a second
 RAMP_SECONDS, MOST_SECONDS, LEAST_SECONDS = 15, 60, 5

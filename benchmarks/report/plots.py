@@ -11,7 +11,7 @@ from benchmarks.report.results import Results
 from benchmarks.report.table import figure as told
 from benchmarks.report.table import goal
 from benchmarks.rows import Row
-from spark_pace.sizing.bench.results.plots import page, svg
+from spark_pace_bench.report import page, svg
 
 TEMPLATE = Path(__file__).parent / "page.html"
 BAR, MOST_BARS = 0.32, 45

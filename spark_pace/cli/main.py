@@ -186,7 +186,7 @@ def plan(job: Path, **options: Any) -> None:
 )
 def bench(run: Path, out: Path | None, variant: tuple[str, ...]) -> None:
     """Measure, print, and write the reports."""
-    from spark_pace.cli.bench import bench_command
+    from spark_pace_bench.command import bench_command
 
     _see_current_directory()
     bench_command(run, out, variant)

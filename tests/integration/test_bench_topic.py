@@ -17,9 +17,9 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import SetupError
 from spark_pace.job_file import KafkaSource
 from spark_pace.rules import load_rules
-from spark_pace.sizing.bench.events import targets
-from spark_pace.sizing.bench.events.records import Records
-from spark_pace.sizing.bench.events.targets import Topic
+from spark_pace_bench import targets
+from spark_pace_bench.records import Records
+from spark_pace_bench.targets import Topic
 
 pytestmark = pytest.mark.integration
 

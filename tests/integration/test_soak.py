@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.sizing.bench.results.trend import Tolerance
+from spark_pace_bench.trend import Tolerance
 from tests.long.soak.run import soak
 from tests.long.soak.settings import Settings
 

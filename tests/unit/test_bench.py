@@ -13,18 +13,18 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.core.operate.match_table import EVENTS_TYPE
-from spark_pace.sizing.bench.events.records import make_records
-from spark_pace.sizing.bench.events.schedule import schedule
-from spark_pace.sizing.bench.events.targets import Folder
-from spark_pace.sizing.bench.generators import Generator
-from spark_pace.sizing.bench.results.delta_log import commits
-from spark_pace.sizing.bench.results.driven import Driven
-from spark_pace.sizing.bench.results.latency import Latencies, Sent, latencies, percentiles, taken_times
-from spark_pace.sizing.bench.results.report import as_html, as_text
-from spark_pace.sizing.bench.results.summary import summarize
-from spark_pace.sizing.bench.results.watch import Watched
-from spark_pace.sizing.bench.run_file import read_run_file
-from spark_pace.sizing.bench.spec import Phase, RunSpec
+from spark_pace_bench.delta_log import commits
+from spark_pace_bench.drive import Driven
+from spark_pace_bench.generators import Generator
+from spark_pace_bench.latency import Latencies, Sent, latencies, percentiles, taken_times
+from spark_pace_bench.records import make_records
+from spark_pace_bench.report import as_html, as_text
+from spark_pace_bench.run_file import read_run_file
+from spark_pace_bench.schedule import schedule
+from spark_pace_bench.spec import Phase, RunSpec
+from spark_pace_bench.summary import summarize
+from spark_pace_bench.targets import Folder
+from spark_pace_bench.watch import Watched
 
 JOB = """
 name: job

@@ -10,14 +10,15 @@ import pytest
 
 from spark_pace.core.local import run as run_core
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, SetupError
 from spark_pace.job_file import read_job
-from spark_pace.sizing.bench.events.records import make_records
-from spark_pace.sizing.bench.events.schedule import schedule
-from spark_pace.sizing.bench.events.targets import Folder
-from spark_pace.sizing.bench.job import DrivenJob
-from spark_pace.sizing.bench.run_file import KEYS, read_run_file
-from spark_pace.sizing.bench.spec import RunSpec
+from spark_pace_bench import command
+from spark_pace_bench.job import DrivenJob
+from spark_pace_bench.records import make_records
+from spark_pace_bench.run_file import KEYS, read_run_file
+from spark_pace_bench.schedule import schedule
+from spark_pace_bench.spec import RunSpec
+from spark_pace_bench.targets import Folder
 from tests.unit.test_bench import JOB, RULES, RUN, run_of
 
 CONF = Path(__file__).parents[2] / "conf" / "bench"
@@ -198,3 +199,15 @@ def matches_of(run: RunSpec, folder: Path, most: int = 8_000) -> pa.Table:
     target.send(0, due_us)
     rules = tuple(rule for rule in run.job.rules if run.rules is None or rule.name in run.rules)
     return run_core(build_plan(rules, order=run.job.events.order), [target.events(folder)]).matches
+
+
+def test_without_the_packages_of_the_driver_the_command_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "psutil" else name)
+    message = (
+        r"^spark-pace bench — must be installed with what the driver needs; got no psutil\. "
+        r"pip install 'spark-pace\[bench\]' brings it\.$"
+    )
+    with pytest.raises(SetupError, match=message):
+        command.bench_command(CONF / "burst.yaml", None, ())

@@ -11,7 +11,9 @@ from spark_pace.spark.checkpoint import checkpoint, files, lock
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.java import jvm
 
-PACKAGE = Path(__file__).parents[2] / "spark_pace"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "spark_pace"
+MODULES = [*PACKAGE.rglob("*.py"), *(ROOT / "spark_pace_bench").rglob("*.py")]
 NAMES = {
     getattr(Checkpoint(Path()), name).name
     for name, value in vars(Checkpoint).items()
@@ -20,8 +22,8 @@ NAMES = {
 # the engine and rule files know no checkpoint: there, `sequence` is a key of a pattern
 OTHERS = [
     path
-    for path in PACKAGE.rglob("*.py")
-    if path.relative_to(PACKAGE).parts[0] not in ("core", "rules") and path != Path(checkpoint.__file__)
+    for path in MODULES
+    if not {PACKAGE / "core", PACKAGE / "rules"} & {*path.parents} and path != Path(checkpoint.__file__)
 ]
 # a lock is no file of a store: the kernel lets go of it when its process ends
 LOCKS = [Path(lock.__file__), Path(jvm.__file__)]
@@ -45,7 +47,7 @@ def texts(path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_checkpoint_spells_the_names_of_its_files(path: Path) -> None:
     assert [text for text in texts(path) if NAMES & {text, *PurePath(text).parts}] == []
 
@@ -80,8 +82,8 @@ def knows_checkpoints(path: Path) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in PACKAGE.rglob("*.py") if knows_checkpoints(path) and path not in (LAYER, *LOCKS)],
-    ids=lambda path: str(path.relative_to(PACKAGE)),
+    [path for path in MODULES if knows_checkpoints(path) and path not in (LAYER, *LOCKS)],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_one_module_touches_the_files_of_a_checkpoint(path: Path) -> None:
     assert touching(path) == []

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
-NAMED = re.compile(r"`((?:spark_pace|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
+NAMED = re.compile(r"`((?:spark_pace|spark_pace_bench|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
 CASES = {case.name: case for case in golden_cases()}
 
 
@@ -152,7 +152,8 @@ def test_a_document_names_only_what_exists(document: Path):
 
 def test_the_architecture_names_every_folder_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    folders = [path.parent.relative_to(ROOT) for path in (ROOT / "spark_pace").rglob("__init__.py")]
+    packages = (ROOT / name for name in ("spark_pace", "spark_pace_bench"))
+    folders = [path.parent.relative_to(ROOT) for package in packages for path in package.rglob("__init__.py")]
     assert len(folders) > 15
     assert [str(folder) for folder in folders if f"`{folder}/`" not in text] == ["spark_pace"]
 
@@ -161,7 +162,7 @@ def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     table = text.split("| to change | open first | then |")[1].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
-    first = [re.findall(r"`((?:spark_pace|benchmarks)/[\w/.]+)`", row[1]) for row in rows]
+    first = [re.findall(r"`((?:spark_pace|spark_pace_bench|benchmarks)/[\w/.]+)`", row[1]) for row in rows]
     assert len(rows) >= 12 and all(first)
     assert [name for names in first for name in names if not (ROOT / name).exists()] == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "spark_pace"
+ENGINE, DRIVER = "spark_pace", "spark_pace_bench"
 MOST_ENTRIES = 20
 NO_MODULES = {"__pycache__", "py.typed"}
 
@@ -60,13 +60,14 @@ ALLOWED = {
         *("spark_pace.spark.stages", "pyspark"),
     },
     "spark_pace.sizing": {"numpy"},
-    "spark_pace.sizing.bench": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
-        *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),
-    },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
     "spark_pace.cli.early": {"spark_pace.errors", "spark_pace.spark.java", "yaml"},
+    "spark_pace_bench": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
+        *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),
+    },
+    "spark_pace_bench.command": {"spark_pace.errors", "spark_pace.job_file", "spark_pace_bench", "rich"},
 }
 # the core has no clock, no log and no chance in it
 FORBIDDEN_IN_CORE = {
@@ -76,7 +77,7 @@ FORBIDDEN_IN_CORE = {
 
 
 def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(path for package in (ENGINE, DRIVER) for path in (ROOT / package).rglob("*.py"))
 
 
 def module_name(path: Path) -> str:
@@ -117,7 +118,9 @@ def imports() -> dict[str, set[str]]:
         return name if name in names else module_of(name.rpartition(".")[0])
 
     return {
-        module_name(path): {module_of(name) for name in imported(path) if covers("spark_pace", name)}
+        module_name(path): {
+            module_of(name) for name in imported(path) if covers(ENGINE, name) or covers(DRIVER, name)
+        }
         - {module_name(path)}
         for path in modules()
     }
@@ -163,6 +166,16 @@ def strangers(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", modules(), ids=module_name)
 def test_a_module_imports_only_what_its_part_may(path: Path):
     assert strangers(path) == []
+
+
+def test_the_engine_imports_the_load_driver_where_the_command_begins_and_nowhere_else():
+    engine = [path for path in modules() if covers(ENGINE, module_name(path))]
+    assert [module_name(path) for path in engine if DRIVER in path.read_text(encoding="utf-8")] == [
+        "spark_pace.cli.main"
+    ]
+    main = ast.parse((ROOT / "spark_pace" / "cli" / "main.py").read_text(encoding="utf-8"))
+    (bench,) = (node for node in main.body if isinstance(node, ast.FunctionDef) and node.name == "bench")
+    assert f"from {DRIVER}.command import bench_command" in map(ast.unparse, bench.body)
 
 
 @pytest.mark.parametrize(

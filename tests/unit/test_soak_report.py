@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_pace.io.delta import DeltaTables
-from spark_pace.sizing.bench.results.trend import HOUR, Tolerance, grows, trend_of
+from spark_pace_bench.trend import HOUR, Tolerance, grows, trend_of
 from tests.long.soak.latency import latencies, over_time, percentiles
 from tests.long.soak.producer import records
 from tests.long.soak.report import as_html

@@ -11,7 +11,7 @@ from spark_pace import read_table
 from spark_pace.io.files import EventsRead, read_events
 from spark_pace.io.replay import without_late
 from spark_pace.job_file import read_job
-from spark_pace.sizing.bench.results.check import differing_matches, unequal
+from spark_pace_bench.check import differing_matches, unequal
 from tests.long.soak.settings import TOPIC, Settings
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_pace.sizing.bench.results.delta_log import commits
+from spark_pace_bench.delta_log import commits
 
 PERCENTILES = (50, 95, 99)
 

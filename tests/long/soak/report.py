@@ -14,8 +14,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from spark_pace import read_table
-from spark_pace.sizing.bench.results.plots import page, svg
-from spark_pace.sizing.bench.results.trend import WARM_UP, Tolerance, Trend, grows, trend_of
+from spark_pace_bench.report import page, svg
+from spark_pace_bench.trend import WARM_UP, Tolerance, Trend, grows, trend_of
 from tests.long.soak.check import Account
 from tests.long.soak.latency import latencies, percentiles
 from tests.long.soak.sampler import Watched

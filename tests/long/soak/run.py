@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from benchmarks.jobs import ROOT
 from examples.kafka.broker import Broker
-from spark_pace.sizing.bench.results.trend import Tolerance
+from spark_pace_bench.trend import Tolerance
 from tests.long.soak import producer, report
 from tests.long.soak.check import Account, check
 from tests.long.soak.sampler import Sample, Sampler, Watched

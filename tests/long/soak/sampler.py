@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 from kafka import KafkaConsumer, TopicPartition
 
-from spark_pace.sizing.bench.results.watch import memory
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import written_at
+from spark_pace_bench.watch import memory
 from tests.long.soak.settings import TOPIC, Settings
 
 TABLES = ("matches", "late", "quarantine", "metrics")

@@ -19,8 +19,8 @@ from spark_pace.errors import SetupError, one_line
 from spark_pace.io.files import read_events
 from spark_pace.io.replay import read_all
 from spark_pace.job_file import KafkaSource
-from spark_pace.sizing.bench.events.records import Records
-from spark_pace.sizing.bench.events.schedule import Floats, Ints
+from spark_pace_bench.records import Records
+from spark_pace_bench.schedule import Floats, Ints
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer

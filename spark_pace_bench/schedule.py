@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from spark_pace.sizing.bench.spec import Phase
+    from spark_pace_bench.spec import Phase
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

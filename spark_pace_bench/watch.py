@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from spark_pace.sizing.bench.results.delta_log import commits
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace_bench.delta_log import commits
 
 _COLUMNS = ("batch_id", "seconds", "records", "late", "bad_records", "carry", "pending", "state_bytes")
 

@@ -7,7 +7,7 @@ from typing import cast
 from spark_pace.rules.document.document import Broken, Listing, Node, Scalar, describe
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.sizing.bench.spec import Arrivals, Phase, Role
+from spark_pace_bench.spec import Arrivals, Phase, Role
 
 _KEYS = ("name", "seconds", "rate", "arrivals", "role")
 _EXAMPLE = "{name: steady, seconds: 20, rate: 1000}"

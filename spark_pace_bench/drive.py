@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +16,14 @@ import numpy as np
 from spark_pace.errors import SetupError
 from spark_pace.job_file import KafkaSource, read_job
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.sizing.bench.events.records import Records, make_records
-from spark_pace.sizing.bench.events.schedule import Floats, Schedule, schedule
-from spark_pace.sizing.bench.events.targets import Folder, Target, Topic
-from spark_pace.sizing.bench.job import DrivenJob
-from spark_pace.sizing.bench.results.check import differing_matches
-from spark_pace.sizing.bench.results.driven import Driven
-from spark_pace.sizing.bench.results.latency import Sent, latencies, taken_times
-from spark_pace.sizing.bench.results.watch import Watched, Watcher
-from spark_pace.sizing.bench.spec import Replay, RunSpec
+from spark_pace_bench.check import differing_matches
+from spark_pace_bench.job import DrivenJob
+from spark_pace_bench.latency import Latencies, Sent, latencies, taken_times
+from spark_pace_bench.records import Records, make_records
+from spark_pace_bench.schedule import Floats, Schedule, schedule
+from spark_pace_bench.spec import Replay, RunSpec
+from spark_pace_bench.targets import Folder, Target, Topic
+from spark_pace_bench.watch import Watched, Watcher
 
 Process = subprocess.Popen[bytes]
 
@@ -32,8 +32,36 @@ START_SECONDS = 1800  # for Spark's start and the first batch
 _MOST_FIRST = 1_000
 _AHEAD_SECONDS = 0.2  # the first event of the schedule is due so long after the first batch was seen
 
-
 Tell = Callable[[str, float, int, int], None]  # what is done, in which second, records sent, records read
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What a run was and has shown.
+
+    Attributes:
+        run: its specification.
+        began: when its first event was due, seconds since 1970.
+        first: how many records came before the schedule.
+        sent: all records, those before the schedule included.
+        watched: what was seen of the job.
+        stopped: when the job was told to stop.
+        latencies: of the matches that were visible when it had stopped.
+        matches: how many there are with those that only the end of the input decides.
+        expected: how many the core finds.
+        differences: of the job's matches from the core's, in sentences.
+    """
+
+    run: RunSpec
+    began: float
+    first: int
+    sent: Sent
+    watched: Watched
+    stopped: float
+    latencies: Latencies
+    matches: int
+    expected: int
+    differences: list[str]
 
 
 def drive(run: RunSpec, out: Path, tell: Tell) -> Driven:

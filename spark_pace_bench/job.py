@@ -15,7 +15,7 @@ from spark_pace.errors import SetupError, one_line
 from spark_pace.job_file import FilesSource
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, read_document
 from spark_pace.rules.document.report import Report
-from spark_pace.sizing.bench.spec import RunSpec
+from spark_pace_bench.spec import RunSpec
 
 COMMAND = "from spark_pace.cli.main import main; main()"
 _STOP_SECONDS = 60

@@ -15,9 +15,9 @@ from spark_pace.rules.document import document as nodes
 from spark_pace.rules.document.report import Report, TooManyError, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.durations import read_duration
-from spark_pace.sizing.bench.event_section import read_events
-from spark_pace.sizing.bench.phases import read_phases
-from spark_pace.sizing.bench.spec import Phase, RunSpec
+from spark_pace_bench.event_section import read_events
+from spark_pace_bench.phases import read_phases
+from spark_pace_bench.spec import Phase, RunSpec
 
 KEYS = ("name", "job", "rules", "copies", "phases", "seed", "events", "files_every", "limit", "variants")
 VARIANT_KEYS = ("name", "job", "rules", "copies", "phases", "events")

@@ -16,8 +16,8 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_times import UNIT_US
 from spark_pace.io.replay import read_all
-from spark_pace.sizing.bench.events.schedule import Ints
-from spark_pace.sizing.bench.spec import Replay, RunSpec
+from spark_pace_bench.schedule import Ints
+from spark_pace_bench.spec import Replay, RunSpec
 
 Text = Literal["json", "csv"]
 _TIME = "\0"  # stands for the event time; no text of JSON or CSV holds it

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from spark_pace.job_file import JobSpec
-from spark_pace.sizing.bench.generators import Generator
+from spark_pace_bench.generators import Generator
 
 Arrivals = Literal["constant", "poisson"]
 Role = Literal["warm_up", "steady", "peak", "recovery"]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.sizing.bench.events.schedule import Floats
-from spark_pace.sizing.bench.results.burst import burst
-from spark_pace.sizing.bench.results.driven import Driven
-from spark_pace.sizing.bench.results.latency import KINDS, percentiles
-from spark_pace.sizing.bench.results.trend import trend_of
-from spark_pace.sizing.bench.results.watch import worked
-from spark_pace.sizing.bench.spec import Phase
+from spark_pace_bench.drive import Driven
+from spark_pace_bench.latency import KINDS, percentiles
+from spark_pace_bench.schedule import Floats
+from spark_pace_bench.spec import Phase
+from spark_pace_bench.trend import trend_of
+from spark_pace_bench.watch import worked
 
 SLACK_SECONDS = 0.1  # a record that goes later than this (and than files come) counts as sent late
 FALLS_BEHIND = 0.1  # a job whose lag grows by more than this share of the rate is saturated
@@ -52,7 +51,7 @@ def summarize(driven: Driven) -> Figures:
         "at_the_end": driven.matches - len(found.rule),
         "differences": driven.differences,
         "unread": max(0, len(driven.sent.at) - int(np.isnan(driven.sent.at).sum()) - driven.watched.records),
-        "burst": burst(driven, bounds),
+        "burst": _burst(driven, bounds),
         "histogram": _histogram(driven, measured),
         "series": series(driven),
         "saturation": _saturation(run.phases, phases),
@@ -201,3 +200,44 @@ def _read(driven: Driven, times: Floats) -> list[float | None]:
 def _sampled(at: list[float], samples: list[dict[str, float]], times: Floats) -> list[float | None]:
     values = [sample["rss"] for sample in samples]
     return [float(value) for value in np.interp(times, at, values)]
+
+
+def _burst(driven: Driven, bounds: Floats) -> dict[str, Any] | None:
+    """The figures of the run's first peak; None without one, or without matches before or in it.
+
+    They are those of Mendes 2013, section 4.5.5, from latencies against the scheduled time. A batch shows all
+    its matches at once, and those that came just before it began are quick even where the job lags; so
+    recovery is told by the mean over the matches of a batch, where the thesis looks at one output.
+
+    Args:
+        driven: the run.
+        bounds: the begin of each phase and the end of the last, seconds since 1970.
+    """
+    roles = [phase.role for phase in driven.run.phases]
+    if "peak" not in roles:
+        return None
+    number, found = roles.index("peak"), driven.latencies
+    seconds = found.seconds["scheduled"]
+    before = seconds[found.phase == number - 1]
+    inside = seconds[found.phase == number]
+    if not len(before) or not len(inside):
+        return None
+    last = float(driven.sent.due[driven.sent.phase == number].max(initial=bounds[number]))
+    recovered = _recovered(found.committed, seconds, last, float(before.mean()))
+    after = seconds[(found.committed >= recovered) & (found.due > last)] if recovered else before[:0]
+    return {
+        "peak_begins": float(bounds[number] - driven.began),
+        "peak_ends": float(bounds[number + 1] - driven.began),
+        "maximum_peak_latency": float(seconds[found.due >= bounds[number]].max()),
+        "peak_degradation": float(np.percentile(inside, 99.9) / np.percentile(before, 99.9)),
+        "recovery_seconds": recovered - last if recovered else None,
+        "post_peak_variation": float(after.mean() / before.mean()) if len(after) else None,
+    }
+
+
+def _recovered(committed: Floats, seconds: Floats, last: float, usual: float) -> float | None:
+    """When the first batch behind the peak's last event came whose mean latency is the usual one or less."""
+    for time in np.unique(committed[committed > last]).tolist():
+        if seconds[committed == time].mean() <= usual:
+            return float(time)
+    return None

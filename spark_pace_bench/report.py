@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spark_pace.sizing.bench.results.latency import KINDS
-from spark_pace.sizing.bench.results.plots import page, svg
-from spark_pace.sizing.bench.results.summary import Figures
+from spark_pace_bench.latency import KINDS
+from spark_pace_bench.summary import Figures
 
 TEMPLATE = Path(__file__).parent / "report.html"
 SHOWN = ("p50", "p90", "p99", "p99.9")
@@ -29,6 +31,22 @@ def as_html(runs: Sequence[Figures]) -> str:
     compared = [svg(comparison(runs))] if len(runs) > 1 else []
     values = {"runs": runs, "shown": SHOWN, "names": NAMES, "drawn": drawn}
     return page(TEMPLATE, values, compared)
+
+
+def svg(figure: Figure) -> Markup:
+    """A figure as an element of a page."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg")
+    _, opening, rest = file.getvalue().partition("<svg")
+    return Markup(opening + rest)
+
+
+def page(template: Path, values: Mapping[str, Any], plots: Sequence[Markup]) -> str:
+    """A page of a template, which shows `values` and, under the name `plots`, the plots."""
+    environment = Environment(
+        loader=FileSystemLoader(template.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(template.name).render(**values, plots=plots)
 
 
 def figures(run: Figures) -> Iterator[Figure]:

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_pace.sizing.bench.events.schedule import Floats, Ints
-from spark_pace.sizing.bench.events.targets import Target
-from spark_pace.sizing.bench.results.delta_log import commits
+from spark_pace_bench.delta_log import commits
+from spark_pace_bench.schedule import Floats, Ints
+from spark_pace_bench.targets import Target
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 KINDS = ("end_to_end", "processing", "scheduled")

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.job_file import KafkaSource
-from spark_pace.sizing.bench.run_file import read_run_file
-from spark_pace.sizing.bench.spec import RunSpec
+from spark_pace_bench.run_file import read_run_file
+from spark_pace_bench.spec import RunSpec
 
 _PACKAGES = {"jinja2": "Jinja2", "matplotlib": "matplotlib", "psutil": "psutil"}
 _PACKAGES_OF_KAFKA = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
@@ -28,9 +28,9 @@ def bench_command(path: Path, out: Path | None, wanted: tuple[str, ...]) -> None
     runs = _chosen(path, read_run_file(path), wanted)
     _require_packages(runs)
     folder = _fresh(out or Path("out") / "bench" / path.stem)
-    from spark_pace.sizing.bench.drive import drive
-    from spark_pace.sizing.bench.results.report import as_html, as_text
-    from spark_pace.sizing.bench.results.summary import summarize
+    from spark_pace_bench.drive import drive
+    from spark_pace_bench.report import as_html, as_text
+    from spark_pace_bench.summary import summarize
 
     signal.signal(signal.SIGTERM, _leave)  # the job's process must not outlive this one
     found = []

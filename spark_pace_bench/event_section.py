@@ -12,8 +12,8 @@ from spark_pace.rules.document.document import Broken, Listing, Node, Scalar, de
 from spark_pace.rules.document.document import Mapping as MappingNode
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.sizing.bench.generators import KINDS, Generator, Kind
-from spark_pace.sizing.bench.spec import Replay
+from spark_pace_bench.generators import KINDS, Generator, Kind
+from spark_pace_bench.spec import Replay
 
 Events = Mapping[str, Generator] | Replay
 _EXAMPLE = "{generate: {card: {uniform: [1, 1000]}}}"

@@ -1,1 +1,0 @@
-"""What the driver sends, when, and where to."""
