@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.sizing.workloads import QUERY, faces
 from examples.faces.operators import VARIANTS
-from spark_pace.sizing.workloads import QUERY, faces
 
 BEGIN_US = 1_767_225_600_000_000  # 2026-01-01
 SCOPE_US = 10_000_000

@@ -14,7 +14,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_pace.sizing.workloads import L1, traffic
+from benchmarks.sizing.workloads import L1, traffic
 
 SCOPE_US = 20 * 60 * 1_000_000  # `within` of the rule
 BEGIN_US = 1_767_225_600_000_000  # 2026-01-01

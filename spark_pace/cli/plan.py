@@ -12,10 +12,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.errors import ConfigError
-from spark_pace.io.query import Tables
-from spark_pace.job_file import JobSpec, read_job
-from spark_pace.sizing.degree import (
+from spark_pace.degree import (
     Guarantee,
     Load,
     fewest_instances,
@@ -23,6 +20,9 @@ from spark_pace.sizing.degree import (
     short_queue_probability,
     survives_loss,
 )
+from spark_pace.errors import ConfigError
+from spark_pace.io.query import Tables
+from spark_pace.job_file import JobSpec, read_job
 
 _COLUMNS = ("seconds", "selections", "operator_seconds")
 _GIVE = "Run the job first, or give both --rate and --seconds"

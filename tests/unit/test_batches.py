@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from spark_pace.sizing.batches import FACES, TRAFFIC, Costs, Outcome, Scheduler, State, simulate
-from spark_pace.sizing.schedulers import FixedBatches, ModelBased, Reactive, RoundRobin, Settings
-from spark_pace.sizing.workloads import L1, QUERY, Workload, faces, traffic
+from benchmarks.sizing.batches import FACES, TRAFFIC, Costs, Outcome, Scheduler, State, simulate
+from benchmarks.sizing.schedulers import FixedBatches, ModelBased, Reactive, RoundRobin, Settings
+from benchmarks.sizing.workloads import L1, QUERY, Workload, faces, traffic
 
 SHORTER = 10
 CARS = traffic(1800, seed=1, gaps=(2.0, 0.2), period=1800, travel=(500 / SHORTER, 1))

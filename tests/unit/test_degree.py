@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.sizing.degree import (
+from spark_pace.degree import (
     Guarantee,
     Load,
     fewest_instances,

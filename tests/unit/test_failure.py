@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from spark_pace.sizing.failure import Experiment, Outcome, simulate
+from benchmarks.sizing.failure import Experiment, Outcome, simulate
 
 SEEDS = range(12)
 AT_TWENTY = 2.0  # completions of the fifth experiment, 20 in ten seconds; in the others 15

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_pace.sizing.latency import (
+from benchmarks.sizing.latency import (
     Bins,
     average_overlap,
     binned,

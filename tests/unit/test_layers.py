@@ -59,7 +59,7 @@ ALLOWED = {
         *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
         *("spark_pace.spark.stages", "pyspark"),
     },
-    "spark_pace.sizing": {"numpy"},
+    "spark_pace.degree": {"numpy"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
     "spark_pace.cli.early": {"spark_pace.errors", "spark_pace.spark.java", "yaml"},

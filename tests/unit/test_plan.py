@@ -11,10 +11,10 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.cli.plan import Options, lines, measure, plan_command
+from spark_pace.degree import Guarantee, Load, fewest_instances, fewest_surviving_instances
 from spark_pace.errors import ConfigError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.sizing.degree import Guarantee, Load, fewest_instances, fewest_surviving_instances
 from tests.support.commands import ROOT, spark_pace
 from tests.unit.test_docs import fences, run, table_rows
 

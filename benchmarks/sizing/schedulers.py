@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spark_pace.sizing.batches import State
-from spark_pace.sizing.latency import (
+from benchmarks.sizing.batches import State
+from benchmarks.sizing.latency import (
     Bins,
     Bools,
     Pairs,

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from spark_pace.sizing.workloads import Floats, Ints, Workload
+from benchmarks.sizing.workloads import Floats, Ints, Workload
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from spark_pace.sizing.batches import FACES, TRAFFIC, Costs, Outcome, Scheduler, simulate
-from spark_pace.sizing.failure import Experiment
-from spark_pace.sizing.failure import simulate as simulate_failure
-from spark_pace.sizing.schedulers import ModelBased, Reactive, RoundRobin, Settings
-from spark_pace.sizing.workloads import Workload, faces, traffic
+from benchmarks.sizing.batches import FACES, TRAFFIC, Costs, Outcome, Scheduler, simulate
+from benchmarks.sizing.failure import Experiment
+from benchmarks.sizing.failure import simulate as simulate_failure
+from benchmarks.sizing.schedulers import ModelBased, Reactive, RoundRobin, Settings
+from benchmarks.sizing.workloads import Workload, faces, traffic
 
-PLOT = Path(__file__).parents[1] / "docs" / "sizing.png"
+PLOT = Path(__file__).parents[2] / "docs" / "sizing.png"
 INSTANCES = 8
 HOUR = 3600.0
 # instances, completions of one in a second, the longest queue allowed (Trischler, section 7)
