@@ -1,4 +1,7 @@
-"""Every wrong rule or job file of tests/golden/bad is refused with exactly the message beside it."""
+"""Every wrong rule or job file of tests/golden/bad is refused with exactly the message beside it.
+
+There is a folder for each section of a rule file, one for job files, and one for what is no document.
+"""
 
 import os
 from pathlib import Path
@@ -10,20 +13,17 @@ from spark_pace.job_file import check_files, read_job
 from spark_pace.rules import load_rules
 
 BAD = Path(__file__).parents[1] / "golden" / "bad"
-FILES = sorted(BAD.glob("*.yaml"))
+FILES = sorted(BAD.glob("*/*.yaml"), key=lambda path: path.name)
+OF_JOBS = BAD / "job"
 VALID_RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:
   - {name: r, pattern: {sequence: [a: kind = 'a']}}
 """
 
 
-@pytest.fixture(autouse=True)
-def in_the_directory_of_bad_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(BAD)
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_bad_file_is_refused_with_its_message(path: Path) -> None:
+def test_a_bad_file_is_refused_with_its_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
     problems = check_files([path.name])
     assert "".join(f"{problem}\n" for problem in problems) == path.with_suffix(".txt").read_text(
         encoding="utf-8"
@@ -32,15 +32,17 @@ def test_a_bad_file_is_refused_with_its_message(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_reading_raises_what_the_check_reports(path: Path) -> None:
-    read, error = (read_job, ConfigError) if "_job_" in path.name else (load_rules, RuleError)
+def test_reading_raises_what_the_check_reports(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    read, error = (read_job, ConfigError) if path.parent == OF_JOBS else (load_rules, RuleError)
     with pytest.raises(error) as caught:
         read(path.name)
     assert list(caught.value.problems) == check_files([path.name])
 
 
-def test_every_message_belongs_to_a_file() -> None:
-    assert {path.stem for path in BAD.glob("*.txt")} == {path.stem for path in FILES}
+def test_every_message_belongs_to_a_file_in_the_folder_of_a_section() -> None:
+    assert {path.with_suffix(".yaml") for path in BAD.rglob("*.txt")} == set(FILES)
+    assert [path for path in BAD.iterdir() if path.is_file()] == []
 
 
 def test_every_file_has_a_number_of_its_own() -> None:
@@ -62,7 +64,8 @@ def test_a_file_that_is_not_there_is_named() -> None:
     ]
 
 
-def test_a_directory_is_no_file() -> None:
+def test_a_directory_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(OF_JOBS)
     assert [str(problem) for problem in check_files(["good"])] == [
         "good — must be a file that can be read; got is a directory. Check the path."
     ]
@@ -95,6 +98,8 @@ def test_a_control_character_is_named_with_its_place(tmp_path: Path, monkeypatch
     ]
 
 
-def test_problems_of_several_files_come_together() -> None:
-    problems = check_files([FILES[0].name, "good/rules.yaml", FILES[3].name])
-    assert [problem.where.split(":")[0] for problem in problems] == [FILES[0].name, FILES[3].name]
+def test_problems_of_several_files_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(BAD)
+    first, second = (str(path.relative_to(BAD)) for path in (FILES[0], FILES[3]))
+    problems = check_files([first, "job/good/rules.yaml", second])
+    assert [problem.where.split(":")[0] for problem in problems] == [first, second]

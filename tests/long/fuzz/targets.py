@@ -247,14 +247,14 @@ def _words(*names: str) -> tuple[bytes, ...]:
 def _rule_seeds() -> list[bytes]:
     shown = [
         path.read_bytes()
-        for path in sorted((ROOT / "tests/golden/bad").glob("*.yaml"))
-        if "_job_" not in path.name
+        for path in sorted((ROOT / "tests/golden/bad").glob("*/*.yaml"), key=lambda path: path.name)
+        if path.parent.name != "job"
     ]
     return [_RULES.encode(), (ROOT / "conf/rules/flights.yaml").read_bytes(), *shown]
 
 
 def _job_seeds() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((ROOT / "tests/golden/bad").glob("*_job_*.yaml"))]
+    return [path.read_bytes() for path in sorted((ROOT / "tests/golden/bad/job").glob("*.yaml"))]
 
 
 def _expression_seeds() -> list[bytes]:
