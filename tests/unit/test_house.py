@@ -62,6 +62,12 @@ def test_a_file_has_no_leftovers(path: Path):
     assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if FORBIDDEN.search(line)] == []
 
 
+def test_a_module_of_tests_has_a_name_of_its_own():
+    names = [path.name for path in SOURCES if path.name.startswith("test_")]
+    assert len(names) > 100
+    assert {name for name in names if names.count(name) > 1} == set()
+
+
 def test_the_style_is_clean():
     run("ruff", "check", ".")
 
