@@ -1,7 +1,7 @@
 """Writes a batch's rows as one Parquet file of a Delta table, each column in the encoding that suits it.
 
-delta-rs encodes all columns inside lists alike: it looks up every number in a dictionary, until that is full.
-Encoding so takes about three times as long as here, and gives files of two to four times the size.
+delta-rs encodes all columns inside lists alike, which takes longer and gives larger files:
+`docs/decisions/table-files.md`.
 """
 
 from __future__ import annotations
