@@ -103,7 +103,7 @@ def drive(run: RunSpec, out: Path, tell: Tell) -> Driven:
 
 
 def _of(run: RunSpec, offset: object) -> bool:
-    """Whether an offset is that of the source, not that of the end of the input."""
+    """Tell whether an offset is that of the source, not that of the end of the input."""
     key = run.job.source.topics[0] if isinstance(run.job.source, KafkaSource) else "entries"
     return isinstance(offset, dict) and key in offset
 

@@ -74,5 +74,5 @@ class Tolerance:
 
 
 def grows(trend: Trend, tolerance: Tolerance) -> bool:
-    """Whether memory (in MB) grows: its slope times the time that was judged is more than the tolerance."""
+    """Tell whether memory (in MB) grows: by its slope it gains more than the tolerance in the time judged."""
     return trend.moved > max(tolerance.share * trend.level, tolerance.least_mb)

@@ -179,7 +179,7 @@ def _slots_here(spec: JobSpec) -> int | None:
 def _pace(
     trigger_us: int | Literal["available_now"], load: Load, slots: int | None, measured: Measured | None
 ) -> str:
-    """Whether a batch is done before the next one is due."""
+    """Tell whether a batch is done before the next one is due."""
     if trigger_us == "available_now" or not trigger_us:
         return "batches: each begins when the one before is done, so there is no trigger to stay below"
     period = trigger_us / 1_000_000

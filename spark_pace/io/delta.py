@@ -101,7 +101,7 @@ class DeltaTables:
             empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
 
     def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
-        """Whether the batch's matches are written.
+        """Tell whether the batch's matches are written.
 
         Args:
             batch_id: the batch.
@@ -143,7 +143,7 @@ class DeltaTables:
         self._owner.claim()
 
     def has_batch(self, table: str, batch_id: int) -> bool:
-        """Whether a batch was appended to a table; False if that is not known."""
+        """Tell whether a batch was appended to a table; False if that is not known."""
         done = self.last_batch(table)
         return done is not None and done >= batch_id
 
@@ -205,7 +205,7 @@ class DeltaTables:
 
 
 def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
-    """Whether a file of rows is all that an append needs: so are tables unless somebody has altered them."""
+    """Tell whether an append needs a file of rows and nothing else, as it does unless a table was altered."""
     if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
         return False
     fields = {field.name: field for field in table.schema().fields}

@@ -42,7 +42,7 @@ def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]
 
 
 def _last_own_batch(table: DeltaTable, path: str, app_id: str, marked: str | None) -> int:
-    """As `require_own_tables`, for one table; `marked` is the owner by the sink's mark."""
+    """Do what `require_own_tables` does for one table; `marked` is the owner by the sink's mark."""
     done = table.transaction_version(app_id)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
     is_own = done is not None if marked is None else marked == app_id

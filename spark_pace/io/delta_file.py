@@ -79,7 +79,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _counts(kind: pa.DataType) -> bool:
-    """Whether values are whole numbers, which as a rule differ less from each other than from zero."""
+    """Tell whether values are whole numbers, which as a rule differ less from each other than from zero."""
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 

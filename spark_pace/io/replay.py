@@ -100,7 +100,7 @@ def read_all(path: Path, schema: EventSchema) -> EventsRead:
 
 
 def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
-    """The same, file by file, in the order of their names, as a job reads them.
+    """Read the files one by one, in the order of their names, as a job does.
 
     Of the bad records of a file so many are told one by one.
     """

@@ -66,9 +66,10 @@ class Admission:
     max_deviation: float = 0.25
 
     def every(self, seconds: float) -> Admission:
-        """The same for a job that starts a batch every so many seconds: if batches took less, it would idle.
+        """Give the settings for a job that starts a batch every so many seconds.
 
-        Then it could fall behind for ever, though it has the time to keep up.
+        Its batches should take that long: with shorter ones it would idle, and could fall behind for ever,
+        though it has the time to keep up.
         """
         return replace(self, batch_seconds=max(self.batch_seconds, seconds))
 

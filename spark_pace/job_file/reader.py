@@ -84,7 +84,7 @@ def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
 
 
 def is_job(path: str | Path) -> bool:
-    """Whether the file has keys that only job files have."""
+    """Tell whether the file has keys that only job files have."""
     with suppress(TooManyError):
         return _is_job(read_document(path, Report()))
     return False
@@ -238,7 +238,7 @@ def _read_bound(keys: Section, most_lanes: int | None, rules: Sequence[Rule]) ->
 
 
 def _found_by_splitter(rule: Rule) -> bool:
-    """Whether operators only compute the fields of the rule's matches."""
+    """Tell whether operators only compute the fields of the rule's matches."""
     pattern = rule.pattern
     return rule.span is None and pattern is not None and context_of(pattern).way.work == "matched"
 

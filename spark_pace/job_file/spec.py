@@ -38,7 +38,7 @@ class FilesSource:
     names_sources: ClassVar[bool] = False  # whether an event's place tells which source it comes from
 
     def resolved(self, secrets: Secrets) -> FilesSource:
-        """The same with the path as this machine has it.
+        """Return this source with the path as this machine has it.
 
         Raises:
             SetupError: there is nothing.
@@ -54,7 +54,7 @@ class FilesSource:
         return {"format": self.format, "columns": []}
 
     def as_planned(self, settings: dict[str, Any]) -> FilesSource:
-        """The same with these settings, which `planned` gave."""
+        """Return this source with the settings that `planned` gave."""
         return replace(self, format=settings["format"])
 
 
@@ -86,7 +86,7 @@ class KafkaSource:
     names_sources: ClassVar[bool] = True
 
     def resolved(self, secrets: Secrets) -> KafkaSource:
-        """The same with the environment's values in place of ``${env:NAME}``.
+        """Return this source with the environment's values in place of ``${env:NAME}``.
 
         Raises:
             SetupError: a variable of the environment is missing.
@@ -99,7 +99,7 @@ class KafkaSource:
         return {"format": self.format, "columns": [list(column) for column in self.columns]}
 
     def as_planned(self, settings: dict[str, Any]) -> KafkaSource:
-        """The same with these settings, which `planned` gave."""
+        """Return this source with the settings that `planned` gave."""
         columns = tuple((attribute, column) for attribute, column in settings["columns"])
         return replace(self, format=settings["format"], columns=columns)
 

@@ -27,7 +27,7 @@ class Member:
     event: EventRef
 
     def __str__(self) -> str:
-        """As tables of matches name it."""
+        """The event's name in tables of matches."""
         return f"{self.component}#{self.event.seq}"
 
 
@@ -46,7 +46,7 @@ class ConditionTest:
 
 @dataclass(frozen=True)
 class ComponentTest:
-    """Whether the event can stand for a component, or forbid; and each part of its condition."""
+    """The test of an event against a component, which it may stand for or forbid, part by part."""
 
     component: str
     negated: bool

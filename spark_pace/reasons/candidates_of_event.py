@@ -157,7 +157,7 @@ def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
 
 
 def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
-    """The same of a conjunction: the furthest for all components that the event can stand for."""
+    """Give the attempts of a conjunction that come furthest, over all components that the event can be."""
     used = _of_used_up(stretch, origin)
     if used is not None:
         return used

@@ -27,7 +27,7 @@ class Failure:
     waits: bool = False
 
     def names(self, seq: int) -> bool:
-        """Whether the event with that `seq` is what stops it."""
+        """Tell whether the event with that `seq` is what stops it."""
         return any(member.event.seq == seq for member in self.by)
 
 

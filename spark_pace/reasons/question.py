@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a job, see `spark_pace.io.replay.replay_files`."""
+    """The settings of a job that the answer rests on, see `spark_pace.io.replay.replay_files`."""
 
     order: OrderSpec
     source_column: str | None = None

@@ -56,7 +56,7 @@ class Opened:
         return np.flatnonzero(self.last_row() < row)[-1:]
 
     def waits(self, index: int) -> bool:
-        """Whether it was open to the last."""
+        """Tell whether it was open to the last."""
         return bool(self.closes[index] < 0 and not self.over[index])
 
     def told(self, stream: Stream, index: int, *, there: bool) -> Selection:

@@ -67,12 +67,12 @@ class Stretch:
 
     @property
     def any_order(self) -> bool:
-        """Whether components may stand in any order."""
+        """True if components may stand in any order."""
         return self.pattern.order == "conjunction"
 
     @property
     def walks(self) -> bool:
-        """Whether a match is what a walk takes."""
+        """True if a match is what a walk takes."""
         return walks(context_of(self.pattern).way)
 
     def window_end(self, row: int) -> int:
@@ -124,7 +124,7 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
 
 
 def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> bool:
-    """Whether a condition is not true of a candidate."""
+    """Tell whether a condition is not true of a candidate."""
     columns = search.varied(walking=walking).columns(as_matrix(rows))
     return not bool(evaluate_mask(expr, columns)[0])
 

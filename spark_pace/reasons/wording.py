@@ -22,7 +22,7 @@ def iso(time_us: int) -> str:
 
 
 def iso_or_none(time_us: int) -> str | None:
-    """The same; None for a time that is not known, or is none of ours."""
+    """Give a time as `iso` does; None for one that is not known, or that is none of ours."""
     known = abs(int(time_us)) < UNKNOWN_TIME // 4
     return iso(time_us) if known else None
 

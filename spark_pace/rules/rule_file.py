@@ -75,7 +75,7 @@ def load_rules(
 
 
 def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
-    """As `load_rules`, but what is wrong goes to `report`, and the rules that are right come back.
+    """Load rules as `load_rules` does, but write problems to `report` and return the rules that are right.
 
     Raises:
         TooManyError: that is too much.

@@ -38,7 +38,7 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
 
 
 def opens_span(rule: Section) -> bool:
-    """Whether an event opens the rule's span, so that ``open.x`` has a meaning."""
+    """Tell whether an event opens the rule's span, so that ``open.x`` has a meaning."""
     node = rule.node("span")
     return isinstance(node, Mapping) and "open" in node.entries
 
@@ -106,7 +106,7 @@ def _amount(length: Within) -> int:
 
 
 def aggregates(rule: Section) -> bool:
-    """Whether a rule aggregates: it has a span, and neither a pattern nor an operator."""
+    """Tell whether a rule aggregates: it has a span, and neither a pattern nor an operator."""
     return rule.has("span") and not rule.has("pattern") and not rule.has("operator")
 
 

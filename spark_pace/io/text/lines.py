@@ -87,7 +87,7 @@ class Refused:
     reasons: list[str]
 
     def moved(self, numbers: Ints) -> Refused:
-        """The same, where line i has the number `numbers[i]`."""
+        """Return these objections for lines of which line i has the number `numbers[i]`."""
         return replace(self, rows=numbers[self.rows])
 
 
@@ -196,7 +196,7 @@ def parse_lines(chunk: bytes, parser: LineParser, most: int | None = None) -> Pa
 
 
 def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
-    """The same, by the parser alone.
+    """Parse a chunk as `parse_lines` does, but by the parser alone.
 
     A chunk that cannot be parsed is looked through line by line.
     """

@@ -41,7 +41,7 @@ class JsonParser:
         return None if self._plain is None else self._plain.lines(chunk)
 
     def plain_values(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """As `plain`, of records between bounds, int64[2, n], in a text."""
+        """Do what `plain` does for the records that lie between bounds, int64[2, n], in a text."""
         return None if self._plain is None else self._plain.records(text, bounds)
 
     def plain_rows(self, chunk: bytes) -> int | None:
@@ -192,7 +192,7 @@ def _must_be(field: Field) -> str:
 
 
 def _leaves_open(line: bytes) -> bool:
-    """Whether a value begins with a quotation mark that nothing closes.
+    """Tell whether a value begins with a quotation mark that nothing closes.
 
     In a value that does not begin with a quotation mark, such marks are letters like others.
     """

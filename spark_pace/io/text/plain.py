@@ -64,7 +64,7 @@ class PlainReader:
 
     @staticmethod
     def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
-        """Whether all attributes are single values beside each other, with plain names."""
+        """Tell whether all attributes are single values beside each other, with plain names."""
         return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:

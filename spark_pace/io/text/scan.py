@@ -75,7 +75,7 @@ def _text_end(record: Record, at: int) -> int:
 
 @compiled
 def _is_name(record: Record, at: int, wanted: Wanted, column: int) -> bool:
-    """Whether the name of an attribute stands at a place, and a quotation mark behind it."""
+    """Tell whether the name of an attribute stands at a place, and a quotation mark behind it."""
     begin, end = wanted.bounds[column], wanted.bounds[column + 1]
     if at + end - begin >= record.last or record.text[at + end - begin] != QUOTE:
         return False

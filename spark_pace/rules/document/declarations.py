@@ -56,7 +56,7 @@ def declared(text: str) -> Iterator[Declared]:
 
 
 def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declared]:
-    """As `declared`, of a text that begins at `start`, inside some STRUCTs."""
+    """Read declarations as `declared` does, from a text that begins at `start`, inside some STRUCTs."""
     for at, part in _parts(text):
         begins = start + at + len(part) - len(part.lstrip())
         match = (_MEMBER if outer else _DECLARATION).fullmatch(part)

@@ -23,7 +23,7 @@ class Place:
     path: str = ""
 
     def __str__(self) -> str:
-        """As ``file:line:column path``, without what is not known."""
+        """Give the place as ``file:line:column path``, without the parts that are not known."""
         position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         return f"{position} {self.path}" if self.path else position
 
@@ -72,7 +72,7 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing has been found."""
+        """True if nothing has been found."""
         return not self._found
 
 

@@ -31,7 +31,7 @@ class Section:
                     self._entries.setdefault(meant, (place, node))
 
     def has(self, key: str) -> bool:
-        """Whether the key stands in the file."""
+        """Tell whether the key stands in the file."""
         return key in self._entries
 
     def key_place(self, key: str) -> Place:

@@ -107,7 +107,7 @@ def _events(rule: Rule) -> str:
 
 
 def _waits_for_its_window(rule: Rule) -> bool:
-    """Whether a negated component in last place keeps matches undecided when their last events have come."""
+    """Tell whether matches must wait after their last event, for a negated component stands in last place."""
     return rule.pattern is not None and rule.span is None and rule.pattern.components[-1].negated
 
 
@@ -128,7 +128,7 @@ def _bound(rule: Rule) -> str:
 
 
 def _looks_back(rule: Rule, pattern: Pattern) -> bool:
-    """Whether a window that starts before those that are open is needed too."""
+    """Tell whether a window that starts before those that are open is needed too."""
     way = context_of(pattern).way
     if isinstance(way, Backwards) and rule.merge == "selection":
         return True
@@ -136,7 +136,7 @@ def _looks_back(rule: Rule, pattern: Pattern) -> bool:
 
 
 def _is_bounded(rule: Rule, pattern: Pattern) -> bool:
-    """Whether a window, the pattern's own steps or the keys' gaps bound what is carried."""
+    """Tell whether a window, the pattern's own steps or the keys' gaps bound what is carried."""
     if pattern.within is not None or len(pattern.components) == 1:
         return True
     return isinstance(context_of(pattern).way, Backwards) or rule.forget_key_after_us is not None

@@ -73,7 +73,7 @@ def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr
 
 
 def compile_parts(scalar: Scalar, scope: Scope, report: Report) -> list[tuple[Place, Expr]]:
-    """As `compile_conjuncts`, each condition with its place."""
+    """Do what `compile_conjuncts` does, and give the place of each condition too."""
     tree = parse_expression(scalar, report)
     parts = [] if tree is None else conjuncts_of(tree)
     built = [(scalar.at(start_of(part)), _condition(part, scalar, scope, report)) for part in parts]

@@ -126,7 +126,7 @@ def decimal_literal(text: str, kind: ExprType) -> Literal | Wrong:
 
 
 def is_decimal(precision: int, scale: int) -> bool:
-    """Whether there is such a DECIMAL."""
+    """Tell whether there is such a DECIMAL."""
     return 1 <= precision <= MAX_DIGITS and scale <= precision
 
 
@@ -135,7 +135,7 @@ def _fits(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
 
 
 def _holds(outer: tuple[int, int], kind: ExprType) -> bool:
-    """Whether a DECIMAL holds every value of a type."""
+    """Tell whether a DECIMAL holds every value of a type."""
     inner = BIGINT_DIGITS if kind == "BIGINT" else decimal_digits(kind)
     return inner is not None and _fits(inner, outer)
 

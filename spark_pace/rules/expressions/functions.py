@@ -73,7 +73,7 @@ def _double(name: str, result: ExprType) -> Build:
 
 
 def _rounding(name: str, result: ExprType) -> Build:
-    """As `_double`; a BIGINT is whole already."""
+    """Build a rounding as `_double` builds a function; a BIGINT is whole already."""
     build_double = _double(name, result)
     return lambda arguments: arguments[0] if arguments[0].type == "BIGINT" else build_double(arguments)
 

@@ -217,7 +217,7 @@ def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
 
 
 def _reads_alike(made: list[TokenType], kind: TokenType) -> bool:
-    """Whether both read ``a = b < c`` from the left: `made` before the operator `kind`."""
+    """Tell whether both read ``a = b < c`` from the left: `made` before the operator `kind`."""
     if kind in _RANGES or not _COMPARISONS.issuperset(made):
         return False
     return kind in _EQUALITIES or kind == TokenType.IS or _EQUALITIES.isdisjoint(made)

@@ -25,10 +25,10 @@ class Scope(Protocol):
 
     @property
     def looks_back(self) -> bool:
-        """Whether ``prev(attribute)`` has a meaning here."""
+        """True if ``prev(attribute)`` has a meaning here."""
 
     def is_prefix(self, name: str) -> bool:
-        """Whether a name before a dot says which event is meant, whatever the attributes are."""
+        """Tell whether a name before a dot says which event is meant, whatever the attributes are."""
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
@@ -295,12 +295,12 @@ def _no_components(got: str, instead: str) -> Wrong:
 
 
 def _names_event(name: str, components: Sequence[Component], *, opened: bool) -> bool:
-    """Whether a prefix says which event is meant."""
+    """Tell whether a prefix says which event is meant."""
     return (opened and name == OPENING_EVENT) or any(component.name == name for component in components)
 
 
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
-    """Whether a prefix means the event that opened the span: no component has that name."""
+    """Tell whether a prefix means the event that opened the span: no component has that name."""
     return prefix == OPENING_EVENT and all(component.name != prefix for component in components)
 
 

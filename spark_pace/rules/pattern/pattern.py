@@ -118,7 +118,7 @@ def _implied(components: Sequence[Component], selecting: Selecting) -> Within | 
 
 
 def _names_several(rule: Section, components: Sequence[Component]) -> bool:
-    """Whether a condition, be it right or wrong, is over several components."""
+    """Tell whether a condition, be it right or wrong, is over several components."""
     node, names = rule.node("where"), {component.name for component in components}
     tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
     parts = [] if tree is None else conjuncts_of(tree)

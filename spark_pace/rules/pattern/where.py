@@ -82,7 +82,7 @@ def assigned(
 
 
 def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
-    """Whether a condition that names this component first is part of its predicate."""
+    """Tell whether a condition that names this component first is part of its predicate."""
     if len(conjunct.components) > 1:
         return False
     return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))
