@@ -57,7 +57,10 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["spark_pace", "spark_pace.*", "spark_pace_bench"]),
-    package_data={"spark_pace": ["py.typed"], "spark_pace_bench": ["report.html"]},
+    package_data={
+        "spark_pace": ["py.typed", "spark/java/log4j2.properties"],
+        "spark_pace_bench": ["report.html"],
+    },
     python_requires=">=3.10,<3.14",
     install_requires=RUNTIME,
     extras_require={"bench": BENCH, "demo": DEMO, "dev": DEV + DEMO + BENCH},

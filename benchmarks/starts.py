@@ -40,20 +40,12 @@ finish: false
 
 def command(path: str) -> None:
     """In a process of its own: run the job at `path`; print each noted moment and the time."""
-    from spark_pace.cli import early
     from spark_pace.cli.main import main
 
     note("spark_pace is imported")
-    start = early.start_early
-
-    def start_early(job: Path) -> None:
-        start(job)
-        note("the JVM is asked for")
-        note_the_rest()
-
+    note_the_rest()
     sys.argv = ["spark-pace", "run", path]
-    with patch.object(early, "start_early", start_early):
-        main()
+    main()
 
 
 def note_the_rest() -> None:
@@ -63,17 +55,18 @@ def note_the_rest() -> None:
     from spark_pace import job as jobs
     from spark_pace.cli import run as cli
     from spark_pace.io.delta import DeltaTables
-    from spark_pace.spark.java.early import EarlyJvm
+    from spark_pace.spark import session
     from spark_pace.spark.stages.merger import MergerHost
 
     note("all is imported")
     begins = {
         (jobs, "run_job"): "the job file is read",
+        (session, "launch"): "the JVM is asked for",
         (MergerHost, "__call__"): "the first batch is planned",
         (cli, "line"): "first result",
     }
     ends = {
-        (EarlyJvm, "gateway"): "the JVM answers",
+        (session, "launch"): "the JVM answers",
         (jobs, "build_plan"): "Spark has started, all is checked",
         (jobs, "start"): "the query has started",
         (DataFrame, "toArrow"): "the first batch is computed",

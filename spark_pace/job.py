@@ -111,7 +111,7 @@ def _run(
             held_by_jvm(spark, checkpoint),
         ):
             if change is None:
-                layout = new_layout(_cores(spark), spec.rules, spec.slots, spec.buckets, fixed)
+                layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
             marks = job_input.require_readable(spark)

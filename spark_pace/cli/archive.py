@@ -15,9 +15,9 @@ from pathlib import Path
 from spark_pace.errors import SparkPaceError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.inside import end_jvm
 from spark_pace.spark.java.archive import archives, keep
 from spark_pace.spark.java.jars import JAR_DIRECTORY
-from spark_pace.spark.java.jvm import end_jvm
 from spark_pace.spark.java.settings import JARS_VARIABLE
 
 _JOB = """
@@ -50,16 +50,14 @@ def make(directory: Path) -> Path:
         old.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=directory) as scratch:
         made = Path(scratch, "made")
-        os.environ["SPARK_SUBMIT_OPTS"] = f'"-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off'
         os.environ[JARS_VARIABLE] = str(directory)
-        _run_twice(Path(scratch))
+        _run_twice(Path(scratch), f'"-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off')
         end_jvm()
         return keep(made, directory)
 
 
-def _run_twice(folder: Path) -> None:
-    """Run a small job, then let it go on from its checkpoint."""
-    (folder / "job.yaml").write_text(_JOB, encoding="ascii")
+def _run_twice(folder: Path, options: str) -> None:
+    """Run a small job in a JVM with these options, then let it go on from its checkpoint."""
     (folder / "rules.yaml").write_text(_RULES, encoding="ascii")
     (folder / "in").mkdir()
     for run in range(2):
@@ -67,8 +65,9 @@ def _run_twice(folder: Path) -> None:
             minute = _FILES * run + number
             events = [{"t": f"2024-01-01T00:{minute:02d}:{x:02d}", "k": "a", "x": x} for x in range(2)]
             (folder / "in" / f"{minute}.json").write_text("\n".join(map(json.dumps, events)))
-        finish = "finish: true" if run else "finish: false"
-        (folder / "job.yaml").write_text(_JOB + finish, encoding="ascii")
+        spark = json.dumps({"spark.driver.defaultJavaOptions": options})
+        own = f"finish: {'true' if run else 'false'}\nspark: {spark}\n"
+        (folder / "job.yaml").write_text(_JOB + own, encoding="utf-8")
         run_job(read_job(folder / "job.yaml"))
 
 

@@ -120,12 +120,9 @@ def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json:
 )
 def run(job: Path, reset_rule: tuple[str, ...]) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
-    from spark_pace.cli.early import start_early
-
-    _see_current_directory()
-    start_early(job)  # before the imports of what runs it
     from spark_pace.cli.run import run_command
 
+    _see_current_directory()
     run_command(job, reset_rule)
 
 

@@ -17,7 +17,7 @@ from spark_pace.errors import one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.stages.workers.memory import keep_freed
+from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

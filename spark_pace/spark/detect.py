@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_pace.core.columns import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
@@ -25,7 +24,8 @@ from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
-from spark_pace.spark.checkpoint.layout import slot_keys
+from spark_pace.spark.checkpoint.slot_keys import slot_keys
+from spark_pace.spark.inside import spark_schema
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake
@@ -72,7 +72,7 @@ def detect(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
-    keys = slot_keys(plan.slots, partitions)
+    keys = slot_keys(spark, plan.slots, partitions)
     return _merged(match_rows(_intake_rows(df, plan), plan, keys, cores), plan)
 
 
@@ -100,7 +100,7 @@ def _merged(results: DataFrame, plan: Plan) -> DataFrame:
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
     crossing = _without_zone(matches_schema(plan))
-    merged = observed.mapInArrow(ResultsMerger(plan).stage(), from_arrow_schema(crossing))
+    merged = observed.mapInArrow(ResultsMerger(plan).stage(), spark_schema(crossing))
     return merged.select(*(_final(field) for field in matches_schema(plan) if field.name != "out_seq"))
 
 

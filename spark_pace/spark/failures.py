@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
 from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.inside import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -39,6 +39,7 @@ _SILENT = re.compile(
 )
 _GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
+_GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
 _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
@@ -71,12 +72,12 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
 
 def _text(error: Exception) -> str:
     """What an error says, with Java's trace if it has one: some have no other reason."""
-    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    return f"{error}\n{java_trace(error)}"
 
 
 def is_of_spark(error: Exception) -> bool:
     """Whether a call to Spark failed, and not a step of this program."""
-    return isinstance(error, (Py4JError, PySparkException))
+    return isinstance(error, (GatewayError, PySparkException))
 
 
 def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
@@ -148,7 +149,7 @@ def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
 def _cause(texts: list[str]) -> str:
     """The last error of Python that is named, else the last one of Java, else the first line."""
     for text in texts:
-        python = [found for found in _PYTHON.findall(text) if not found[0].startswith("py4j.")]
+        python = [found for found in _PYTHON.findall(text) if not found[0].startswith(_GATEWAY)]
         if python:
             return f"{python[-1][0]}: {python[-1][1].strip()}"
     for text in texts:

@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, one_line
-from spark_pace.spark.java.early import Asked, early_jvm
+from spark_pace.spark.inside import JavaError, has_class, has_jvm, hush_ends, hush_updates, require_known
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.java.jvm import hush_ends, hush_updates
+from spark_pace.spark.java.launch import launch
 from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
 
 _SENT = "spark.submit.pyFiles"
 _PATH = "PYTHONPATH"
+_DELTA = SETTINGS["spark.sql.extensions"]
 
 
 @contextmanager
@@ -83,43 +83,27 @@ def build_session(
     Raises:
         SetupError: Java or the jars are missing.
     """
-    builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted:
-        early = None if secret or jars else _early(Asked(name, settings or {}, quick))
-        settings = early or settings_here(settings or {}, secret or {}, jars, quick)
-    for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **(settings or {})}.items():
-        builder = builder.config(key, value)
+    own = settings or {} if submitted else settings_here(settings or {}, secret or {}, jars, quick)
+    own = {**SETTINGS, **LOCAL_CHECKPOINT, **own, "spark.app.name": name}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = _started(builder, secret or {})
+    spark = _started(own, secret or {}, submitted)
+    require_known(spark)
     _require_delta(spark, submitted)
     _let_workers_find(spark)
     return spark
 
 
-def _early(asked: Asked) -> dict[str, str] | None:
-    """The settings of the JVM that was started ahead or is now; None: PySpark starts it, or has."""
-    jvm = early_jvm()
-    settings = jvm.settings_for(asked)
-    if settings is None and SparkContext._gateway is None:
-        jvm.start(asked)
-        settings = jvm.settings_for(asked)
-    return settings
-
-
-def _started(builder: SparkSession.Builder, secret: Mapping[str, str]) -> SparkSession:
+def _started(settings: Mapping[str, str], secret: Mapping[str, str], submitted: bool) -> SparkSession:
     # queries need it; it is loaded while the JVM starts, which takes seconds
     threading.Thread(target=import_module, args=("pandas",), daemon=True).start()
+    every = {**settings, **secret}
     try:
-        gateway = early_jvm().gateway()
-        if secret or gateway:
-            SparkContext._ensure_initialized(
-                gateway=gateway, conf=SparkConf(loadDefaults=False).setAll(list(builder._options.items()))
-            )
-        for key, value in secret.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
-    except Py4JJavaError as error:  # Spark refuses a setting
+        if not submitted and not has_jvm():
+            conf = SparkConf(loadDefaults=False).setAll(list(every.items()))
+            SparkContext(gateway=launch(settings), conf=conf)
+        return SparkSession.builder.config(map=dict(every)).getOrCreate()
+    except JavaError as error:  # Spark refuses a setting
         raise _not_started(
             one_line(str(error.java_exception.getMessage() or error.java_exception.toString()))
         ) from error
@@ -157,19 +141,14 @@ def _let_workers_find(spark: SparkSession) -> None:
 
 
 def _require_delta(spark: SparkSession, submitted: bool) -> None:
-    try:
-        assert spark._jvm is not None
-        loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        loader.loadClass("io.delta.sql.DeltaSparkSessionExtension")
-    except Exception as error:
-        spark.stop()
-        do = f"Run `make setup`, or point {JARS_VARIABLE} at them"
-        if submitted:
-            jars = "--jars 'jars/*.jar', which `make setup` fills"
-            do = f"Start with spark-submit {jars}, or with --packages {delta_coordinate()}"
-        raise SetupError(
-            f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}."
-        ) from error
+    if has_class(spark, _DELTA):
+        return
+    spark.stop()
+    do = f"Run `make setup`, or point {JARS_VARIABLE} at them"
+    if submitted:
+        jars = "--jars 'jars/*.jar', which `make setup` fills"
+        do = f"Start with spark-submit {jars}, or with --packages {delta_coordinate()}"
+    raise SetupError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}.")
 
 
 def _last_line(error: Exception) -> str:

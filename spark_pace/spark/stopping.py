@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.errors import SparkPaceError
 from spark_pace.spark.failures import as_our_error, is_of_spark
-from spark_pace.spark.java.jvm import is_ending, is_gone
+from spark_pace.spark.inside import is_ending, is_gone
 from spark_pace.spark.stages.merger import MergerHost
 
 _POLL_SECONDS = 1
@@ -61,7 +61,7 @@ def in_our_words(stop: Stop) -> Iterator[None]:
 
     Raises:
         SparkPaceError: something failed.
-        Py4JNetworkError, ConnectionError: the JVM is gone; `survived_in_words` makes an error of ours of
+        GatewayError, ConnectionError: the JVM is gone; `survived_in_words` makes an error of ours of
             that.
     """
     try:

@@ -25,7 +25,7 @@ KILLS = [  # late and quarantine are written before matches and metrics; `make c
     Kill("driver", "query unstarted"),
     Kill("driver", "numbers unwritten"),
     Kill("worker", RANDOM),
-    Kill("parent", RANDOM),
+    Kill("daemon", RANDOM),
     Kill("operator", RANDOM),
     Kill("group", "quarantine written"),
     Kill("broker", RANDOM),

@@ -78,12 +78,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment() -> dict[str, str]:
-    """For a process that must find the modules of these tests wherever it runs.
-
-    A session of this process may have set `SPARK_HOME` for itself, where users have not.
-    """
-    inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-    return {**inherited, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    """For a process that must find the modules of these tests wherever it runs."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 def total(span: Any) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace import ways
 from spark_pace.job import run_job
-from spark_pace.spark.checkpoint.layout import slot_keys, spark_hash
+from spark_pace.spark.checkpoint.slot_keys import slot_keys
 from spark_pace.spark.stages import operators
 from tests.spark.jobs import in_core, job, matches, only, random_events, write_files
 
@@ -48,10 +48,11 @@ def test_lanes_are_worked_off_in_the_splitter_or_by_operators_with_the_same_resu
 def test_each_slot_has_a_partition_of_its_own(
     spark: SparkSession, slots: int, partitions: int | None
 ) -> None:
+    keys = slot_keys(spark, slots, partitions)
     hashes = spark.sql("SELECT transform(sequence(0, 999), k -> hash(k))").collect()[0][0]
-    assert [spark_hash(number) for number in range(1000)] == hashes
     parts = partitions or slots
-    assert [hashes[key] % parts for key in slot_keys(slots, partitions)] == list(range(slots))
+    assert [hashes[key] % parts for key in keys] == list(range(slots))
+    assert keys == tuple(next(k for k in range(1000) if hashes[k] % parts == slot) for slot in range(slots))
 
 
 def test_workers_begin_with_what_they_need_loaded(spark: SparkSession) -> None:

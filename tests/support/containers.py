@@ -169,7 +169,7 @@ def _waits_for(service: dict[str, Any], name: str) -> str | None:
 def _spark_home(home: Path) -> Path:
     """Make a Spark home as in the image: with the jars that `spark_pace.spark.java.jars` fetches.
 
-    `spark_pace.spark.java.home` says what is left out.
+    Left out is Spark's archive of Python modules: the image has PySpark installed.
     """
     package = Path(pyspark.__file__).parent
     (home / "jars").mkdir(parents=True)

@@ -4,6 +4,7 @@ The table is the architecture; the tests hold the code to it.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ ENGINE, DRIVER = "spark_pace", "spark_pace_bench"
 MOST_ENTRIES = 20
 NO_MODULES = {"__pycache__", "py.typed"}
 
-PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "pyarrow", "pyspark"}
 # part -> what it may import besides the standard library and itself; the longest fitting name counts
 ALLOWED = {
     "spark_pace": set(),
@@ -46,14 +47,16 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
     },
+    "spark_pace.spark.inside": {"spark_pace.errors", "py4j", "pyarrow", "pyspark"},
     "spark_pace.spark.sources": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
+        "spark_pace.spark.inside",
         *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
-        *("spark_pace.spark.checkpoint", *PACKAGES_OF_SPARK),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.inside", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.pipeline": {
         *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
@@ -62,13 +65,19 @@ ALLOWED = {
     "spark_pace.degree": {"numpy"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
-    "spark_pace.cli.early": {"spark_pace.errors", "spark_pace.spark.java", "yaml"},
     "spark_pace_bench": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
         *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),
     },
     "spark_pace_bench.command": {"spark_pace.errors", "spark_pace.job_file", "spark_pace_bench", "rich"},
 }
+# Spark behind its documented face, which one module touches
+INSIDE = "spark_pace.spark.inside"
+PRIVATE = re.compile(
+    r"\bpy4j\b|\borg\.apache\.spark\.|\bpyspark\.(daemon|java_gateway|worker|sql\.(classic|pandas|worker))\b"
+    r"|\bstreaming\.sql\.|\b_PYSPARK_"
+)
+OWN = {"cls", "os", "self"}  # `os._exit` is documented
 # the core has no clock, no log and no chance in it
 FORBIDDEN_IN_CORE = {
     *("logging", "os", "random", "secrets", "socket"),
@@ -149,6 +158,22 @@ def circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     return circles({name: graph[name] & kept for name in kept})
 
 
+def private_touches(path: Path) -> list[str]:
+    """Where a module names what is Spark's own, or takes what may be Spark's and has an underscore."""
+    text = path.read_text(encoding="utf-8")
+    named = [f"{path}:{number}" for number, line in enumerate(text.splitlines(), 1) if PRIVATE.search(line)]
+    if "pyspark" not in text and "spark" not in path.relative_to(ROOT).parts:
+        return named
+    taken = [
+        f"{path}:{node.lineno}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and re.match("_[a-z]", node.attr)
+        and not (isinstance(node.value, ast.Name) and node.value.id in OWN)
+    ]
+    return named + taken
+
+
 def covers(allowed: str, name: str) -> bool:
     return name == allowed or name.startswith(f"{allowed}.")
 
@@ -189,6 +214,11 @@ def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
         if isinstance(node, ast.Attribute)
     }
     assert attributes & {"now", "utcnow", "today"} == set()
+
+
+@pytest.mark.parametrize("path", [*modules(), *sorted((ROOT / "jobs").glob("*.py"))], ids=module_name)
+def test_one_module_alone_touches_what_is_private_to_spark(path: Path):
+    assert bool(private_touches(path)) == (module_name(path) == INSIDE)
 
 
 @pytest.mark.parametrize("folder", folders(), ids=module_name)

@@ -11,6 +11,7 @@ import pytest
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
+from spark_pace.spark.inside import JavaError
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.settings import _found_jars, _jar_settings
 from spark_pace.spark.session import _require_delta
@@ -140,7 +141,8 @@ def test_other_jvms_get_copies_of_the_jars_and_settings_of_the_user_keep_their_m
     ],
 )
 def test_a_spark_without_delta_is_told_how_to_start(submitted: bool, remedy: str):
-    spark = Mock(**{"_jvm.java.lang.Thread.currentThread.side_effect": OSError("no such class")})
+    missing = JavaError("no such class", Mock(_target_id="o1"))
+    spark = Mock(**{"_jvm.java.lang.Thread.currentThread.side_effect": missing})
     with pytest.raises(SetupError) as caught:
         _require_delta(spark, submitted)
     assert str(caught.value) == f"jars — Delta Lake's jars must be on Spark's class path; got none. {remedy}"

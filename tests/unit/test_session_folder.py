@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from spark_pace.spark.java.settings import _own_jvm
+from spark_pace.spark.java.settings import settings_here
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.kafka import KafkaInput
 
-WAITS = "from spark_pace.spark.java.home import session_folder; print(session_folder(), flush=True); input()"
-ENDS = "from spark_pace.spark.java.home import session_folder; print(session_folder())"
+IMPORT = "from spark_pace.spark.java.session_folder import session_folder; "
+WAITS = IMPORT + "print(session_folder(), flush=True); input()"
+ENDS = IMPORT + "print(session_folder())"
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
+
+
+def java_options(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, quick: bool) -> str:
+    """Those of a Spark that is started here, but for what the user says in `extraJavaOptions`."""
+    monkeypatch.setenv("PYTHONPATH", "")  # which this sets
+    return settings_here(settings, {}, None, quick)["spark.driver.defaultJavaOptions"]
 
 
 def ends() -> Path:
@@ -64,20 +72,32 @@ def test_what_only_looks_like_such_a_folder_stays(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_only_a_jvm_without_a_loop_over_events_compiles_quickly_and_is_kept_small(quick: bool) -> None:
-    options = _own_jvm(quick)["spark.driver.extraJavaOptions"]
+def test_only_a_jvm_without_a_loop_over_events_compiles_quickly_and_is_kept_small(
+    quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = java_options({}, monkeypatch, quick=quick)
     assert "-Djava.io.tmpdir=" in options
     assert ("-XX:TieredStopAtLevel=1" in options) == ("-XX:+UseSerialGC" in options) == quick
     assert [FilesInput.reads_in_jvm, KafkaInput.reads_in_jvm] == [False, True]
 
 
-@pytest.mark.parametrize("variable", ["", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS"])
+@pytest.mark.parametrize("variable", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "defaultJavaOptions"])
 def test_a_collector_that_is_named_elsewhere_stays_the_only_one(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = "-Xlog:gc -XX:+UseParallelGC"
-    if variable:
-        monkeypatch.setenv(variable, named)
-    options = _own_jvm(True, "" if variable else named)["spark.driver.extraJavaOptions"]
+    monkeypatch.setenv(variable, named)
+    setting = f"spark.driver.{variable}"
+    given = {setting: named} if variable.endswith("Options") else {}
+    options = java_options(given, monkeypatch, quick=True)
     assert "-XX:TieredStopAtLevel=1" in options
     assert "-XX:+UseSerialGC" not in options
+
+
+def test_options_of_the_user_take_the_place_of_those_for_a_quick_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"spark.driver.extraJavaOptions": "-Xss8m", "spark.local.dir": "/data"}
+    options = java_options(given, monkeypatch, quick=True)
+    assert "-Xss16m" in options and "-XX:" not in re.sub("-XX:[A-Za-z+]*Shared[^ ]*", "", options)
+    assert settings_here(given, {}, None, quick=True).items() >= given.items()

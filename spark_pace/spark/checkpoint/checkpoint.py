@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.files import RESTORE, digest
+from spark_pace.spark.inside import offsets_in
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,7 @@ class Checkpoint:
             StateError: Spark's note is damaged.
         """
         try:
-            version, _, *offsets = self._offsets(batch_id).decode("utf-8").splitlines()
-            if version != "v1" or not offsets:
-                raise ValueError("too few lines")
-            return [json.loads(offset) for offset in offsets]
+            return offsets_in(self._offsets(batch_id).decode("utf-8"))
         except ValueError as error:
             must = "must be as Spark wrote it"
             got = f"damaged text ({error})"

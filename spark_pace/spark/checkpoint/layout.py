@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.plan.plan import RulePlace
 from spark_pace.core.plan.rule import Rule
@@ -13,8 +13,10 @@ from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import damaged, read_json, write_json
+from spark_pace.spark.checkpoint.slot_keys import slot_keys
 
-_BITS = (1 << 32) - 1
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,26 @@ class Layout:
 
 
 def new_layout(
-    cores: int, rules: Sequence[Rule], slots: int | None, buckets: int | None, events: dict[str, str]
+    spark: SparkSession,
+    rules: Sequence[Rule],
+    slots: int | None,
+    buckets: int | None,
+    events: dict[str, str],
 ) -> Layout:
     """The layout of a new checkpoint. No rule stands in it yet.
 
     Args:
-        cores: how many Spark has.
+        spark: has as many cores as slots and buckets go by.
         rules: the first rules of the checkpoint.
         slots: the number of slots; None: one for each core, but no more than there are units of work.
         buckets: the number of key buckets of each rule with `partition_by`; None: one for each core.
         events: see `Layout`.
     """
+    cores = spark.sparkContext.defaultParallelism
     buckets = buckets or cores
     units = sum(buckets if rule.partition_by else 1 for rule in rules)
     slots = slots or max(1, min(cores, units))
-    return Layout(slots, buckets, slot_keys(slots), str(uuid.uuid4()), events)
+    return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
 
 
 def known_layout(
@@ -148,37 +155,3 @@ def _layout(stored: dict[str, Any]) -> Layout:
         if len(slots) not in (1, layout.buckets) or not set(slots) <= set(range(layout.slots)):
             raise ValueError(f"slots {slots} of rule {name}")
     return layout
-
-
-def slot_keys(slots: int, partitions: int | None = None) -> tuple[int, ...]:
-    """For each slot the least integer that Spark hashes to a partition of its own.
-
-    With the keys 0, 1, 2, 3 some slots would share a partition.
-
-    Args:
-        slots: the number of keys.
-        partitions: the number of partitions of the exchange, at least `slots`; None: as many as slots.
-    """
-    partitions = partitions or slots
-    found: dict[int, int] = {}
-    for key in range(64 * partitions):
-        found.setdefault(spark_hash(key) % partitions, key)
-    return tuple(found[partition] for partition in range(slots))
-
-
-def spark_hash(number: int) -> int:
-    """What Spark's `hash` gives for an integer: a step and the end of 32-bit Murmur3, with the seed 42.
-
-    To ask Spark for it would take a second of each first start.
-    """
-    code = _turned(number * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
-    code = _turned(42 ^ code, 13) * 5 + 0xE6546B64 & _BITS
-    code ^= 4  # bytes of an integer
-    code = (code ^ code >> 16) * 0x85EBCA6B & _BITS
-    code = (code ^ code >> 13) * 0xC2B2AE35 & _BITS
-    code ^= code >> 16
-    return code - (1 << 32) if code >> 31 else code
-
-
-def _turned(code: int, bits: int) -> int:
-    return (code << bits | code >> 32 - bits) & _BITS

@@ -1,4 +1,4 @@
-"""The settings of a Spark that is started here, each with its reason. PySpark is not imported for them."""
+"""The settings of a Spark that is started here, each with its reason."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from pathlib import Path
 
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java, require_open_files
+from spark_pace.spark.inside import CATALOG, FILE_MANAGER, STATE_STORE
 from spark_pace.spark.java.archive import archive_options
-from spark_pace.spark.java.home import make_home, session_folder
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
-from spark_pace.spark.stages.workers.start import NAME, forking_python
+from spark_pace.spark.java.session_folder import session_folder
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _CLASS_PATH = "spark.driver.extraClassPath"
+_DEFAULTS = "spark.driver.defaultJavaOptions"
+_OPTIONS = "spark.driver.extraJavaOptions"  # they come behind the default ones, and win
+_STACK = "-Xss16m"  # a stop in the middle of a batch unwinds a deep stack
+_SITE = Path(__file__).parents[1] / "stages" / "site"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
-_STREAMING = "org.apache.spark.sql.execution.streaming"
 
 SETTINGS = {
     # Delta tables, with SQL
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalog.spark_catalog": CATALOG,
     # a table's log is small: one partition instead of 50 tasks for each commit (2.5 s -> 0.9 s)
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.parquet.compression.codec": "zstd",
     # event times are UTC; a session in another zone would show and parse others
     "spark.sql.session.timeZone": "UTC",
     # state on local disk, only its changes written to the checkpoint
-    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # a slot's state is one value, written whole: the default would keep 100 copies
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -39,8 +43,6 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # each stage has a partition per slot or lane already
     "spark.sql.adaptive.enabled": "false",
-    # a stop in the middle of a batch unwinds a deep stack
-    "spark.driver.extraJavaOptions": "-Xss16m",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -51,11 +53,7 @@ SETTINGS = {
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
 
-# Each batch writes some fifty small files. For each of them the default manager makes a .crc file and forks a
-# process. This one is for local checkpoints only: it looks, then renames, which is safe if only one process
-# writes (lock.py).
-_FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
-LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER}
+LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER}
 
 
 def settings_here(
@@ -67,7 +65,7 @@ def settings_here(
         settings: the settings of the user.
         secret: more of them, of which only the names count here.
         jars: a directory of jars.
-        quick: see `_own_jvm`.
+        quick: see `_quick`.
 
     Raises:
         SetupError: Java or the jars are missing.
@@ -75,36 +73,50 @@ def settings_here(
     require_open_files()
     require_java()
     found = _found_jars(jars)
-    make_home(archive_options(Path(found[0]).parent) if found else ())
-    # workers import what this process can, operators beside the job included
-    os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    local = settings.get("spark.master", "local").startswith("local")
-    own = _own_jvm(quick, settings.get("spark.driver.defaultJavaOptions", "")) if local else {}
-    python = os.environ.get("PYSPARK_PYTHON", NAME)
-    if local and os.path.basename(python) == NAME:  # that of another process may end with it
-        os.environ["PYSPARK_PYTHON"] = forking_python(session_folder() / "tmp")
-    here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret}), **own}
-    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings}
+    os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
+    options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]
+    here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret})}
+    if settings.get("spark.master", "local").startswith("local"):
+        folder = session_folder() / "tmp"
+        folder.mkdir(exist_ok=True)
+        here["spark.local.dir"] = str(folder)
+        options += [f"-Djava.io.tmpdir={folder}", *(_quick(settings) if quick else ())]
+    own = " ".join(f'"{option}"' for option in options)
+    given = {_DEFAULTS: f"{own} {settings.get(_DEFAULTS, '')}".strip()}
+    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings, **given}
 
 
-def _own_jvm(quick: bool, others: str = "") -> dict[str, str]:
-    """Let Spark and its JVM keep their temporary files in the session's folder.
+def _path_of_workers() -> list[str]:
+    """Workers import what this process can, operators beside the job included.
 
-    Args:
-        quick: the JVM has no loop over events. Compile its code quickly, not thoroughly: that halves the
-            processor time of a start and of small batches. Collect its garbage by one thread, which takes as
-            much time there, and 100 to 300 MB less memory: Java's own choice lets the heap grow.
-        others: more options of the JVM. Where these, or variables that Java reads, name a collector, it is
-            left at that: a JVM that is told of two does not start.
+    They take Spark's modules from the package that this process has them from (see the `sitecustomize` of
+    `_SITE`), unless another Spark is started.
     """
-    folder = session_folder() / "tmp"
-    folder.mkdir(exist_ok=True)
-    options = f'{SETTINGS["spark.driver.extraJavaOptions"]} "-Djava.io.tmpdir={folder}"'
-    if quick:
-        options += " -XX:TieredStopAtLevel=1"
-        given = [others, *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
-        options += "" if any(map(_COLLECTOR.search, given)) else " -XX:+UseSerialGC"
-    return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
+    path = [entry or os.getcwd() for entry in sys.path]
+    return path if "SPARK_HOME" in os.environ else [str(_SITE), *path]
+
+
+def _quiet() -> list[str]:
+    """The option for a JVM that logs errors alone, where nobody has configured Spark in another way."""
+    if not _LOGGING.is_file() or {"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ):
+        return []
+    return [f"-Dlog4j2.configurationFile={_LOGGING}"]
+
+
+def _quick(settings: Mapping[str, str]) -> list[str]:
+    """The options of a JVM that has no loop over events.
+
+    It compiles its code quickly, not thoroughly: that halves the processor time of a start and of small
+    batches. One thread collects its garbage, which takes as much time there, and 100 to 300 MB less memory:
+    Java's own choice lets the heap grow. Options of the user's take the place of both. Where their default
+    ones, or variables that Java reads, name a collector, it is left at that: a JVM that is told of two does
+    not start.
+    """
+    if _OPTIONS in settings:
+        return []
+    given = [settings.get(_DEFAULTS, ""), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
+    collector = [] if any(map(_COLLECTOR.search, given)) else ["-XX:+UseSerialGC"]
+    return ["-XX:TieredStopAtLevel=1", *collector]
 
 
 def _found_jars(jars: Path | None) -> list[str]:

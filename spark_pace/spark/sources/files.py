@@ -26,8 +26,8 @@ from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.manifest import FINISH, require_readable
 from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
+from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
-from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import FilesSource

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, StateError
+from spark_pace.spark.inside import KAFKA_SOURCE, GatewayError, JavaError, has_class, jvm_of
 from spark_pace.spark.java.jars import kafka_coordinate
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
     Raises:
         SetupError: the connector is missing, no broker answers, it refuses the client, or a topic is missing.
     """
-    _require_connector(spark._jvm)
+    _require_connector(spark)
     try:
         with _client(spark, source) as described:
             found = described(TIMEOUT_SECONDS)
             sizes = [(topic, one.partitions().size()) for topic, one in found]
             partitions = tuple(f"{topic}/{number}" for topic, size in sizes for number in range(size))
             return Topics(partitions, _ids(found))
-    except Py4JJavaError as error:
+    except JavaError as error:
         raise _explained(error.java_exception, source) from error
 
 
@@ -62,7 +62,7 @@ def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
 def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) -> Iterator[Callable[[], None]]:
     """What asks again, after a batch is read, whether the topics are still those with these ids.
 
-    It raises `StateError` if one is not, and Py4JJavaError if a topic is gone or no broker answers.
+    It raises `StateError` if one is not, and JavaError if a topic is gone or no broker answers.
     """
     with _client(spark, source) as described:
         yield lambda: require_same_ids(ids, _ids(described(WAIT_SECONDS)))
@@ -91,7 +91,7 @@ def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 @contextmanager
 def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int], Described]]:
     """A client of the broker: describes the topics, and waits for so many seconds at most."""
-    jvm: Any = spark._jvm
+    jvm = jvm_of(spark)
     own = {key[6:]: value for key, value in source.options.items() if key.startswith("kafka.")}
     options = {
         **own,
@@ -115,19 +115,15 @@ def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int]
     try:
         yield described
     finally:
-        with suppress(Py4JError, OSError):  # the JVM may be gone
+        with suppress(GatewayError, OSError):  # the JVM may be gone
             admin.close(jvm.java.time.Duration.ZERO)
 
 
-def _require_connector(jvm: Any) -> None:
-    try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(
-            "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-        )
-    except Py4JError as error:
+def _require_connector(spark: SparkSession) -> None:
+    if not has_class(spark, KAFKA_SOURCE):
         do = f"Run `make setup`, or start with spark-submit --packages {kafka_coordinate()}."
         must = "Spark's Kafka connector must be on the class path"
-        raise SetupError(f"jars — {must}; got none. {do}") from error
+        raise SetupError(f"jars — {must}; got none. {do}")
 
 
 def _explained(failure: Any, source: KafkaSource) -> SetupError:

@@ -1,25 +1,15 @@
-"""After each batch, tells Spark how much the next one may read (`spark_pace.job_file.pace`).
-
-Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of sources
-and limits. Nothing public changes that table, but it is there to be set between two batches, for every source
-alike. The alternatives were a file that a source of ours reads, which Kafka's does not, and another query
-whenever the limit changes, with processes and a plan of its own. What a batch reads is noted by Spark before
-it is read, so a batch that runs again does not depend on any of this.
-"""
+"""After each batch, tells Spark how much the next one may read (`spark_pace.job_file.pace`)."""
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file.pace import Admission, Batch
+from spark_pace.spark.inside import GatewayError, set_limits
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.stages.merger import MergerHost
 
@@ -58,7 +48,7 @@ class Throttle:
             return
         try:
             set_limits(self._query, self._input.bounded(self._pace.cap))
-        except (AttributeError, Py4JError, TypeError, ValueError) as error:
+        except (AttributeError, GatewayError, TypeError, ValueError) as error:
             self._pace = before
             got = (str(error).strip().splitlines() or [type(error).__name__])[0]
             _LOG.warning(
@@ -70,34 +60,3 @@ class Throttle:
         checkpoint, batch_id = self._input.checkpoint, report.batch_id
         before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
         return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)
-
-
-def set_limits(query: StreamingQuery, cap: int) -> None:
-    """Set the limit of each source that has one. Call it inside the query's `foreachBatch`."""
-    execution: Any = query._jsq.streamingQuery()
-    sources = execution.uniqueSources()
-    entries = sources.iterator()
-    while entries.hasNext():
-        entry = entries.next()
-        sources = sources.updated(entry._1(), _limited(entry._2(), cap))
-    getattr(execution, "uniqueSources_$eq")(sources)
-
-
-def _limited(limit: Any, cap: int) -> Any:
-    """A limit like this one with another number; the same if it is no limit on records or bytes."""
-    spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
-    limits = spark.connector.read.streaming
-    kind = limit.getClass().getSimpleName()
-    if kind == "ReadMaxRows":
-        return limits.ReadLimit.maxRows(cap)
-    if kind == "CompositeReadLimit":
-        parts = limit.getReadLimits()
-        for place, part in enumerate(parts):
-            parts[place] = _limited(part, cap)
-        return limits.ReadLimit.compositeLimit(parts)
-    if kind == "PythonStreamingSourceReadLimit":
-        ours = json.loads(limit.json())
-        if "max_bytes" in ours:
-            text = json.dumps(ours | {"max_bytes": cap})
-            return spark.execution.datasources.v2.python.PythonStreamingSourceReadLimit(text)
-    return limit

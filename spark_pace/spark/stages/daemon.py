@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from pyspark import daemon as sparks
+from spark_pace.spark.inside import DAEMON, WORKER, fork_workers
 
 # what the tasks of a job import; by name, for some of them import this folder
 LOADED = (
     "pandas",
     "pyarrow.compute",
-    "pyspark.worker",
+    WORKER,
     "spark_pace.spark.sources.files",
     "spark_pace.spark.sources.kafka",
     "spark_pace.spark.stages.operators",
@@ -43,7 +40,7 @@ def load() -> None:
     for name in LOADED:
         import_module(name)
     import_module("spark_pace.io.text.compiled_reader").compiled_reader().load()
-    import_module("spark_pace.spark.stages.workers.memory").keep_freed()
+    import_module("spark_pace.spark.stages.memory").keep_freed()
     gc.collect()
     gc.freeze()
 
@@ -57,20 +54,8 @@ def lost_threads() -> int:
     return max(0, sum(name != _OF_ALLOCATOR for name in names) - 1)
 
 
-def worker(sock: socket.socket, authenticated: bool, work: Callable[[socket.socket, bool], int]) -> int:
-    """A task in a worker; if Spark's end of the connection has gone, the worker ends without a word.
-
-    PySpark's daemon would print a trace of where the write failed, above the one line that a job ends with.
-    """
-    try:
-        return work(sock, authenticated)
-    except (BrokenPipeError, ConnectionResetError):
-        return 1
-
-
 if __name__ == "__main__":
     load()
     if lost_threads():
-        os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])
-    sparks.worker = partial(worker, work=sparks.worker)
-    sparks.manager()
+        os.execv(sys.executable, [sys.executable, "-m", DAEMON, *sys.argv[1:]])
+    fork_workers()

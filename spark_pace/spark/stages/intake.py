@@ -17,9 +17,9 @@ from spark_pace.core.order.order import Progress, file_progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.files import WHOLE_FILE, EventsRead
+from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.past import past_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
-from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

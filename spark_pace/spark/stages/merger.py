@@ -43,11 +43,11 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
+from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
-from spark_pace.spark.stages.workers.memory import give_back
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")

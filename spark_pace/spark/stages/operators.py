@@ -26,10 +26,10 @@ from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.lanes import Lane, decode_lane
+from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.prices import Measured
 from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, to_batches
-from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from spark_pace.core.intake.sift import Past
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.inside import BATCH_ID, batch_of
 
 _PASTS = "spark_pace.pasts"  # a local property: JSON of {batch id: the fields of its past}
-_BATCH_ID = "streaming.sql.batchId"  # Spark's own
 
 
 def tell_pasts(spark: SparkSession, pasts: Mapping[int, Past]) -> None:
@@ -39,10 +39,10 @@ def past_of_batch() -> Past:
     """
     task = TaskContext.get()
     assert task is not None
-    number = task.getLocalProperty(_BATCH_ID)
+    number = batch_of(task)
     if number is None:
         do = "Use a version of Spark that the README names."
-        raise StateError(f"{_BATCH_ID} — must tell each task of Spark its batch; got nothing. {do}")
+        raise StateError(f"{BATCH_ID} — must tell each task of Spark its batch; got nothing. {do}")
     told = json.loads(task.getLocalProperty(_PASTS) or "{}").get(number)
     if told is not None:
         return Past(**told)

@@ -12,10 +12,10 @@ from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order.order import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operators import Handover
 from spark_pace.spark.stages.prices import prices_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS
-from spark_pace.spark.stages.workers.memory import giving_back
 
 if TYPE_CHECKING:
     import pandas as pd

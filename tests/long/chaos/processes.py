@@ -57,11 +57,10 @@ class RunningJob:
         return [" ".join(process.cmdline())[:80] for process in alive]
 
     def members(self) -> dict[str, list[psutil.Process]]:
-        """The living processes: `driver`, `jvm`, `parent`, `daemon`, `worker` and `operator`."""
+        """The living processes: `driver`, `jvm`, `daemon`, `worker` and `operator`."""
         found: dict[str, list[psutil.Process]] = {
             "driver": [],
             "jvm": [],
-            "parent": [],
             "daemon": [],
             "worker": [],
             "operator": [],
@@ -75,7 +74,7 @@ class RunningJob:
         return found
 
 
-_PARENT = "spark_pace.spark.stages.workers.parent"  # what Spark's Python processes are forked from
+_DAEMON = "spark_pace.spark.stages.daemon"  # what Spark's Python workers are forked from
 
 
 def _of_session(session: int) -> list[psutil.Process]:
@@ -100,10 +99,8 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
         leads = os.getpgid(process.pid) == process.pid
     except (psutil.NoSuchProcess, ProcessLookupError):
         return ""
-    if _PARENT in line and parent in ("driver", ""):
-        return "parent"
-    if parent == "parent":  # a daemon leads a group of processes; the process of the source does not
-        return "daemon" if leads else ""
+    if _DAEMON in line and leads and parent in ("jvm", ""):
+        return "daemon"
     return {"daemon": "worker", "worker": "operator"}.get(parent, "")
 
 

@@ -26,12 +26,12 @@ _GREETING = (
     "To adjust logging level",
     "Setting Spark log level",
 )
-LIVES_ON = ("parent", "worker", "operator", "broker")  # the job is expected to live on
+LIVES_ON = ("daemon", "worker", "operator", "broker")  # the job is expected to live on
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Whom (`driver`, `group`, `all`, `jvm`, `parent`, `worker`, `operator`, `broker`), and when."""
+    """Whom (`driver`, `group`, `all`, `jvm`, `daemon`, `worker`, `operator`, `broker`), and when."""
 
     whom: str
     moment: str

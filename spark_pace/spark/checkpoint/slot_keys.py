@@ -1,0 +1,28 @@
+"""The keys by which Spark sends the rows of a slot to a partition of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
+    """For each slot the least integer that Spark hashes to a partition of its own.
+
+    With the keys 0, 1, 2, 3 some slots would share a partition. The numbers stand in the query itself, so
+    Spark answers without a job.
+
+    Args:
+        spark: the session.
+        slots: the number of keys.
+        partitions: the number of partitions of the exchange, at least `slots`; None: as many as slots.
+    """
+    partitions = partitions or slots
+    numbers = ", ".join(f"({number})" for number in range(64 * partitions))
+    keys = spark.sql(f"SELECT key, pmod(hash(key), {partitions}) FROM VALUES {numbers} AS keys (key)")
+    found: dict[int, int] = {}
+    for key, partition in keys.collect():
+        found.setdefault(partition, key)
+    return tuple(found[partition] for partition in range(slots))

@@ -1,0 +1,103 @@
+"""The start of a job: nothing is started for a wrong job file, and what Java says meanwhile is held back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from spark_pace.spark.java.launch import HeldBack
+from spark_pace.spark.java.settings import _path_of_workers
+
+JOB = """
+name: flights
+source: {kind: files, path: in}
+spark: {spark.driver.memory: 3g, spark.cores.max: 4}
+"""
+MAIN = "from spark_pace.cli.main import main; main()"
+BASH = "bin/spark-class: line 97: 1234 Killed"
+MODULES = "WARNING: Using incubator modules: jdk.incubator.vector"
+WHENCE = """
+import json, sys, sitecustomize
+import pyspark
+print(json.dumps([pyspark.__file__, getattr(sitecustomize, "told", None)]))
+"""
+
+
+def test_a_wrong_job_file_is_told_as_if_nothing_had_been_started(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(JOB, encoding="utf-8")
+    run, check = (
+        subprocess.run(
+            [sys.executable, "-c", MAIN, command, job], capture_output=True, text=True, check=False
+        )
+        for command in ("run", "check")
+    )
+    assert (run.returncode, run.stderr) == (check.returncode, check.stderr)
+    assert run.returncode == 2 and run.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([BASH, "Unrecognized VM option 'x'", "Error: …"], "Unrecognized VM option 'x'"),
+        ([MODULES, BASH, ""], "it was killed, or gave no reason"),
+        ([], "it was killed, or gave no reason"),
+    ],
+)
+def test_what_java_says_of_a_failing_start_becomes_one_line(said: list[str], told: str) -> None:
+    errors = HeldBack()
+    with open(errors.end, "w", encoding="utf-8") as end:
+        end.write("\n".join(said))
+    assert errors.reason() == f"Java's end before it was ready: {told}"
+
+
+def test_what_java_says_of_a_good_start_is_passed_on_but_for_its_word_on_modules(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    errors = HeldBack()
+    with open(errors.end, "w", encoding="utf-8") as end:
+        end.write(f"{MODULES}\na warning\n")
+        end.flush()
+        while b"warning" not in (errors._held or b""):
+            pass
+        assert capfd.readouterr().err == ""
+        errors.release()
+        end.write("later\n")
+    errors._reader.join(60)
+    assert capfd.readouterr().err == "a warning\nlater\n"
+
+
+@pytest.mark.parametrize("hidden", [None, "told = 'of another'"])
+def test_workers_take_spark_from_the_installed_package(
+    hidden: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark puts its archive first; a `sitecustomize` of the user's runs all the same."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    archive = tmp_path / "python" / "lib" / "pyspark.zip"
+    archive.parent.mkdir(parents=True)
+    with ZipFile(archive, "w") as file:
+        file.writestr("pyspark/__init__.py", "")
+    if hidden:
+        (tmp_path / "sitecustomize.py").write_text(hidden)
+    path = os.pathsep.join(map(str, (archive, *_path_of_workers()[:1], tmp_path)))
+    answer = subprocess.run(
+        [sys.executable, "-c", WHENCE],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    whence, told = json.loads(answer.stdout)
+    assert "site-packages" in whence
+    assert told == ("of another" if hidden else None)
+
+
+def test_another_spark_keeps_its_own_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert _path_of_workers() == [entry or os.getcwd() for entry in sys.path]
