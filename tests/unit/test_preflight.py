@@ -12,6 +12,7 @@ import pytest
 from spark_pace import preflight
 from spark_pace.errors import SetupError
 from spark_pace.spark.inside import JavaError
+from spark_pace.spark.java import jars
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.settings import _found_jars, _jar_settings
 from spark_pace.spark.session import _require_delta
@@ -127,6 +128,15 @@ def test_other_jvms_get_copies_of_the_jars_and_settings_of_the_user_keep_their_m
     settings: dict[str, str],
 ):
     assert _jar_settings(["/a.jar", "/b.jar"], settings) == {"spark.jars": "/a.jar,/b.jar"}
+
+
+@pytest.mark.parametrize(("installed", "jar"), [("4.1.4", "4.1"), ("4.2.1", "4.2"), ("4.3.0", "4.2")])
+def test_delta_is_for_the_newest_spark_that_it_names_where_the_installed_one_is_newer(
+    installed: str, jar: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jars, "version", lambda name: {"pyspark": installed, "delta-spark": "4.4.0"}[name])
+    monkeypatch.setattr(jars, "requires", lambda name: ["pyspark<=4.2.0,>=4.0.1", "importlib_metadata>=1"])
+    assert delta_coordinate() == f"io.delta:delta-spark_{jar}_2.13:4.4.0"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
+from importlib.metadata import requires, version
 from pathlib import Path
 
 from spark_pace.errors import SetupError
@@ -24,6 +24,8 @@ JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
 SCALA = "2.13"
 KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings its own client
+
+_NEWEST = re.compile(r"pyspark\b.*<=([\d.]+)")  # what delta-spark asks for
 
 # The connector asks for its own version of this, which some mirrors of Maven Central lack. This version works
 # too.
@@ -47,9 +49,13 @@ _IVY_FILE = """<ivy-module version="2.0">
 
 
 def delta_coordinate() -> str:
-    """Delta's jar for the installed PySpark and delta-spark, as ``group:artifact:version``."""
-    spark = ".".join(version("pyspark").split(".")[:2])
-    return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
+    """Delta's jar for the installed PySpark and delta-spark, as ``group:artifact:version``.
+
+    For a Spark that is newer than those that this Delta names, it is the jar for the newest of these.
+    """
+    named = [found[1] for need in requires("delta-spark") or () if (found := _NEWEST.match(need))]
+    major, minor = min(tuple(map(int, text.split(".")[:2])) for text in (version("pyspark"), *named))
+    return f"io.delta:delta-spark_{major}.{minor}_{SCALA}:{version('delta-spark')}"
 
 
 def kafka_coordinate() -> str:
