@@ -272,6 +272,16 @@ def _encoded(values: pa.Array) -> pa.DictionaryArray:
     return values.dictionary_encode()
 
 
+def paired(left: pa.DictionaryArray, right: pa.DictionaryArray, between: str) -> pa.DictionaryArray:
+    """The texts of two columns, joined by `between`; none is made twice. Null where one of them is."""
+    size = max(1, len(right.dictionary))
+    codes = pc.add(pc.multiply(left.indices.cast(pa.int64()), size), right.indices.cast(pa.int64()))
+    pairs = codes.dictionary_encode()
+    both = [divmod(code, size) for code in pairs.dictionary.to_pylist()]
+    texts = [f"{left.dictionary[one]}{between}{right.dictionary[other]}" for one, other in both]
+    return pa.DictionaryArray.from_arrays(pairs.indices, pa.array(texts, pa.string()))
+
+
 def distinct(columns: Sequence[pa.Array]) -> tuple[Ints, Ints]:
     """The distinct combinations of values in some columns of n rows.
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_pace.core.columns import SOURCE, boolean, bools, compacted, in_order, ranks
+from spark_pace.core.columns import SOURCE, boolean, bools, compacted, in_order, paired, ranks
 from spark_pace.core.expr.comparison import KERNELS
 from spark_pace.core.match.chain import _reached
 
@@ -101,3 +101,10 @@ def test_a_compacted_dictionary_has_the_values_of_its_rows_alone(values: pa.Dict
     found = compacted(pa.table({SOURCE: values}))[SOURCE].combine_chunks()
     assert found.to_pylist() == values.to_pylist()
     assert set(found.dictionary.to_pylist()) == set(values.to_pylist()) - {None}
+
+
+def test_pairs_of_texts_are_named_by_both_and_null_where_one_is() -> None:
+    left = pa.array(["a", None, "b", "a", "b"]).dictionary_encode()
+    right = pa.array([1, 0, 10, 1, None]).dictionary_encode()
+    assert paired(left, right, " in ").to_pylist() == ["a in 1", None, "b in 10", "a in 1", None]
+    assert paired(left[:0], right[:0], " in ").to_pylist() == []

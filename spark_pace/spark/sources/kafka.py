@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_pace.core.columns import paired
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
@@ -32,7 +33,6 @@ if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML
 _LOG = logging.getLogger(__name__)
 _HEADERS = "headers."
 _PLACE = ("value", "topic", "partition", "offset")  # every record has them; the columns behind are attributes
-_PARTITIONS = 1 << 32  # more than a topic can have
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,7 @@ def _records(batch: pa.RecordBatch) -> Records:
     own = {name[1:]: batch.column(name) for name in batch.schema.names[len(_PLACE) :]}
     return Records(
         batch.column("value"),
-        _sources(batch.column("topic"), batch.column("partition")),
+        paired(batch.column("topic").dictionary_encode(), batch.column("partition").dictionary_encode(), "/"),
         batch.column("offset"),
         own,
     )
-
-
-def _sources(topics: pa.Array, partitions: pa.Array) -> pa.DictionaryArray:
-    """``topic/partition`` of each record, without a text for each record."""
-    names = topics.dictionary_encode()
-    both = pa.compute.add(
-        pa.compute.multiply(names.indices.cast(pa.int64()), _PARTITIONS), partitions.cast(pa.int64())
-    ).dictionary_encode()
-    texts = [
-        f"{names.dictionary[code // _PARTITIONS]}/{code % _PARTITIONS}"
-        for code in both.dictionary.to_pylist()
-    ]
-    return pa.DictionaryArray.from_arrays(both.indices, pa.array(texts, pa.string()))
