@@ -27,7 +27,8 @@ from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events

@@ -9,14 +9,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.columns import SOURCE, concat, joined
+from spark_pace.core.columns import concat, joined
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Past, Sifted, sift
+from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
-from spark_pace.core.order.order import LateFile, Order, file_progress, together
+from spark_pace.core.order.order import LateFile, Order
+from spark_pace.core.order.progress import together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 
@@ -116,13 +117,7 @@ class LocalRun:
         is_by_file = self.plan.order.before == "files"
         past = Past() if is_by_file else Past(self.splitters[0].frontier_us, self._reached)
         for entry, table in enumerate(tables, self._entries):
-            sifted = sift(self.plan, table, past)
-            if self.plan.order.before == "records":
-                past = past.after(sifted.progress)
-            if is_by_file and table.num_rows:
-                name = table[SOURCE][0].as_py()
-                files = file_progress(entry, name, sifted.progress)
-                sifted = replace(sifted, progress=replace(sifted.progress, files=files))
+            sifted, past = sift_next(self.plan, table, past, entry)
             yield sifted
 
     def _late_in(self, tables: Sequence[pa.Table], files: Iterable[LateFile]) -> Iterator[pa.Table]:

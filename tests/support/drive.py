@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 
 import pyarrow as pa
 
-from spark_pace.core.columns import SOURCE
 from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Past, Sifted, sift
+from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import Progress, file_progress, together
+from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
@@ -131,19 +130,9 @@ def told_by_all(outputs: Sequence[StepOutput[bytes]]) -> StepOutput[bytes]:
 
 def sifted_pieces(plan: Plan, read: Sequence[pa.Table], past: Past, entries: int) -> list[Sifted]:
     """What the pieces of a batch hold; as files, if those before an event decide whether it is late."""
-    sifted = [sift(plan, piece, past) for piece in read]
-    if plan.order.before != "files":
-        return sifted
-    return [with_file(part, entry) for entry, part in enumerate(sifted, entries)]
-
-
-def with_file(part: Sifted, entry: int) -> Sifted:
-    if not part.events.num_rows + part.heartbeats:
-        return part
-    assert not part.late.num_rows
-    name = f"f{entry:02d}"
-    assert set(part.events[SOURCE].to_pylist()) <= {name}
-    return replace(part, progress=replace(part.progress, files=file_progress(entry, name, part.progress)))
+    sifted = [sift_next(plan, piece, past, entry)[0] for entry, piece in enumerate(read, entries)]
+    assert plan.order.before != "files" or not any(part.late.num_rows for part in sifted)
+    return sifted
 
 
 def pieces(table: pa.Table | None, parts: int) -> list[pa.Table]:

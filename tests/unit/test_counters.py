@@ -13,7 +13,8 @@ import pytest
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.python_operator import call_here
-from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events

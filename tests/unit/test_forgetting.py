@@ -17,7 +17,8 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput

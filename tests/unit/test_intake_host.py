@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.intake import TaskIntake
-from spark_pace.spark.stages.rows import FRAME
+from spark_pace.spark.stages.rows import FRAME, PROGRESS
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
@@ -30,13 +31,17 @@ MOST_CPU_SECONDS = 20  # it takes two; where each file counts all that wait befo
 def test_a_task_takes_thousands_of_small_files_and_joins_them_to_one_frame(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
     rules = load_rules(tmp_path / "rules.yaml")
-    intake = TaskIntake(build_plan(rules, order=OrderSpec()), Past(), "fail")
+    intake = TaskIntake(build_plan(rules, order=OrderSpec(before="files")), Past(), "fail")
     began = time.process_time()
     rows = []
     for number in range(FILES):
         table = pa.table({"time": [datetime(2024, 1, 1) + timedelta(seconds=number)], "x": [number]})
-        rows += intake.take(table_events(table, rules[0].schema, f"{number}.json").events)
+        rows += intake.take(table_events(table, rules[0].schema, f"{number}.json").events, entry=number)
     rows += intake.rows_at_end()
     assert time.process_time() - began < MOST_CPU_SECONDS
     (frame,) = [decode(body) for _, kind, body in rows if kind == FRAME]
     assert frame[SOURCE].to_pylist() == [f"{number}.json" for number in range(FILES)]
+    (told,) = [json.loads(body)["progress"] for _, kind, body in rows if kind == PROGRESS]
+    assert [(file["entry"], file["name"]) for file in told["files"]] == [
+        (number, f"{number}.json") for number in range(FILES)
+    ]

@@ -15,7 +15,8 @@ from spark_pace import ways
 from spark_pace.core.columns import SEQ, numbers
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.release import Resolution
-from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.carry import Carry

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
-from spark_pace.core.order.order import Advance, Order, OrderSpec, Progress, stream_order
+from spark_pace.core.order.order import Advance, Order, OrderSpec, stream_order
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.order.repeats import first_ones
 
 TIES = (SOURCE, OFFSET)

@@ -11,7 +11,8 @@ import yaml
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local import LocalRun
-from spark_pace.core.order.order import OrderSpec, Progress
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.lanes import decode_lane

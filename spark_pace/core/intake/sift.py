@@ -7,18 +7,19 @@ event is kept with all its attributes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints, array, chosen, numbers
+from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints, array, chosen, numbers, paired
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached import reached_before
-from spark_pace.core.order.order import IN, Progress, together
+from spark_pace.core.order.order import IN
+from spark_pace.core.order.progress import Progress, file_progress, together
 from spark_pace.core.plan.plan import Plan
 
 
@@ -69,17 +70,41 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
     """
     names = _source_names(plan, records) if plan.order.by_source and records.num_rows else None
     progress = _progress(records, names)
+    limits = _limits(plan, records, names, past)
+    if limits is None and plan.heartbeat is None:
+        return Sifted(records, LATE_SCHEMA.empty_table(), 0, progress)
     is_event = np.ones(records.num_rows, np.bool_)
     if plan.heartbeat is not None:
         is_event = ~evaluate_mask(plan.heartbeat, EventColumns(records))
     rows, late = LATE_SCHEMA.empty_table(), np.zeros(records.num_rows, np.bool_)
-    if (limits := _limits(plan, records, names, past)) is not None:
+    if limits is not None:
         late = is_event & (numbers(records, TIME) < limits.times)
     if limits is not None and late.any():
         by_source = limits.by_source if isinstance(limits.by_source, bool) else limits.by_source[late]
         rows = late_table(chosen(records, late), limits.times[late], by_source, plan.schema)
     events = chosen(records, is_event & ~late)
     return Sifted(events, rows, records.num_rows - int(is_event.sum()), progress)
+
+
+def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tuple[Sifted, Past]:
+    """Take apart the next records that one reader has read: a task, or a run in one process.
+
+    Args:
+        plan: as in `sift`.
+        records: as in `sift`; those of one file where the files before an event decide whether it is late.
+        past: what came before these records.
+        entry: the place of that file in the order of the files.
+
+    Returns:
+        What the records hold, with the progress of that file; and what is known behind them.
+    """
+    sifted = sift(plan, records, past)
+    if plan.order.before == "records":
+        return sifted, past.after(sifted.progress)
+    if plan.order.before == "files" and records.num_rows:
+        files = file_progress(entry, records[SOURCE][0].as_py(), sifted.progress)
+        sifted = replace(sifted, progress=replace(sifted.progress, files=files))
+    return sifted, past
 
 
 class _Limits(NamedTuple):
@@ -114,13 +139,7 @@ def _source_names(plan: Plan, records: pa.Table) -> pa.DictionaryArray:
     names = _encoded(array(records, plan.source_column or SOURCE))
     if plan.source_column is None or plan.order.before != "records":
         return names
-    parts = _encoded(array(records, SOURCE))
-    size = max(1, len(parts.dictionary))
-    pairs = pc.add(pc.multiply(names.indices.cast(pa.int64()), size), parts.indices.cast(pa.int64()))
-    pairs = pairs.dictionary_encode()
-    owns, places = names.dictionary.cast(pa.string()), parts.dictionary
-    texts = [f"{owns[code // size]}{IN}{places[code % size]}" for code in pairs.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(pairs.indices, pa.array(texts, pa.string()))
+    return paired(names, _encoded(array(records, SOURCE)), IN)
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:

@@ -5,9 +5,9 @@ Sources: semantics, section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from spark_pace.core.columns import (
     sorted_rows,
 )
 from spark_pace.core.order.pending import Pending
+from spark_pace.core.order.progress import FileProgress, Progress
 from spark_pace.core.order.repeats import drop_repeats
 
 # What comes before an event, for whether it is late: the batches before its own, the files before its own, or
@@ -54,64 +55,6 @@ class OrderSpec:
     expected_sources: tuple[str, ...] = ()
     deduplicate_on: tuple[str, ...] = ()
     before: Before = "batches"
-
-
-@dataclass(frozen=True)
-class FileProgress:
-    """How far the sources have come in one file that has a record.
-
-    Attributes:
-        entry: the file's place in the order of the files.
-        name: the file, which is the source of its events (``@source``).
-        max_time_us: the greatest event time.
-        least_us: the least event time.
-        sources: as in `Progress`.
-    """
-
-    entry: int
-    name: str
-    max_time_us: int
-    least_us: int
-    sources: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the sources have come, over all valid records of a batch. Every slot is told the same.
-
-    Attributes:
-        max_time_us: the greatest event time; None where the batch had no record.
-        finish: whether the input ends with this batch.
-        sources: the greatest event time of each source; empty unless the frontier follows the sources.
-        least_us: the least event time; None where the batch had no record.
-        files: the same of each file, in any order; empty unless the files before an event decide whether it
-            is late.
-    """
-
-    max_time_us: int | None = None
-    finish: bool = False
-    sources: dict[str, int] = field(default_factory=dict)
-    least_us: int | None = None
-    files: tuple[FileProgress, ...] = ()
-
-    @staticmethod
-    def of(fields: Mapping[str, Any]) -> Progress:
-        """The progress that `dataclasses.asdict` has made these fields of."""
-        files = tuple(FileProgress(**file) for file in fields["files"])
-        return Progress(**{**fields, "files": files})
-
-
-def together(parts: Iterable[Progress]) -> Progress:
-    """The progress of a batch of which several tasks have each read a part."""
-    parts = list(parts)
-    sources: dict[str, int] = {}
-    for part in parts:
-        for source, time_us in part.sources.items():
-            sources[source] = max(time_us, sources.get(source, time_us))
-    greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
-    least = min((part.least_us for part in parts if part.least_us is not None), default=None)
-    files = tuple(file for part in parts for file in part.files)
-    return Progress(greatest, any(part.finish for part in parts), sources, least, files)
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
@@ -159,13 +102,6 @@ class Standing:
         behind = [source for source, at in self.waited_for.items() if at <= reached_us]
         slowest = sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
         return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
-
-
-def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
-    """The same progress as that of one file; none if the file has no record."""
-    if progress.max_time_us is None or progress.least_us is None:
-        return ()
-    return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)
 
 
 @dataclass(frozen=True)

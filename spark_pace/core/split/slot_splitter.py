@@ -14,7 +14,8 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
 from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
-from spark_pace.core.order.order import Advance, LateFile, Order, Progress
+from spark_pace.core.order.order import Advance, LateFile, Order
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry

@@ -20,7 +20,7 @@ from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import StateError
-from spark_pace.io.files import read_source_file, source_name
+from spark_pace.io.files import read_source_file
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
@@ -122,7 +122,7 @@ def _read(
             yield None
         else:
             read = read_source_file(root, name, format, schema, most_bad)
-            yield InputFile(entry, source_name(name), read)
+            yield InputFile(entry, read)
 
 
 def _late_rows(root: str, format: str, plan: Plan, files: Batches) -> Batches:

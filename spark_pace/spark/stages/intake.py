@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.order.order import Progress, file_progress, together
+from spark_pace.core.intake.sift import Past, sift_next
+from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.files import WHOLE_FILE, EventsRead
@@ -36,12 +36,10 @@ class InputFile:
 
     Attributes:
         entry: its place in the order of the files.
-        name: the source of its events.
         read: what it holds.
     """
 
     entry: int
-    name: str
     read: EventsRead
 
 
@@ -67,7 +65,8 @@ def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read
                 if found is None:
                     finish = True
                 elif isinstance(found, InputFile):
-                    yield from intake.take(found.read.events, found.read.bad, found.read.bad_rows, found)
+                    file = found.read
+                    yield from intake.take(file.events, file.bad, file.bad_rows, found.entry)
                 else:
                     yield from intake.take(found.events, found.bad, found.bad_rows)
         yield from intake.rows_at_end(finish)
@@ -93,7 +92,7 @@ class TaskIntake:
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
-    _progress: Progress = field(default_factory=Progress)
+    _progress: list[Progress] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
 
     def take(
@@ -101,7 +100,7 @@ class TaskIntake:
         records: pa.Table,
         bad: pa.Table | None = None,
         bad_rows: int = 0,
-        file: InputFile | None = None,
+        entry: int = 0,
     ) -> Iterator[Row]:
         """Take records in; gives late events and bad records at once, frames when there are enough events.
 
@@ -110,18 +109,14 @@ class TaskIntake:
             bad: what is told of those that are no events, with the columns of
                 `spark_pace.io.bad_records.BAD_SCHEMA`; None: there are none.
             bad_rows: how many of those there are.
-            file: the file that holds them, if the files before an event decide whether it is late.
+            entry: the place in the order of the files of the one that holds them, if the files before an
+                event decide whether it is late.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
         """
-        sifted = sift(self.plan, records, self.past)
-        progress = sifted.progress
-        if self.plan.order.before == "records":
-            self.past = self.past.after(progress)
-        elif file is not None:
-            progress = replace(progress, files=file_progress(file.entry, file.name, progress))
-        self._progress = together([self._progress, progress])
+        sifted, self.past = sift_next(self.plan, records, self.past, entry)
+        self._progress.append(sifted.progress)
         self._counts.update(
             records=records.num_rows + bad_rows, bad_records=bad_rows, heartbeats=sifted.heartbeats
         )
@@ -145,7 +140,7 @@ class TaskIntake:
             finish: the input is bounded and ends here.
         """
         yield from self._frames()
-        progress = asdict(replace(self._progress, finish=finish))
+        progress = asdict(replace(together(self._progress), finish=finish))
         body = json.dumps({"progress": progress, "counts": self._counts}).encode()
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
