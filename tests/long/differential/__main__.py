@@ -1,6 +1,6 @@
 """``python -m tests.long.differential``: compare pairs, print the table of ways, keep what differs.
 
-It ends with exit code 1 if a pair differs, or a cell of the table is empty.
+It ends with exit code 1 if a pair differs, or a cell of the table is empty, or one is filled that cannot be.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from tests.long.differential.chunk import RULES, STREAMS, Tally, run_chunk
-from tests.long.differential.table import as_text, empty_cells
+from tests.long.differential.table import as_text, empty_cells, taken_though_impossible
 
 OUT = Path("out/differential")
 TOLD_SECONDS = 30
@@ -50,7 +50,9 @@ def main(pairs: int, seed: int, first: int, rules: int, processes: int) -> None:
     empty = empty_cells(tally.taken)
     print(f"seed {seed}: {_told(tally)}, {len(empty)} empty cells: {OUT / f'table-{seed}.txt'}")
     print(*(f"{way}: not taken with a match in: {form}" for way, form in empty), sep="\n")
-    sys.exit(1 if tally.differing or empty else 0)
+    wrong = taken_though_impossible(tally.taken)
+    print(*(f"{way}: taken, though it is called impossible, in: {form}" for way, form in wrong), sep="\n")
+    sys.exit(1 if tally.differing or empty or wrong else 0)
 
 
 def _told(tally: Tally) -> str:

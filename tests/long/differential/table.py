@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
@@ -11,7 +10,8 @@ from string import ascii_uppercase
 from tests.long.differential.choices import WAYS
 from tests.long.differential.forms import FORMS
 
-Cells = Counter[tuple[str, str]]
+Cell = tuple[str, str]  # a way and a form
+Cells = Counter[Cell]
 
 NOT_SIMPLE = ("repeated", "optional", "negated", "negated last", "strict")
 WITHOUT_PATTERN = ("aggregates", "operator")
@@ -97,8 +97,7 @@ IMPOSSIBLE = (
 
 
 @cache
-@cache
-def impossible() -> set[tuple[str, str]]:
+def impossible() -> set[Cell]:
     """The cells that cannot be filled."""
     return {
         (way, form)
@@ -109,10 +108,15 @@ def impossible() -> set[tuple[str, str]]:
     }
 
 
-def empty_cells(taken: Cells, forms: Sequence[str] = FORMS) -> list[tuple[str, str]]:
-    """The cells of these forms that could be filled and are not."""
-    empty = ((way, form) for way in WAYS for form in forms if not taken[way, form])
+def empty_cells(taken: Cells) -> list[Cell]:
+    """The cells that could be filled and are not."""
+    empty = ((way, form) for way in WAYS for form in FORMS if not taken[way, form])
     return [cell for cell in empty if cell not in impossible()]
+
+
+def taken_though_impossible(taken: Cells) -> list[Cell]:
+    """The cells that are filled: what is said of them in `IMPOSSIBLE` is wrong."""
+    return [cell for cell in sorted(impossible()) if taken[cell]]
 
 
 def as_text(taken: Cells) -> str:
