@@ -62,6 +62,55 @@ def test_a_json_number_or_text_is_rounded_to_the_digits_declared(tmp_path: Path)
     }
 
 
+@pytest.mark.parametrize("format", ["json", "csv"])
+@pytest.mark.parametrize("digits", ["5,2", "2,2", "38,2", "38,0", "38,38"])
+def test_no_number_that_is_too_large_is_read_as_another(tmp_path: Path, format: str, digits: str) -> None:
+    whole = int(digits.split(",")[0]) - int(digits.split(",")[1])
+    schema = EventSchema((Field("t", "TIMESTAMP"), Field("d", f"DECIMAL({digits})")), "t")  # type: ignore[arg-type]
+    large = [f"{sign}{digit}e+{power}" for power in range(whole, 80) for digit in "179" for sign in ("", "-")]
+    large += [f"{'9' * more}.{'9' * 9}" for more in range(whole + 1, 76)]
+    large += [f"{first}{'0' * more}.5" for more in range(whole, 60) for first in (1, "115792089237", 579)]
+    texts = [text for one in large for text in (one, "0")]
+    if format == "json":
+        lines = [f'{{"t":"2024-01-01","d":{text}}}' for text in texts]
+    else:
+        lines = ["t,d", *(f"2024-01-01,{text}" for text in texts)]
+    (tmp_path / "a").write_text("\n".join(lines))
+    read = read_events(str(tmp_path / "a"), format, schema, "file")
+    assert read.events["@offset"].to_pylist() == list(range(1, len(texts), 2))
+    assert set(read.events["d"].to_pylist()) == {0}
+
+
+def test_numbers_of_as_many_digits_as_there_may_be_are_read(tmp_path: Path) -> None:
+    schema = EventSchema((Field("t", "TIMESTAMP"), Field("d", "DECIMAL(38,2)")), "t")
+    texts = ["9" * 36 + ".99", "-" + "9" * 36 + ".99", "000" + "9" * 36, "1e35", "0e35"]
+    (tmp_path / "a").write_text(
+        "\n".join(f'{{"t":"2024-01-01","d":{text}}}' for text in texts if text[0] != "0")
+    )
+    (tmp_path / "b").write_text("\n".join(["t,d", *(f"2024-01-01,{text}" for text in texts)]))
+    for name, format in (("a", "json"), ("b", "csv")):
+        read = read_events(str(tmp_path / name), format, schema, "file")
+        wanted = [Decimal(text) for text in texts if format == "csv" or text[0] != "0"]
+        assert read.events["d"].to_pylist() == wanted
+
+
+def test_a_number_that_is_too_large_is_found_in_lists_and_structs(tmp_path: Path) -> None:
+    kinds = "t TIMESTAMP, l ARRAY<DECIMAL(5,2)>, o STRUCT<d: DECIMAL(5,2)>"
+    (tmp_path / "rules.yaml").write_text(
+        f"events: {{schema: '{kinds}', event_time: t}}\n"
+        "rules: [{name: r, pattern: {sequence: [a: o.d > 0]}}]"
+    )
+    rest = [
+        '"l":[1, 115792.5]',
+        '"l": ["115792.5", 1]',
+        '"o":{"d":115792.5}',
+        '"l":[1],"o":{"d":2},"n":115792.5',
+    ]
+    (tmp_path / "a").write_text("\n".join(f'{{"t":"2024-01-01",{one}}}' for one in rest))
+    schema = load_rules(tmp_path / "rules.yaml")[0].schema
+    assert read_events(str(tmp_path / "a"), "json", schema, "file").events["@offset"].to_pylist() == [3]
+
+
 def test_csv_reads_the_same_texts(tmp_path: Path) -> None:
     read = events(tmp_path, "a.csv", "t,d\n2024-01-01,1.005\n2024-01-01,\n2024-01-01,x\n2024-01-01,1e5\n")
     assert [str(d) for d in read.events["d"].to_pylist()] == ["1.01", "None"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 
 import numpy as np
@@ -153,15 +154,39 @@ def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     """Numbers as a DECIMAL, rounded half away from zero as Spark does; one that does not fit is an error."""
     digits = decimal_digits(kind)
     assert digits is not None
+    if pa.types.is_string(column.type):
+        large = column.filter(pc.match_substring_regex(column, large_number(kind)))
+        require_decimals(large.to_pylist(), kind)
     rounded = pc.round(column.cast(_wide(kind)), digits[1], round_mode="half_towards_infinity")
     return rounded.cast(ARROW_TYPES[kind])
 
 
-def _wide(kind: TypeName) -> pa.DataType:
-    """The decimal with the most digits behind the point, to be rounded, and one more before it than `kind`.
+def large_number(kind: TypeName) -> str:
+    """A regular expression that finds numbers with too many digits before the point, or with an exponent."""
+    digits = decimal_digits(kind)
+    assert digits is not None
+    return rf"[+-]?(?:0*[1-9][0-9]{{{digits[0] - digits[1]},}}|[0-9.]+[eE]\+?[0-9])"
 
-    For Arrow rounds what then has too many digits to 0, without a word.
+
+def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
+    """Refuse numbers that have too many digits before the point: Arrow reads some of them as other numbers.
+
+    Raises:
+        pa.ArrowInvalid: one has more digits before the point than `kind`.
     """
+    digits = decimal_digits(kind)
+    assert digits is not None
+    for text in texts:
+        try:
+            number = Decimal(text)
+        except InvalidOperation:  # which Arrow refuses
+            continue
+        if number and number.adjusted() >= digits[0] - digits[1]:
+            raise pa.ArrowInvalid(f"{text} does not fit")
+
+
+def _wide(kind: TypeName) -> pa.DataType:
+    """The decimal with the most digits behind the point, to be rounded; before it one more than `kind`."""
     digits = decimal_digits(kind)
     assert digits is not None
     return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - (digits[0] - digits[1]) - 1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +15,21 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
+from spark_pace.core.expr import array_element, decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.blocks import Bytes, Ints
-from spark_pace.io.text.column_types import csv_type, flat, json_fields, typed
+from spark_pace.io.text.column_types import (
+    csv_type,
+    flat,
+    json_fields,
+    large_number,
+    require_decimals,
+    typed,
+)
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.plain import PlainReader
 
+_MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # of a record, up to a number or one of a list
 _MOST_COLUMNS = 10_000  # of a CSV header
 _NO_COLUMN = "\n"  # no header can name it
 _TIME = pa.timestamp("us")
@@ -90,12 +102,39 @@ class JsonParser:
         if not chunk:
             return flat(read.empty_table(), fields, paths)
         _check_utf8(chunk)
+        _check_decimals(chunk, fields, paths)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
         return flat(table, fields, paths)
+
+
+def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse numbers that no DECIMAL attribute can hold, see `require_decimals`."""
+    text = pa.array([chunk], pa.large_binary()).view(pa.large_string())
+    for field in fields:
+        kind = array_element(field.type) or field.type
+        if not decimal_digits(kind):
+            continue
+        path = paths[field.name]
+        large = _MEMBER.format(re.escape(json.dumps(path[-1], ensure_ascii=False))) + large_number(kind)
+        if not pc.match_substring_regex(text, large)[0].as_py():
+            continue
+        for line in filter(re.compile(large.encode()).search, chunk.split(b"\n")):
+            try:
+                record = json.loads(line, parse_float=str, parse_int=str)
+            except (ValueError, RecursionError):  # Arrow refuses it, or reads several records
+                continue
+            require_decimals(_texts_at(record, path), kind)
+
+
+def _texts_at(record: Any, path: tuple[str, ...]) -> list[str]:
+    """The texts at a path, those of a list one by one; none where there are none."""
+    for name in path:
+        record = record.get(name) if isinstance(record, dict) else None
+    return [value for value in (record if isinstance(record, list) else [record]) if isinstance(value, str)]
 
 
 def header_names(line: bytes) -> list[str]:
