@@ -242,7 +242,7 @@ def _whole(folder: Path) -> Path:
 
 
 def _as_parquet(folder: Path, events: int) -> Path:
-    """The same events as Parquet, file by file."""
+    """Write the events of the JSON files as Parquet, file by file."""
     target = DATA / f"stream-{events}-parquet"
     schema = rule("each")[0].schema
     names: list[Any] = [field.name for field in schema.fields]

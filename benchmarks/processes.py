@@ -45,7 +45,7 @@ def resident(process: psutil.Process) -> int:
 
 
 def proportional(process: psutil.Process) -> int:
-    """The same, where pages that processes share count once."""
+    """Count the bytes of `resident`, but pages that processes share once."""
     return _sum(process, lambda one: int(one.memory_full_info().pss))
 
 

@@ -33,7 +33,7 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is reached; None without a target."""
+        """True if the target is reached; None without a target."""
         if self.target is None:
             return None
         sign, bound = self.target.split()
@@ -72,7 +72,7 @@ class Sizes:
     minutes: int
 
     def with_events(self, events: int) -> Sizes:
-        """The same with other streams."""
+        """Return these sizes with streams of so many events."""
         return replace(self, events=events, kernel_events=events)
 
 

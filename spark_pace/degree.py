@@ -75,7 +75,7 @@ def queue_before_loss(queue: int, instances: int) -> int:
 
 
 def survives_loss(load: Load, guarantee: Guarantee, instances: int) -> bool:
-    """Whether so many instances keep the guarantee while one is lost.
+    """Tell whether so many instances keep the guarantee while one is lost.
 
     The others take all arrivals, and the selections that the lost one had: as many as the guarantee allows.
     One loss at a time. With a guarantee of one selection the answer is no: there is no room for more.

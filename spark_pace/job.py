@@ -24,10 +24,10 @@ from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import Layout, known_layout, new_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
-from spark_pace.spark.checkpoint.whole import remove_leftovers, require_whole
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session

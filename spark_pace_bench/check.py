@@ -1,4 +1,4 @@
-"""Whether a job has found what the core finds in the same records."""
+"""Compares what a job has found with what the core finds in the same records."""
 
 from __future__ import annotations
 

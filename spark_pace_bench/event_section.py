@@ -131,7 +131,7 @@ def _number(node: Node, whole: bool) -> float | None:
 
 
 def _of_values(kind: Kind, node: Node, keys: Section, field: Field) -> Generator | None:
-    """Of `choice`, a list or a mapping of values to weights; of `constant`, one value."""
+    """Read the values of `choice`, a list or a mapping of values to weights, or the value of `constant`."""
     weights: list[Any] = []
     if kind == "choice" and isinstance(node, MappingNode):
         texts = list(node.entries)

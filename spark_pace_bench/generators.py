@@ -43,7 +43,7 @@ class Generator:
     weights: tuple[float, ...] = ()
 
     def texts(self, count: int, seed: int) -> list[str]:
-        """As many values, each as JSON has it."""
+        """Draw `count` values, each as JSON has it."""
         random = np.random.default_rng([seed, zlib.crc32(self.attribute.encode())])
         if self.values:
             shares = np.array(self.weights or [1.0] * len(self.values))

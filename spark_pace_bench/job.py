@@ -133,5 +133,5 @@ def _value(node: Node) -> Any:
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    """As JSON, which is YAML."""
+    """Write a value as JSON, which is YAML too."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -83,7 +83,7 @@ def taken_times(batches: Mapping[int, tuple[float, Any]], target: Target, count:
 
 
 def latencies(table: Path, target: Target, sent: Sent, until: float) -> Latencies:
-    """Of the matches that became visible up to a time, by their table."""
+    """Measure the latencies of the matches that became visible up to a time, by their table."""
     parts = [
         _of_file(path, commit.committed)
         for commit in commits(table)
@@ -145,7 +145,7 @@ def _of_file(path: Path, committed: float) -> pa.Table:
 
 
 def percentiles(values: Floats) -> dict[str, float]:
-    """Of the values that are known: `p50`, `p90`, `p99`, `p99.9`, `mean`, `least`, `greatest`; or nothing."""
+    """Give `p50`, `p90`, `p99`, `p99.9`, `mean`, `least`, `greatest` of the known values, if there are any."""
     known = values[~np.isnan(values)]
     if not len(known):
         return {}

@@ -53,7 +53,7 @@ class Records:
         return _csv_line([field.name for field in self.schema.fields]) + "\n"
 
     def lines(self, first: int, due_us: Ints) -> list[str]:
-        """As many records as `due_us` has times, from record `first` on, without ends of lines.
+        """Make as many records as `due_us` has times, from record `first` on, without ends of lines.
 
         Args:
             first: the number of a record.

@@ -227,7 +227,7 @@ class Topic:
         return pa.concat_tables(tables).unify_dictionaries()
 
     def _parts(self) -> list[tuple[int, list[str]]]:
-        """Of each partition the offset of our first record, and the records."""
+        """The offset of our first record and the records, for each partition."""
         return list(zip(self.begins, self._lines, strict=True))
 
     def numbers(self, sources: Sequence[str], places: Ints) -> Ints:

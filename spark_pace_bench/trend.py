@@ -1,4 +1,4 @@
-"""Whether a curve is flat, and by how much it is not.
+"""The slope of a curve, by which it is flat or not.
 
 A slope is the median of the slopes between all pairs of points (Theil and Sen): a burst, a pause or one wild
 sample does not tilt it.

@@ -30,7 +30,7 @@ def told(row: Row) -> Text:
 
 
 def goal(row: Row) -> str:
-    """The same as a string."""
+    """The target as a string."""
     if row.target is None:
         return ""
     sign, bound = row.target.split()

@@ -129,7 +129,7 @@ class Scheduler(Protocol):
     """Decides where windows go."""
 
     def stays(self, state: State) -> bool:
-        """Whether the new window joins those of the instance that has the window before."""
+        """Tell whether the new window joins those of the instance that has the window before."""
 
 
 @dataclass(frozen=True)

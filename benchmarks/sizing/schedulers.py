@@ -62,7 +62,7 @@ class Reactive:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of the model.
+    """The settings of the model.
 
     Attributes:
         monitoring: seconds of the windows, one after another, in which the stream is measured (mtime).
@@ -114,7 +114,7 @@ class ModelBased:
     _monitored: Monitored | None = None
 
     def stays(self, state: State) -> bool:
-        """Whether the prediction is within the bound."""
+        """Tell whether the prediction is within the bound."""
         since = state.time // self.settings.monitoring * self.settings.monitoring
         if since > self._measured_at:
             self._measured_at = since

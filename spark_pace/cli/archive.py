@@ -15,7 +15,7 @@ from pathlib import Path
 from spark_pace.errors import SparkPaceError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.inside import end_jvm
+from spark_pace.spark.internals import end_jvm
 from spark_pace.spark.java.archive import archives, keep
 from spark_pace.spark.java.jars import JAR_DIRECTORY
 from spark_pace.spark.java.settings import JARS_VARIABLE

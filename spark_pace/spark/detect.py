@@ -25,7 +25,7 @@ from spark_pace.errors import EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
-from spark_pace.spark.inside import spark_schema
+from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake

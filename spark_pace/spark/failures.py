@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
 from spark_pace.spark.checkpoint.files import RESTORE
-from spark_pace.spark.inside import GatewayError, java_trace
+from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -76,7 +76,7 @@ def _text(error: Exception) -> str:
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Whether a call to Spark failed, and not a step of this program."""
+    """Tell whether a call to Spark failed, and not a step of this program."""
     return isinstance(error, (GatewayError, PySparkException))
 
 

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, one_line
-from spark_pace.spark.inside import JavaError, has_class, has_jvm, hush_ends, hush_updates, require_known
+from spark_pace.spark.internals import JavaError, has_class, has_jvm, hush_ends, hush_updates, require_known
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.launch import launch
 from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.errors import SparkPaceError
 from spark_pace.spark.failures import as_our_error, is_of_spark
-from spark_pace.spark.inside import is_ending, is_gone
+from spark_pace.spark.internals import is_ending, is_gone
 from spark_pace.spark.stages.merger import MergerHost
 
 _POLL_SECONDS = 1
@@ -20,14 +20,14 @@ _POLL_SECONDS = 1
 
 @dataclass
 class Stop:
-    """Whether a signal has told the job to stop, and which."""
+    """The signal that has told the job to stop, if one has."""
 
     event: threading.Event = field(default_factory=threading.Event)
     signal: signal.Signals | None = None
 
     @property
     def ended_spark(self) -> bool:
-        """Whether the signal has ended the JVM too, so that calls to Spark fail.
+        """True if the signal has ended the JVM too, so that calls to Spark fail.
 
         A service manager sends its signal to all processes of the job.
         """

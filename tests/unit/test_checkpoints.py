@@ -15,8 +15,8 @@ from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.integrity import require_whole
 from spark_pace.spark.checkpoint.sequences import Begin, read_sequence, write_sequence
-from spark_pace.spark.checkpoint.whole import require_whole
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:

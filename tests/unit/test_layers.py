@@ -47,16 +47,16 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
     },
-    "spark_pace.spark.inside": {"spark_pace.errors", "py4j", "pyarrow", "pyspark"},
+    "spark_pace.spark.internals": {"spark_pace.errors", "py4j", "pyarrow", "pyspark"},
     "spark_pace.spark.sources": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
-        "spark_pace.spark.inside",
+        "spark_pace.spark.internals",
         *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
-        *("spark_pace.spark.checkpoint", "spark_pace.spark.inside", *PACKAGES_OF_SPARK),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.pipeline": {
         *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
@@ -72,7 +72,7 @@ ALLOWED = {
     "spark_pace_bench.command": {"spark_pace.errors", "spark_pace.job_file", "spark_pace_bench", "rich"},
 }
 # Spark behind its documented face, which one module touches
-INSIDE = "spark_pace.spark.inside"
+INSIDE = "spark_pace.spark.internals"
 PRIVATE = re.compile(
     r"\bpy4j\b|\borg\.apache\.spark\.|\bpyspark\.(daemon|java_gateway|worker|sql\.(classic|pandas|worker))\b"
     r"|\bstreaming\.sql\.|\b_PYSPARK_"

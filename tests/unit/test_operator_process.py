@@ -22,7 +22,7 @@ import pytest
 
 from spark_pace.core.operate.python_operator import Span, call_here
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.child import Child, Link
+from spark_pace.spark.stages.operator_child import Child, Link
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from tests.support.operator_process import NEVER_US, answer, first, spans
 

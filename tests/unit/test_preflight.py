@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace import preflight
 from spark_pace.errors import SetupError
-from spark_pace.spark.inside import JavaError
+from spark_pace.spark.internals import JavaError
 from spark_pace.spark.java import jars
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.settings import _found_jars, _jar_settings

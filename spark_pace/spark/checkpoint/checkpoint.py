@@ -11,7 +11,7 @@ from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.files import RESTORE, digest
-from spark_pace.spark.inside import offsets_in
+from spark_pace.spark.internals import offsets_in
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Checkpoint:
         return self.commits / str(batch_id)
 
     def has_batches(self) -> bool:
-        """Whether a batch has begun."""
+        """Tell whether a batch has begun."""
         return any(name.isdigit() for name in files.names(self.offsets))
 
     def last_begun(self) -> int:
@@ -149,7 +149,7 @@ class Checkpoint:
         return self.last_done() + 1
 
     def has_begun(self, batch_id: int) -> bool:
-        """Whether the input of a batch is fixed."""
+        """Tell whether the input of a batch is fixed."""
         return str(batch_id) in files.names(self.offsets)
 
     def offsets_digest(self, batch_id: int) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from spark_pace.errors import SparkPaceError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import orphan_error
-from spark_pace.spark.inside import GatewayError, is_ending, is_gone, jvm_of, silent_gateway
+from spark_pace.spark.internals import GatewayError, is_ending, is_gone, jvm_of, silent_gateway
 
 
 @contextmanager

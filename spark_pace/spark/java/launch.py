@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 
-from spark_pace.spark.inside import launch_jvm
+from spark_pace.spark.internals import launch_jvm
 
 _LAST_WORDS_SECONDS = 2
 _PIECE_BYTES = 1 << 16

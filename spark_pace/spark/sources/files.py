@@ -53,7 +53,7 @@ class FilesInput:
         return (self.finish,)
 
     def bounded(self, cap: int) -> int:
-        """The same: the source itself bounds the number of files."""
+        """Return `cap` as it is: the source itself bounds the number of files."""
         return cap
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:

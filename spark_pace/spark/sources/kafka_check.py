@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, StateError
-from spark_pace.spark.inside import KAFKA_SOURCE, GatewayError, JavaError, has_class, jvm_of
+from spark_pace.spark.internals import KAFKA_SOURCE, GatewayError, JavaError, has_class, jvm_of
 from spark_pace.spark.java.jars import kafka_coordinate
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file.pace import Admission, Batch
-from spark_pace.spark.inside import GatewayError, set_limits
+from spark_pace.spark.internals import GatewayError, set_limits
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.stages.merger import MergerHost
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from spark_pace.spark.inside import DAEMON, WORKER, fork_workers
+from spark_pace.spark.internals import DAEMON, WORKER, fork_workers
 
 # what the tasks of a job import; by name, for some of them import this folder
 LOADED = (

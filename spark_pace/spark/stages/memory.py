@@ -55,7 +55,7 @@ def _is_chosen() -> bool:
 
 
 def giving_back(rows: Iterable[T]) -> Iterator[T]:
-    """The same rows; behind the last, when what made them has let go of its arrays, memory is given back."""
+    """Pass the rows on. Behind the last one, when the arrays that made them are gone, give memory back."""
     yield from rows
     give_back()
 

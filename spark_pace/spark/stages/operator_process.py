@@ -35,7 +35,7 @@ from spark_pace.core.operate.python_operator import (
     load_operator,
 )
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.child import Child, Ended, Link
+from spark_pace.spark.stages.operator_child import Child, Ended, Link
 
 _LOADING = -1  # the step before the first selection: even a small operator may load large libraries
 _LOADING_US = 600_000_000

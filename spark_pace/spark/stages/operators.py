@@ -132,7 +132,7 @@ class Handover:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether each event of a rule's pattern is in few matches, and found without looking at others."""
+    """Tell whether each event of a rule's pattern is in few matches, and found without looking at others."""
     pattern = rule.pattern
     if pattern is None or rule.span is not None or pattern.order == "conjunction" or pattern.where:
         return False
@@ -173,6 +173,6 @@ class BatchRows:
 
 
 def _lanes_left(rows: pa.Table) -> bool:
-    """Whether a splitter has left lanes for the operators, as it says in its counts."""
+    """Tell whether a splitter has left lanes for the operators, as it says in its counts."""
     stats = rows.filter(pc.equal(rows.column("kind"), STATS)).column("body").to_pylist()
     return any(json.loads(body).get("lanes_left") for body in stats)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_pace.core.intake.sift import Past
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.inside import BATCH_ID, batch_of
+from spark_pace.spark.internals import BATCH_ID, batch_of
 
 _PASTS = "spark_pace.pasts"  # a local property: JSON of {batch id: the fields of its past}
 

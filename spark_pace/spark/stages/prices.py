@@ -92,7 +92,7 @@ def prices_of_batch() -> dict[int, Price]:
 
 
 def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of the rows `WORK` of a batch: the counters about the lanes that took, or should take, longest."""
+    """Count, from the rows `WORK` of a batch, how long the lanes took, or should take, that take longest."""
     predicted = [lane["predicted_seconds"] for lane in work if lane["predicted_seconds"] is not None]
     return {
         "longest_lane_seconds": max((lane["operator_seconds"] for lane in work), default=0.0),

@@ -1,6 +1,6 @@
-"""Whether a checkpoint is whole and as old as its tables.
+"""Checks that a checkpoint is whole and as old as its tables.
 
-This is asked before a query starts, because Spark would go on with what is left. `Checkpoint` tells in which
+They are made before a query starts, because Spark would go on with what is left. `Checkpoint` tells in which
 order a batch writes its files.
 """
 

@@ -66,7 +66,7 @@ def require_known(spark: SparkSession) -> None:
 
 
 def has_jvm() -> bool:
-    """Whether this process has a JVM already, which outlives sessions: then no other can be started."""
+    """Tell whether this process has a JVM already, which outlives sessions: then no other can be started."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
@@ -110,7 +110,7 @@ def jvm_of(spark: SparkSession) -> Any:
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Whether a class is on Spark's class path. What needs the class would fail later, and with a trace."""
+    """Tell whether a class is on Spark's class path: what needs it would fail later, and with a trace."""
     try:
         jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
     except Py4JJavaError:
@@ -119,7 +119,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_ending() -> bool:
-    """Whether this process's JVM is ending or has ended, as after a signal to all processes of the job.
+    """Tell whether this process's JVM is ending or has ended, as after a signal to all processes of the job.
 
     A JVM that does not tell counts as ended, for this is asked after a signal and a failure.
     """
@@ -145,7 +145,7 @@ def end_jvm() -> None:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Whether this error, or one that led to it, says that the JVM does not answer."""
+    """Tell whether this error, or one that led to it, says that the JVM does not answer."""
     while error is not None:
         if isinstance(error, Py4JNetworkError):
             return True

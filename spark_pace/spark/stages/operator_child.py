@@ -200,7 +200,7 @@ class Child:
         return since + _MESSAGE_SECONDS - time.monotonic() if in_message else self.step.seconds_left
 
     def _gone(self, within: float = 0.0) -> bool:
-        """Whether the child has ended, or ends within so many seconds."""
+        """Tell whether the child has ended, or ends within so many seconds."""
         until = time.monotonic() + within
         while self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
