@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full ordering compared soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench: setup  ## Measure it beside Spark's own readers, ten minutes, results che
 
 bench-full: setup jars/kafka/.ready  ## The same at full length, with Flink CEP and Esper in the same run (needs Maven and JDK 17)
 	$(BIN)/python -m benchmarks.run --sizes full $(ONLY)
+
+worst: $(VENV)/.ready  ## Measure the slowest rules of the core, and look for slower ones at random (RULES=200 SEED=0)
+	$(BIN)/python -m benchmarks.worst --rules $(or $(RULES),200) --seed $(or $(SEED),0)
 
 soak: setup jars/kafka/.ready  ## Run a job under load for long and look for losses and growth (MINUTES=30 RATE=2000 BURST=10)
 	$(BIN)/python -m tests.long.soak.run
