@@ -25,7 +25,7 @@ from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected
-from spark_pace.core.match.search import compiled
+from spark_pace.core.match.search.compiled import sets
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
@@ -80,12 +80,12 @@ def merger_filter_by_parts(stream: Stream, steps: int, within: int, expected: In
     search = Search(stream, pattern_of(steps, within)).rotated()
     terminators, used = search.members[0], np.zeros(stream.rows, np.bool_)
     after = window_start(stream, terminators, search.pattern.within) - 1
-    compiled.first_unused(np.zeros((0, steps), np.int64), used)  # loads it
+    sets.first_unused(np.zeros((0, steps), np.int64), used)  # loads it
     taken, clock = [], [process_time()]
     for piece in candidates(search, Ranges(terminators, after, terminators)):
         clock.append(process_time())
         arrived = np.frombuffer(piece.astype(np.int32).tobytes(), np.int32).reshape(-1, steps)
-        taken.append(compiled.first_unused(arrived.astype(np.int64), used))
+        taken.append(sets.first_unused(arrived.astype(np.int64), used))
         clock.append(process_time())
     seconds = np.diff(clock)
     if not np.array_equal(np.roll(np.concatenate(taken), -1, axis=1), expected):

@@ -56,7 +56,7 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
         yield ranges.anchors[keep][:, None]
         return
     yield from _extend(
-        search, ranges, _bounds(search, ranges), ranges.anchors[:, None], np.arange(len(ranges.anchors))
+        search, ranges, bounds_of(search, ranges), ranges.anchors[:, None], np.arange(len(ranges.anchors))
     )
 
 
@@ -68,14 +68,13 @@ def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
         yield from search.starting_with(ranges.anchors, ranges.end)
 
 
-def _bounds(search: Search, ranges: Ranges) -> list[Ints]:
-    """For each level the row after the last one from which a fixed last row can still be reached."""
+def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
+    """For each level the row after the last one from which the last level can still be reached."""
     bounds = [ranges.end] * search.steps
-    if ranges.last is not None:
-        reach = ranges.last
-        for level in range(search.steps - 2, 0, -1):
-            reach = search.preceding(level, reach)
-            bounds[level] = np.minimum(ranges.end, reach + 1)
+    reach = search.preceding(search.steps - 1, ranges.end) if ranges.last is None else ranges.last
+    for level in range(search.steps - 2, 0, -1):
+        reach = search.preceding(level, reach)
+        bounds[level] = np.minimum(ranges.end, reach + 1)
     return bounds
 
 

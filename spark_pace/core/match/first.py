@@ -14,14 +14,14 @@ import numpy as np
 
 from spark_pace import ways
 from spark_pace.core.columns import Ints, expand, has_bit, pieces, segments_of
-from spark_pace.core.match.candidates import Ranges, candidates
+from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
 
 if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled import Levels
+    from spark_pace.core.match.search.compiled.depth_first import Levels
 
 
 def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
@@ -165,6 +165,7 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     """
     if search.plain and not isinstance(search, AnyOrder):
         return _nearest_of_each(search, ranges)
+    search = search.walker
     if search.compiled and not search.looked_up:
         return depth_first(search, ranges, second_thoughts=False)
     if search.simple:
@@ -223,16 +224,18 @@ def depth_first(
     shorten: bool = False,
     use_up: bool = False,
 ) -> tuple[Ints, Ints]:
-    """What the compiled search finds; `search.compiled.Searches` says what the options do.
+    """What the compiled search finds; `search.compiled.depth_first.Searches` says what the options do.
 
     Returns:
         As `walk` does.
     """
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import depth_first as compiled
+    from spark_pace.core.match.search.compiled.kept import normal
 
-    anchors, after, end = (np.array(rows) for rows in (ranges.anchors, ranges.after, ranges.end))
+    bounds = np.column_stack(bounds_of(search, ranges))
     used = np.zeros(search.stream.rows, np.bool_)
-    searches = compiled.Searches(anchors, after, end, used, second_thoughts, shorten, use_up)
+    anchors, after = normal(ranges.anchors), normal(ranges.after)
+    searches = compiled.Searches(anchors, after, normal(bounds), used, second_thoughts, shorten, use_up)
     if search.levels_compiled is None:
         search.levels_compiled = compiled_levels(search)
     matrix = compiled.depth_first(search.levels_compiled, searches)
@@ -242,7 +245,7 @@ def depth_first(
 
 def compiled_levels(search: Search) -> Levels:
     """The levels of a search as the compiled code takes them."""
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import depth_first as compiled
 
     ranks: list[Ints] = []
     equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []

@@ -8,7 +8,8 @@ one; then its first event is an anchor too, which says where the other one ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from spark_pace.core.plan.rule import Conjunct, Pattern, Times
@@ -147,3 +148,11 @@ def shape_of(pattern: Pattern) -> Shape:
     complete = tuple(min(last, building.complete[index]) for index in range(len(components)))
     strict = pattern.contiguity == "strict"
     return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete, strict)
+
+
+def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
+    """The sequence of a pattern's components in another order, for searches; it means something else."""
+    places = {component: place for place, component in enumerate(order)}
+    where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
+    components = tuple(pattern.components[k] for k in order)
+    return replace(pattern, components=components, where=tuple(where), order="sequence")

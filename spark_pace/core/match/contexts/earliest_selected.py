@@ -40,7 +40,7 @@ from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
 
 if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled import Searches
+    from spark_pace.core.match.search.compiled.depth_first import Searches
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
@@ -124,12 +124,12 @@ def production_sets(stream: Stream, within: Within | None, search: Search) -> tu
     Returns:
         int64[m, n], the matches; int64[w], the rows of the sets that wait.
     """
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import sets
 
     rows = np.flatnonzero(stream.mask)
     first = window_start(stream, rows, within)
     masks = stream.mask[rows].astype(np.int64)
-    return compiled.production_sets(rows, masks, first, search.steps, len(search.members[0]))
+    return sets.production_sets(rows, masks, first, search.steps, len(search.members[0]))
 
 
 def waiting(stream: Stream, search: Search) -> Ints | None:
@@ -182,9 +182,9 @@ def in_order(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     starts = window_start(stream, terminators, pattern.within)
     if not ways.is_decided_compiled(stream.rows):
         return unused.earliest_unused(pools, bounds, starts, stream.rows)
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import sets
 
-    return compiled.earliest_unused(pools, bounds, starts, stream.rows)
+    return sets.earliest_unused(pools, bounds, starts, stream.rows)
 
 
 def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
@@ -199,9 +199,9 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     else:
         take = unused.first_unused
         if ways.is_compiled(math.prod(map(len, search.members))):
-            from spark_pace.core.match.search import compiled
+            from spark_pace.core.match.search.compiled import sets
 
-            take = compiled.first_unused
+            take = sets.first_unused
         taken = [take(piece, used) for piece in candidates(rotated, ranges)]
         matrix = np.concatenate([np.zeros((0, search.steps), np.int64), *taken])
     return np.roll(matrix, -1, axis=1)
@@ -232,19 +232,19 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
 
 def _of_types(search: AnyOrder) -> Ints:
     """The matches by components, where an event can stand for one only and any event of it will do."""
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import sets
 
     begins = np.cumsum([0, *map(len, search.members)])
     roles = np.zeros(search.stream.rows, np.int64)
     for role, members in enumerate(search.members):
         roles[members] = role
     searches = _searches(search)
-    return compiled.least_of_types(np.concatenate(search.members), begins, roles[searches.anchors], searches)
+    return sets.least_of_types(np.concatenate(search.members), begins, roles[searches.anchors], searches)
 
 
 def _of_orders(search: AnyOrder) -> Ints:
     """The matches by components, of all orders of these."""
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import depth_first
 
     orders = search.orders
     assert orders is not None
@@ -252,7 +252,7 @@ def _of_orders(search: AnyOrder) -> Ints:
     searches = _searches(search)
     mask = search.stream.mask[searches.anchors]
     of_order = np.column_stack([has_bit(mask, order[-1]) for order in orders])
-    matrix, taken_from = compiled.least_of_orders(levels, of_order, searches)
+    matrix, taken_from = depth_first.least_of_orders(levels, of_order, searches)
     found = np.roll(matrix, -1, axis=1)
     places = np.array([np.argsort(order) for order in orders])
     return np.take_along_axis(found, places[taken_from], 1)
@@ -260,12 +260,14 @@ def _of_orders(search: AnyOrder) -> Ints:
 
 def _searches(search: AnyOrder) -> Searches:
     """A search from each terminator, over its window."""
-    from spark_pace.core.match.search import compiled
+    from spark_pace.core.match.search.compiled import depth_first
+    from spark_pace.core.match.search.compiled.kept import normal
 
-    terminators = np.array(search.terminators)
+    terminators = normal(search.terminators)
     after = window_start(search.stream, terminators, search.pattern.within) - 1
     used = np.zeros(search.stream.rows, np.bool_)
-    return compiled.Searches(terminators, after, terminators, used, True, False, False)
+    bounds = np.repeat(terminators, search.steps).reshape(-1, search.steps)
+    return depth_first.Searches(terminators, after, bounds, used, True, False, False)
 
 
 EARLIEST_SELECTED = ParameterContext(

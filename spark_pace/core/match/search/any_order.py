@@ -20,11 +20,11 @@ from spark_pace.core.columns import Ints, expand, has_bit, pieces
 from spark_pace.core.match.found import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import Comparison, is_comparison
-from spark_pace.core.match.search.search import Search, rearranged
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.plan.shape import initiator_bits, rearranged
 
 
 class AnyOrder(Search):

@@ -82,11 +82,11 @@ class Comparison:
         right = right[right != NULL_ORDER]
         if not len(right):
             return np.zeros(len(left), np.bool_)
-        holds: Bools = np.isin(left, right) if self.accepts & EQUAL else np.zeros(len(left), np.bool_)
+        holds: Bools = np.isin(left, right) if self.accepts == EQUAL else np.zeros(len(left), np.bool_)
         if self.accepts & LESS:
-            holds |= left < right.max()
+            holds |= left <= right.max() if self.accepts & EQUAL else left < right.max()
         if self.accepts & GREATER:
-            holds |= left > right.min()
+            holds |= left >= right.min() if self.accepts & EQUAL else left > right.min()
         holds &= left != NULL_ORDER
         return holds
 

@@ -7,7 +7,7 @@ between the anchors, are tested on what the look-ups have found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -34,10 +34,10 @@ from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import rearranged, shape_of
 
 if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled import Levels
+    from spark_pace.core.match.search.compiled.depth_first import Levels
 
 
 class Search:
@@ -54,6 +54,7 @@ class Search:
         members: int64[], for each anchor the rows that match its component, ascending.
         walking: whether groups are those of the walk of *next*, which negated components do not steer.
         structural: whether no trailing negation is tested.
+        foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
         levels_compiled: the levels as compiled code takes them, once they are made.
         before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
@@ -70,6 +71,7 @@ class Search:
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
         self.walking = self.structural = False
+        self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
         self.levels_compiled: Levels | None = None
         self.before: dict[int, npt.NDArray[np.int32]] = {}
@@ -106,7 +108,8 @@ class Search:
     def among(self, level: int, rows: Ints) -> Search:
         """The same search with no other rows of anchor `level` than these, ascending."""
         other = copy(self)
-        other.__dict__.pop("levels", None)
+        for made in ("levels", "fitting", "walker"):
+            other.__dict__.pop(made, None)
         other.levels_compiled = None
         other.members = list(self.members)
         other.members[level] = rows
@@ -139,16 +142,12 @@ class Search:
         return [self._level(level) for level in range(self.steps)]
 
     def _level(self, level: int) -> Level:
-        shape, components = self.between.shape, self.pattern.components
-        exprs = [
-            conjunct.expr
-            for conjunct in self.pattern.where
-            if shape.level(conjunct) == level and not any(components[k].negated for k in conjunct.components)
-        ]
+        shape = self.between.shape
+        exprs = [conjunct.expr for conjunct in self._asked() if shape.level(conjunct) == level]
         compared = self.comparisons(exprs)
         others = [expr for expr in exprs if not is_comparison(expr, self.roles)]
         equality = next((test for test in compared if test.accepts == EQUAL), None)
-        pool = keys = self.members[level]
+        pool = keys = self.fitting[level]
         if equality is not None:
             pool = pool[equality.later_ranks[pool] >= 0]
             keys = equality.later_ranks[pool] * self.stream.rows + pool
@@ -156,6 +155,38 @@ class Search:
             pool, keys = pool[order], keys[order]
         compared = [test for test in compared if test is not equality]
         return Level(pool, keys, equality, compared, others, not self.simple)
+
+    def _asked(self) -> list[Conjunct]:
+        """The conditions that must hold: those that name no negated component."""
+        negated = {index for index, one in enumerate(self.pattern.components) if one.negated}
+        return [conjunct for conjunct in self.pattern.where if negated.isdisjoint(conjunct.components)]
+
+    @cached_property
+    def fitting(self) -> list[Ints]:
+        """For each level those of its rows that may fit rows of every other; none where one level has none.
+
+        Conditions of order that compare two components decide, each for itself. A walk does not know what
+        comes, so it is left with all rows or none.
+        """
+        fitting = list(self.members)
+        compared = self.comparisons(one.expr for one in self._asked())
+        for one in compared if all(map(len, fitting)) else []:
+            if one.accepts != EQUAL:
+                earlier, later = fitting[one.earlier], fitting[one.later]
+                fitting[one.earlier] = earlier[one.may_hold(earlier, later)]
+                fitting[one.later] = later[one.turned().may_hold(later, earlier)]
+        if not all(map(len, fitting)):
+            return [np.zeros(0, np.int64)] * self.steps
+        return fitting if self.foresees else self.members
+
+    @cached_property
+    def walker(self) -> Search:
+        """The same search for walks, which take a row that fits, whatever follows."""
+        other = copy(self)
+        other.__dict__.pop("levels", None)
+        other.__dict__.pop("fitting", None)
+        other.levels_compiled, other.foresees = None, False
+        return other
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """Those of some conditions that compare two components."""
@@ -315,11 +346,3 @@ class Search:
             self.before[level] = counted_before(members, count)
         before: Ints = self.before[level][np.clip(rows, 0, count)].astype(np.int64)
         return before
-
-
-def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
-    """The sequence of a pattern's components in another order, for searches; it means something else."""
-    places = {component: place for place, component in enumerate(order)}
-    where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
-    components = tuple(pattern.components[k] for k in order)
-    return replace(pattern, components=components, where=tuple(where), order="sequence")

@@ -1,26 +1,17 @@
-"""The depth-first search for candidates, and the lists of production sets, compiled by numba.
+"""The depth-first search for candidates whose conditions compare two components.
 
-This module is imported only where such a search is run, for numba takes half a second to load. The compiled
-code is kept beside this file or in the user's cache directory; where neither can be written, each process
-compiles it anew. Kept code is used until this file changes, even if LESS, EQUAL, GREATER or NULL_ORDER do
-in theirs.
+What is kept of it holds the values of LESS, EQUAL, GREATER and NULL_ORDER: see `kept`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from pickle import UnpicklingError
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
-
-Function = TypeVar("Function", bound=Callable[..., object])
+from spark_pace.core.match.search.compiled.kept import compiled, kept
 
 
 class Levels(NamedTuple):
@@ -62,7 +53,7 @@ class Searches(NamedTuple):
     Attributes:
         anchors: int64[m], the row of level 0 of each.
         after: int64[m], level 1 begins behind this row, every further one behind the row of the one before.
-        end: int64[m], the row after the last one that may be taken.
+        bounds: int64[m, n], for each level the row after the last one that may be taken.
         used: bool[rows], the rows that may not be taken.
         second_thoughts: whether another row is tried at a level from which no candidate was reached.
         shorten: whether the search goes on for a candidate that ends before the one it has found.
@@ -71,19 +62,14 @@ class Searches(NamedTuple):
 
     anchors: Ints
     after: Ints
-    end: Ints
+    bounds: Ints
     used: Bools
     second_thoughts: bool
     shorten: bool
     use_up: bool
 
 
-def _compiled(function: Function) -> Function:
-    """The function as compiled functions call it."""
-    return cast("Function", numba.njit(function))
-
-
-@_compiled
+@compiled
 def _place(rows: Ints, low: int, high: int, least: int) -> int:
     """The first place from `low` on whose row is not below `least`; `high` where there is none before it."""
     while low < high:
@@ -95,7 +81,7 @@ def _place(rows: Ints, low: int, high: int, least: int) -> int:
     return low
 
 
-@_compiled
+@compiled
 def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tuple[int, int]:
     """Where in the pools the rows between `after` and `end` stand that may follow the taken ones."""
     earlier = levels.equals[level, 0]
@@ -108,7 +94,7 @@ def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tupl
     return first, _place(levels.pools, first, high, end)
 
 
-@_compiled
+@compiled
 def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
     """Whether the comparisons of `level` hold between the taken rows and this one."""
     for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
@@ -120,7 +106,7 @@ def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
     return True
 
 
-@_compiled
+@compiled
 def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
     """Whether the comparisons of `level` may hold between the taken rows and a row of the block."""
     for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
@@ -138,7 +124,7 @@ def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
     return True
 
 
-@_compiled
+@compiled
 def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int, int]) -> int:
     """The first place in a span of the pools whose row is not used and fits; the span's end for none."""
     place, stop = span
@@ -153,7 +139,7 @@ def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int,
     return stop
 
 
-@_compiled
+@compiled
 def _is_less(one: Ints, other: Ints) -> bool:
     """Whether the rows of one candidate, but for that of level 0, are less than those of another."""
     for place in range(1, len(one)):
@@ -162,17 +148,19 @@ def _is_less(one: Ints, other: Ints) -> bool:
     return False
 
 
-@_compiled
+@compiled
 def _search(levels: Levels, searches: Searches, index: int, found: Ints, place: int, room: Ints) -> None:
     """Write the candidate of one search into the row `place` of `found`; `room` is int64[4, n] to work in."""
     last = found.shape[1] - 1
     taken, fitted, at, stop = room[0], room[1], room[2], room[3]
-    taken[0], end = searches.anchors[index], searches.end[index]
+    taken[0], end = searches.anchors[index], searches.bounds[index, last]
     level, enters = 1, True
     while level > 0:
         if enters:
             after = searches.after[index] if level == 1 else taken[level - 1]
-            at[level], stop[level] = _span(levels, level, taken, after, end)
+            at[level], stop[level] = _span(
+                levels, level, taken, after, min(end, searches.bounds[index, level])
+            )
             fitted[level], enters = 0, False
         at_place = _next(levels, searches.used, level, taken, (at[level], stop[level]))
         if at_place == stop[level] or levels.pools[at_place] >= end:
@@ -190,25 +178,6 @@ def _search(levels: Levels, searches: Searches, index: int, found: Ints, place: 
             level = level - 1 if searches.shorten else 0
 
 
-def _kept(function: Function) -> Function:
-    """The function, compiled at its first call and kept for other processes, if there is a place for it."""
-    compiled_anew = numba.njit(function)
-    try:
-        compiled = numba.njit(cache=True)(function)
-    except RuntimeError:  # there is no such place
-        return cast("Function", compiled_anew)
-
-    @wraps(function)
-    def call(*arguments: object) -> object:
-        try:
-            return compiled(*arguments)
-        except (OSError, EOFError, UnpicklingError):  # what is kept there cannot be read, or nothing written
-            return compiled_anew(*arguments)  # the function itself has not begun
-
-    return cast("Function", call)
-
-
-@_kept
 def depth_first(levels: Levels, searches: Searches) -> Ints:
     """The first candidate of each search, by the row of level 1, of equal ones by that of level 2, and so on.
 
@@ -218,7 +187,13 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
         int64[m, n], the rows by levels; -1 where there is no candidate.
     """
     found = np.full((len(searches.anchors), len(levels.back)), -1, np.int64)
-    room = np.zeros((4, found.shape[1]), np.int64)
+    _depth_first(levels, searches, found, np.zeros((4, found.shape[1]), np.int64))
+    return found
+
+
+@kept
+def _depth_first(levels: Levels, searches: Searches, found: Ints, room: Ints) -> None:
+    """Write what `depth_first` gives into `found`."""
     for index in range(len(found)):
         if searches.used[searches.anchors[index]]:
             continue
@@ -226,10 +201,8 @@ def depth_first(levels: Levels, searches: Searches) -> Ints:
         if searches.use_up and found[index, 0] >= 0:
             for place in range(found.shape[1]):
                 searches.used[found[index, place]] = True
-    return found
 
 
-@_kept
 def least_of_orders(orders: tuple[Levels, ...], of_order: Bools, searches: Searches) -> tuple[Ints, Ints]:
     """The least candidate of each search over several orders of components, without the used rows.
 
@@ -245,105 +218,29 @@ def least_of_orders(orders: tuple[Levels, ...], of_order: Bools, searches: Searc
         int64[m, n], the rows by levels, -1 where there is no candidate; int64[m], the order of each.
     """
     found = np.full((len(searches.anchors), len(orders[0].back)), -1, np.int64)
-    other, room = found[:1].copy(), np.zeros((4, found.shape[1]), np.int64)
     taken_from = np.full(len(found), -1, np.int64)
+    _least_of_orders(orders, of_order, searches, found, taken_from, np.zeros((5, found.shape[1]), np.int64))
+    return found, taken_from
+
+
+@kept
+def _least_of_orders(
+    orders: tuple[Levels, ...], of_order: Bools, searches: Searches, found: Ints, taken_from: Ints, room: Ints
+) -> None:
+    """Write what `least_of_orders` gives into `found` and `taken_from`; `room` is int64[5, n] to work in."""
+    other = room[4:]
     for index in range(len(found)):
         if searches.used[searches.anchors[index]]:
             continue
         for order in range(len(orders)):
             if not of_order[index, order]:
                 continue
-            other[0] = -1
+            other[0, 0] = -1
             _search(orders[order], searches, index, other, 0, room)
             if other[0, 0] >= 0 and (taken_from[index] < 0 or _is_less(other[0], found[index])):
-                found[index], taken_from[index] = other[0], order
+                taken_from[index] = order
+                for place in range(found.shape[1]):
+                    found[index, place] = other[0, place]
         if taken_from[index] >= 0:
             for place in range(found.shape[1]):
                 searches.used[found[index, place]] = True
-    return found, taken_from
-
-
-@_kept
-def least_of_types(pools: Ints, begins: Ints, roles: Ints, searches: Searches) -> Ints:
-    """The least candidate of each search where any row of each component will do, without the used rows.
-
-    Args:
-        pools: int64[], the rows of each component one behind the other; no row is of two components.
-        begins: int64[n + 1], where those of each component begin, and where the last ones end.
-        roles: int64[m], the component of the row of level 0 of each search, which has the last row.
-        searches: what is searched; `after` does not descend.
-
-    Returns:
-        int64[m, n], the rows by components; -1 where there is no candidate. The rows of a candidate that was
-        found become used.
-    """
-    found = np.full((len(searches.anchors), len(begins) - 1), -1, np.int64)
-    at = begins[:-1].copy()
-    used = searches.used
-    for index in range(len(found)):
-        last, after, whole = searches.anchors[index], searches.after[index], True
-        for role in range(len(at)):
-            if role == roles[index]:
-                continue
-            while at[role] < begins[role + 1] and (pools[at[role]] <= after or used[pools[at[role]]]):
-                at[role] += 1
-            whole = whole and at[role] < begins[role + 1] and pools[at[role]] < last
-        if whole and not used[last]:
-            for role in range(len(at)):
-                found[index, role] = last if role == roles[index] else pools[at[role]]
-                used[found[index, role]] = True
-    return found
-
-
-@_compiled
-def _served(mask: int, heads: Ints, tails: Ints, sets: Ints, queues: Ints, first: int) -> int:
-    """How many events the earliest set has that can take an event with this mask; 0 where there is none."""
-    taker, opened = 0, -1
-    for size in range(1, len(heads)):
-        while heads[size] < tails[size] and sets[queues[size, heads[size]], 0] < first:
-            heads[size] += 1  # its window is over
-        if (mask >> size) & 1 and heads[size] < tails[size]:
-            opening = sets[queues[size, heads[size]], 0]
-            if opened < 0 or opening < opened:
-                taker, opened = size, opening
-    return taker
-
-
-@_kept
-def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int) -> tuple[Ints, Ints]:
-    """Every event joins the earliest set that waits for it, or begins one: Siddam 2015, section 6.2.
-
-    Args:
-        rows: int64[n], ascending.
-        masks: int64[n], bit k tells whether the row matches component k.
-        first: int64[n], never descending, the first row that a set may begin with to take this one.
-        steps: the number of components.
-        most: the number of rows that match the first component.
-
-    Returns:
-        int64[m, steps], the rows of the complete sets, in the order of their last ones; int64[w], the rows of
-        the other sets, whose windows may be over.
-    """
-    sets, sizes = np.full((most, steps), -1), np.zeros(most, np.int64)
-    queues = np.zeros((steps + 1, most), np.int64)  # sets of each size, in the order in which they began
-    heads, tails = np.zeros(steps, np.int64), np.zeros(steps + 1, np.int64)
-    begun = 0
-    for index in range(len(rows)):
-        size = _served(masks[index], heads, tails, sets, queues, first[index])
-        if size > 0:
-            taker = queues[size, heads[size]]
-            heads[size] += 1
-        elif masks[index] & 1:
-            taker, begun = begun, begun + 1
-        else:
-            continue
-        sets[taker, size], sizes[taker] = rows[index], size + 1
-        queues[size + 1, tails[size + 1]] = taker
-        tails[size + 1] += 1
-    complete = queues[steps, : tails[steps]]
-    waiting = sets[:begun][sizes[:begun] < steps].ravel()
-    return sets[complete], waiting[waiting >= 0]
-
-
-earliest_unused = _kept(unused.earliest_unused)
-first_unused = _kept(unused.first_unused)
