@@ -73,7 +73,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
         "nearest": set[str](),
         "in order": {"queues"} if form == "two" else {"earliest_unused"},  # of few events
         "walk": {"depth_first"} if told["compiled"] else set(),
-        "in turn": {"in_turn", "chosen"},
+        "in turn": {"in_turn"} if told["compiled"] else {"in_turn", "chosen"},
         "first candidate": {"depth_first"},
         "all candidates": {"_within_horizons"} if told["each"] == "initiator" else set(),
     }

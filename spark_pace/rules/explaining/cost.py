@@ -19,6 +19,7 @@ from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
 from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.forms import comparable
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
@@ -149,7 +150,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     if search.steps == 1:
         return SearchCost(each, NEAREST, False, ())
     if isinstance(way, UsingUp) and not search.simple:
-        return SearchCost(each, IN_TURN, False, _steps(search))
+        return SearchCost(each, IN_TURN, comparable(search), _steps(search))
     if search.plain:
         method = (pattern.strategy or IN_ORDER) if isinstance(way, UsingUp) else NEAREST
         steps = _steps(search)

@@ -5,7 +5,8 @@ Five ways lead to the same result:
 - queues: a tandem of first-in-first-out queues, on whole columns;
 - production sets: each event joins the earliest set that waits for it;
 - merger filter: candidates in order; one that needs a used event is dropped;
-- in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil.
+- in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil;
+  compiled where all conditions compare two components and there are many combinations.
 
 `_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import (
     MASK,
     NO_ROW,
@@ -20,6 +23,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.forms import Decided, comparable, decided
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
@@ -35,6 +39,8 @@ def in_turn(search: Search, openings: Ints) -> Found:
         search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.
         openings: the opening row of each selection.
     """
+    if comparable(search) and ways.is_compiled(math.prod(map(len, search.members))):
+        return _found(openings, decided(search, _turns_of_use(search.stream)))
     stream, terminators = search.stream, search.terminators
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
@@ -53,13 +59,18 @@ def in_turn(search: Search, openings: Ints) -> Found:
         used[step.members] = np.repeat(stream.seq[now[step.found]], sizes[-1])
     offsets = np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *sizes])))
     rows = np.concatenate([np.zeros(0, np.int64), *members])
-    closes = np.full(len(openings), -1, np.int64)
+    of_rows = np.concatenate([np.zeros(0, np.int8), *roles])
+    latest_of = np.concatenate([np.zeros(0, np.int64), *deciding]) if search.trailing else None
+    found = _found(openings, Decided(offsets, rows, of_rows, latest_of))
+    return found.keep(np.argsort(found.last))
+
+
+def _found(openings: Ints, decided: Decided) -> Found:
+    """What is decided, where each match closes the selection that its first event has opened."""
+    closes, rows, offsets = np.full(len(openings), -1, np.int64), decided.members, decided.offsets
     selection = np.searchsorted(openings, rows[offsets[:-1]])
     closes[selection] = rows[offsets[1:] - 1]
-    of_rows = np.concatenate([np.zeros(0, np.int8), *roles])
-    decided = np.concatenate([np.zeros(0, np.int64), *deciding]) if search.trailing else None
-    found = Found(openings, closes, selection, offsets, rows, of_rows, decided)
-    return found.keep(np.argsort(found.last))
+    return Found(openings, closes, selection, offsets, rows, decided.roles, decided.latest)
 
 
 def _turns_of_use(stream: Stream) -> Ints:

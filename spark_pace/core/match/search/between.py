@@ -48,6 +48,8 @@ class Between:
         pattern: the pattern.
         shape: its shape.
         roles: the level of each component that stands for one event, by its name.
+        rows_of: the rows of each group and of each negated component.
+        forbidding: the negated components.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, shape: Shape) -> None:
@@ -57,12 +59,12 @@ class Between:
         alone = [(level, components[index]) for level, index in enumerate(shape.anchors)]
         self.roles: dict[str | None, int] = {c.name: level for level, c in alone if c.times is None}
         watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
-        self._rows = {index: stream.matching(index) for index in watched}
+        self.rows_of = {index: stream.matching(index) for index in watched}
         self._before: dict[int, Ints] = {
-            index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self._rows.items()
+            index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self.rows_of.items()
         }
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
-        self._forbidding = [self._read(index) for index in watched if components[index].negated]
+        self.forbidding = [self._read(index) for index in watched if components[index].negated]
 
     def _read(self, component: int) -> Forbidding:
         conjuncts = [one for one in self.pattern.where if component in one.components]
@@ -84,11 +86,11 @@ class Between:
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """The candidate and the row of every event of a component's groups, as two int64[k]."""
         owner, index = expand(*self.group(component, matrix, capped=capped))
-        return owner, self._rows[component][index]
+        return owner, self.rows_of[component][index]
 
     def ends_of(self, component: int, lo: Ints, hi: Ints, *, first: bool) -> pa.Array:
         """int64[m], the first or the last row of each group of a component; null where it is empty."""
-        rows = np.append(self._rows[component], -1)  # what an empty group points to is not looked at
+        rows = np.append(self.rows_of[component], -1)  # what an empty group points to is not looked at
         return pa.array(rows[lo if first else hi - 1], mask=lo >= hi)
 
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
@@ -119,7 +121,7 @@ class Between:
             trailing: whether events behind the last anchor forbid, too. Those that have come are known.
         """
         allowed = np.ones(len(matrix), np.bool_)
-        for one in self._forbidding:
+        for one in self.forbidding:
             if level in (None, one.level) and (trailing or one.gap is not None):
                 index = np.flatnonzero(allowed)
                 allowed[index] = ~self._forbidden(one, matrix[index], capped=capped)
@@ -137,7 +139,7 @@ class Between:
         for piece in pieces(hi - lo):
             owner, index = expand(lo[piece], hi[piece])
             owner += piece.start
-            rows = self._rows[one.component][index]
+            rows = self.rows_of[one.component][index]
             columns = CandidateColumns(self, matrix[owner], capped, {name: rows})
             forbids = np.ones(len(owner), np.bool_)
             for condition in one.conditions:
@@ -148,11 +150,11 @@ class Between:
     def forbidders(self, level: int | None, candidate: Ints, *, capped: bool) -> list[tuple[int, int]]:
         """(component, row) of every event that forbids a candidate, an int64[1, k]; see `allowed`."""
         found: list[tuple[int, int]] = []
-        for one in self._forbidding:
+        for one in self.forbidding:
             if level not in (None, one.level):
                 continue
             after, until = self._region(one, candidate, capped=capped)
-            rows = self._rows[one.component]
+            rows = self.rows_of[one.component]
             rows = rows[(rows > after[0]) & (rows < until[0])]
             matrix, name = np.repeat(candidate, len(rows), 0), self.pattern.components[one.component].name
             columns = CandidateColumns(self, matrix, capped, {name: rows})
@@ -171,7 +173,7 @@ class Between:
         if gap.group is None:
             return left, right
         lo, hi = self.group(gap.group, matrix, capped=capped)
-        rows = np.append(self._rows[gap.group], -1)  # what an empty group points to is not looked at
+        rows = np.append(self.rows_of[gap.group], -1)  # what an empty group points to is not looked at
         if one.component in gap.before:
             return left, np.where(lo < hi, rows[lo], right)
         return np.where(lo < hi, rows[hi - 1], left), right

@@ -1,0 +1,267 @@
+"""A pattern with groups and negations as compiled code takes it, and the turns of its terminators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_pace.core.columns import NO_ROW, Bools, Ints
+from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.window import window_end, window_start
+
+WHOLE, BEFORE, BEHIND = 0, 1, 2  # where in its gap a component forbids: see `Forms.forbids`
+
+
+class Forms(NamedTuple):
+    """A pattern of n anchors over a stream. A row set is that of a group or of a negated component.
+
+    Attributes:
+        rows: int64[p], the rows of each anchor's component, then those of each row set, ascending in each.
+        begins: int64[n + sets + 1], where those of each begin, and where the last ones end.
+        roles: int64[n + sets], the component of each.
+        alone: bool[n], whether the anchor stands for one event; else it is one of its group's.
+        gaps: int64[n - 1, 5], of the group between two anchors its row set (-1 for none), the least and the
+            most events (-1 for any number), and whether the left and the right anchor are its own.
+        forbids: int64[f, 5], of each negated component its row set, its gap (-1: behind the last anchor),
+            where in it, the level at which it is known, and whether a condition names that level.
+        tests: int64[t, 4], comparisons: a level, the place in `ranks` of its side and of the other, and what
+            is accepted. First those of each level with earlier ones, then those of each negated component.
+        test_bounds: int64[n + f + 1], where those of each begin and end.
+        ranks: int64[c, stream], see `spark_pace.core.match.search.comparison`.
+        seq: int64[stream], the place of each row in the rule's stream.
+        window_end: int64[stream], behind the window that starts at each row; empty where none is needed.
+        strict: whether no event may stand between two events of a candidate.
+        compares: whether the first candidate that is found may not be the least one.
+    """
+
+    rows: Ints
+    begins: Ints
+    roles: Ints
+    alone: Bools
+    gaps: Ints
+    forbids: Ints
+    tests: Ints
+    test_bounds: Ints
+    ranks: Ints
+    seq: Ints
+    window_end: Ints
+    strict: bool
+    compares: bool
+
+
+class Turns(NamedTuple):
+    """The terminators, and what was used up.
+
+    Attributes:
+        terminators: int64[m], ascending.
+        segments: int64[m], the segment of each.
+        now: int64[m], a number of each, ascending.
+        starts: int64[m], the first row that its match may begin with.
+        bounds: int64[m, n], for each anchor the row after the last one that may be taken.
+        used: int64[stream], the number of the terminator whose match has used each row up; changed in place.
+        following: int64[p], for each place of `rows` one behind it; changed in place.
+    """
+
+    terminators: Ints
+    segments: Ints
+    now: Ints
+    starts: Ints
+    bounds: Ints
+    used: Ints
+    following: Ints
+
+
+class Matches(NamedTuple):
+    """Room for matches.
+
+    Attributes:
+        ends: int64[m], where the events of each terminator's match end in `rows` and `roles`.
+        rows: int64[], the rows of the matches.
+        roles: int64[], the components that they stand for.
+        latest: int64[m], the first row of the candidate that starts last of all up to the terminator.
+    """
+
+    ends: Ints
+    rows: Ints
+    roles: Ints
+    latest: Ints
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What compiled code has decided.
+
+    Attributes:
+        offsets, members, roles: the production sets of the matches, by rows of the stream.
+        latest: int64[m], for each match the first row of the candidate that starts last up to its last event;
+            None where nothing behind it may forbid it.
+    """
+
+    offsets: Ints
+    members: Ints
+    roles: npt.NDArray[np.int8]
+    latest: Ints | None
+
+
+def decided(search: Search, used: Ints) -> Decided:
+    """The matches of *earliest, selected*, terminator by terminator.
+
+    Args:
+        search: the pattern over a stream, whose conditions are `comparable`.
+        used: int64[n], the `seq` of the terminator at whose turn each event was used up; else `NO_ROW`.
+    """
+    from spark_pace.core.match.search.compiled.turns import in_turn
+
+    forms = _forms(search)
+    turns = _turns(search, forms, used)
+    matches = _room(search)
+    in_turn(forms, turns, matches, np.zeros((2, search.steps), np.int64))
+    offsets = np.append(0, matches.ends)
+    found = np.flatnonzero(np.diff(offsets))
+    members, roles = matches.rows[: offsets[-1]], matches.roles[: offsets[-1]].astype(np.int8)
+    latest = matches.latest[found] if search.trailing else None
+    return Decided(np.append(0, matches.ends[found]), members, roles, latest)
+
+
+def comparable(search: Search) -> bool:
+    """Whether each condition compares two components that stand for one event, one may be negated."""
+    if isinstance(search, AnyOrder):
+        return False
+    places = _places(search)
+    negated = {index for index, one in enumerate(search.pattern.components) if one.negated}
+    return all(
+        is_comparison(conjunct.expr, places)
+        and len(conjunct.components) == 2
+        and not negated.issuperset(conjunct.components)
+        and all(search.pattern.components[index].times is None for index in conjunct.components)
+        for conjunct in search.pattern.where
+    )
+
+
+def _places(search: Search) -> dict[str | None, int]:
+    """The level of each component that stands for one event; the negated ones behind all levels."""
+    negated = [one.component for one in search.between.forbidding]
+    names = search.pattern.components
+    return {**search.roles, **{names[index].name: search.steps + k for k, index in enumerate(negated)}}
+
+
+def _forms(search: Search) -> Forms:
+    from spark_pace.core.match.search.compiled.kept import normal
+
+    between, shape, stream = search.between, search.between.shape, search.stream
+    sets = list(between.rows_of)
+    lists = [*search.fitting, *between.rows_of.values()]
+    tests, test_bounds, ranks = _tests(search)
+    gaps = [
+        (
+            -1 if gap.group is None else search.steps + sets.index(gap.group),
+            gap.times.least,
+            -1 if gap.times.most is None else gap.times.most,
+            gap.from_left,
+            gap.to_right,
+        )
+        for gap in shape.gaps
+    ]
+    rows = np.arange(stream.rows if search.trailing else 0)
+    components = search.pattern.components
+    return Forms(
+        rows=np.concatenate(lists),
+        begins=np.cumsum([0, *map(len, lists)]),
+        roles=np.array([*shape.anchors, *sets]),
+        alone=np.array([components[index].times is None for index in shape.anchors]),
+        gaps=np.array(gaps, np.int64).reshape(-1, 5),
+        forbids=_forbids(search, sets),
+        tests=tests,
+        test_bounds=test_bounds,
+        ranks=ranks,
+        seq=normal(stream.seq),
+        window_end=window_end(stream, rows, search.pattern.within),
+        strict=shape.strict,
+        compares=_overlaps(search),
+    )
+
+
+def _forbids(search: Search, sets: list[int]) -> Ints:
+    """What `Forms` says of each negated component."""
+    found = []
+    for one in search.between.forbidding:
+        where = WHOLE
+        if one.gap is not None and (gap := search.between.shape.gaps[one.gap]).group is not None:
+            where = BEFORE if one.component in gap.before else BEHIND
+        named = any(
+            search.between.shape.level(conjunct) == one.level > search.between.shape.complete[one.component]
+            for conjunct in search.pattern.where
+            if one.component in conjunct.components
+        )
+        names = named or _names(search, one.component, one.level)
+        gap_number = -1 if one.gap is None else one.gap
+        level = search.steps - 1 if one.gap is None else one.level
+        found.append((search.steps + sets.index(one.component), gap_number, where, level, names))
+    return np.array(found, np.int64).reshape(-1, 5)
+
+
+def _names(search: Search, negated: int, level: int) -> bool:
+    """Whether a condition of a negated component names the anchor of a level."""
+    anchor = search.between.shape.anchors[level]
+    return any({negated, anchor} <= {*conjunct.components} for conjunct in search.pattern.where)
+
+
+def _tests(search: Search) -> tuple[Ints, Ints, Ints]:
+    """The comparisons of each level, then of each negated component, as `Forms` has them."""
+    places, steps = _places(search), search.steps
+    compared: list[list[Comparison]] = [[] for _ in range(steps + len(search.between.forbidding))]
+    for conjunct in search.pattern.where:
+        one = comparison_of(conjunct.expr, places, search.stream)
+        compared[one.later].append(one)
+    ranks: list[Ints] = []
+    tests = []
+    for one in (one for of_level in compared for one in of_level):
+        tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
+        ranks += [one.earlier_ranks, one.later_ranks]
+    bounds = np.cumsum([0, *map(len, compared)])
+    rows = search.stream.rows
+    return np.array(tests, np.int64).reshape(-1, 4), bounds, np.array(ranks, np.int64).reshape(-1, rows)
+
+
+def _overlaps(search: Search) -> bool:
+    """Whether an event may stand for a group or for the single component behind it.
+
+    Of two candidates the one whose anchor comes first is the less, unless the other one has it in its group.
+    """
+    shape, rows_of = search.between.shape, search.between.rows_of
+    return any(
+        gap.group is not None and len(np.intersect1d(rows_of[gap.group], search.members[level], True)) > 0
+        for level, gap in enumerate(shape.gaps[:-1], 1)
+    )
+
+
+def _room(search: Search) -> Matches:
+    rows, turns = 3 * search.stream.rows, len(search.fitting[-1])  # matches, and two candidates at most
+    return Matches(*(np.zeros(size, np.int64) for size in (turns, rows, rows, turns)))
+
+
+def _turns(search: Search, forms: Forms, used: Ints) -> Turns:
+    from spark_pace.core.match.search.compiled.kept import normal
+
+    stream = search.stream
+    terminators = search.fitting[-1]
+    segments = stream.segment[terminators]
+    numbers = 1 + int(stream.seq.max(initial=0))
+    reach, bounds = terminators, [terminators + 1]
+    for level in range(search.steps - 2, -1, -1):
+        reach = search.preceding(level, reach + search.between.shape.one_group(level + 1))
+        bounds.append(reach + 1)
+    return Turns(
+        terminators=normal(terminators),
+        segments=segments,
+        now=segments * numbers + stream.seq[terminators],
+        starts=window_start(stream, terminators, search.pattern.within),
+        bounds=normal(np.column_stack(bounds[::-1])),
+        used=np.where(used == NO_ROW, NO_ROW, stream.segment * numbers + used),
+        following=np.arange(1, len(forms.rows) + 1),
+    )
