@@ -60,7 +60,7 @@ class Turns(NamedTuple):
     Attributes:
         terminators: int64[m], ascending.
         segments: int64[m], the segment of each.
-        now: int64[m], a number of each, ascending.
+        number: int64[m], a number of each, ascending.
         starts: int64[m], the first row that its match may begin with.
         bounds: int64[m, n], for each anchor the row after the last one that may be taken.
         used: int64[stream], the number of the terminator whose match has used each row up; changed in place.
@@ -69,7 +69,7 @@ class Turns(NamedTuple):
 
     terminators: Ints
     segments: Ints
-    now: Ints
+    number: Ints
     starts: Ints
     bounds: Ints
     used: Ints
@@ -259,7 +259,7 @@ def _turns(search: Search, forms: Forms, used: Ints) -> Turns:
     return Turns(
         terminators=normal(terminators),
         segments=segments,
-        now=segments * numbers + stream.seq[terminators],
+        number=segments * numbers + stream.seq[terminators],
         starts=window_start(stream, terminators, search.pattern.within),
         bounds=normal(np.column_stack(bounds[::-1])),
         used=np.where(used == NO_ROW, NO_ROW, stream.segment * numbers + used),

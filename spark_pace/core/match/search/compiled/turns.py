@@ -188,13 +188,13 @@ def _search(forms: Forms, turns: Turns, state: tuple[int, int, bool], bottom: in
     turn, level, lasting = state
     taken, at, last = room[0], room[1], len(forms.alone) - 1
     while level >= bottom:
-        if not _next(forms, turns, turns.now[turn], (turn, level, lasting), taken, at):
+        if not _next(forms, turns, turns.number[turn], (turn, level, lasting), taken, at):
             level -= 1
         elif level == last:
             return True
         else:
             level += 1
-            _enter(forms, turns, turns.now[turn], level, room)
+            _enter(forms, turns, turns.number[turn], level, room)
     return False
 
 
@@ -236,7 +236,7 @@ def _is_less(rows: Ints, roles: Ints, bounds: tuple[int, int, int]) -> bool:
 @compiled
 def _least(forms: Forms, turns: Turns, turn: int, matches: Matches, room: Ints, begin: int) -> int:
     """Write the least candidate of a terminator from the place `begin` on; gives the place behind it."""
-    now, rows, roles = turns.now[turn], matches.rows, matches.roles
+    now, rows, roles = turns.number[turn], matches.rows, matches.roles
     last = len(forms.alone) - 1
     room[1, 0] = 0 if last == 0 else _from(forms, turns, now, 0, turns.starts[turn])
     if not _search(forms, turns, (turn, 0, True), 0, room):
@@ -254,7 +254,7 @@ def _least(forms: Forms, turns: Turns, turn: int, matches: Matches, room: Ints, 
 @compiled
 def _latest(forms: Forms, turns: Turns, turn: int, latest: int, room: Ints) -> int:
     """The first row of a terminator's candidate that starts last, if it is behind `latest`; else `latest`."""
-    now, low = turns.now[turn], max(latest + 1, turns.starts[turn])
+    now, low = turns.number[turn], max(latest + 1, turns.starts[turn])
     if len(forms.alone) == 1:
         room[1, 0] = 0
         return turns.terminators[turn] if _search(forms, turns, (turn, 0, False), 0, room) else latest
@@ -283,7 +283,7 @@ def in_turn(forms: Forms, turns: Turns, matches: Matches, room: Ints) -> None:
     end, latest, segment = 0, -1, -1
     for turn in range(len(turns.terminators)):
         terminator = turns.terminators[turn]
-        now, begin = turns.now[turn], end
+        now, begin = turns.number[turn], end
         if turns.segments[turn] != segment:
             segment, latest = turns.segments[turn], -1
         if turns.used[terminator] > now and turns.starts[turn] < turns.bounds[turn, 0]:
