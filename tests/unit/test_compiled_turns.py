@@ -84,7 +84,7 @@ def told(found: Found) -> list[list[int] | None]:
 def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     components, where, contiguity = PATTERNS[name]
     matches = 0
-    for seed in range(60):
+    for seed in range(24):
         within = Within(events=4 + seed % 9) if seed % 2 else Within(time_us=3 + seed % 9)
         context = Context("earliest", "selected")
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
@@ -96,4 +96,4 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
         matches += expected.matches
-    assert matches > 20
+    assert matches > 10

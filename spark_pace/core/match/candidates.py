@@ -70,9 +70,12 @@ def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
 
 def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
     """For each level the row after the last one from which the last level can still be reached."""
+    last = search.steps - 1
     bounds = [ranges.end] * search.steps
-    reach = search.preceding(search.steps - 1, ranges.end) if ranges.last is None else ranges.last
-    for level in range(search.steps - 2, 0, -1):
+    if last == 1:
+        return bounds
+    reach = search.preceding(last, ranges.end) if ranges.last is None else ranges.last
+    for level in range(last - 1, 0, -1):
         reach = search.preceding(level, reach)
         bounds[level] = np.minimum(ranges.end, reach + 1)
     return bounds

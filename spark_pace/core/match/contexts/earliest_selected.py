@@ -215,7 +215,7 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
         search: the pattern over a stream; the mask of events that are used up already is 0.
         openings: the opening row of each selection.
     """
-    many = ways.is_compiled(len(search.terminators) ** 2)
+    many = ways.is_compiled(len(search.terminators) ** 2 * math.factorial(search.steps))
     if not all(map(len, search.members)):
         matrix = np.zeros((0, search.steps), np.int64)
     elif many and search.plain and search.exclusive:

@@ -63,6 +63,7 @@ class Between:
         self._before: dict[int, Ints] = {
             index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self.rows_of.items()
         }
+        self._others: dict[int | None, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
 
@@ -110,6 +111,41 @@ class Between:
             taken = size + 1 - gap.from_left - gap.to_right
             fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
         return fits
+
+    def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
+        """int64[m], the row after the last one that may be the anchor of `level`, given those before it.
+
+        Some rows before it may not be, either.
+        """
+        gap, limit = self.shape.gaps[level - 1], np.full(len(left), self.stream.rows)
+        if gap.group is None:
+            for one in self.forbidding:
+                if one.gap == level - 1 and not one.conditions:
+                    limit = np.minimum(
+                        limit, self._row_of(one.component, self._before[one.component][left + 1])
+                    )
+        elif gap.times.most is not None and not capped:
+            most = self._before[gap.group][left + (not gap.from_left)] + gap.times.most
+            limit = self._row_of(gap.group, most)
+        if self.shape.strict:
+            members = 0 if gap.group is None else self._before[gap.group][left + 1]
+            strangers = np.append(self._strangers(gap.group), self.stream.rows)
+            limit = np.minimum(limit, strangers[left + 1 - members])
+        return limit + 1
+
+    def _row_of(self, component: int, number: Ints) -> Ints:
+        """The rows of events of a component by their numbers; behind all where there are not so many."""
+        rows = np.append(self.rows_of[component], self.stream.rows)
+        return rows[np.minimum(number, len(rows) - 1)]
+
+    def _strangers(self, group: int | None) -> Ints:
+        """The rows that do not match the component of a group; without a group all rows."""
+        if group not in self._others:
+            here = np.ones(self.stream.rows, np.bool_)
+            if group is not None:
+                here[self.rows_of[group]] = False
+            self._others[group] = np.flatnonzero(here)
+        return self._others[group]
 
     def allowed(self, level: int | None, matrix: Ints, *, capped: bool, trailing: bool) -> Bools:
         """bool[m], which candidates no event forbids.

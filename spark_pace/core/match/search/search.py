@@ -252,6 +252,8 @@ class Search:
         pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
         after = after - self.between.shape.one_group(level)
+        if self.levels[level].bound:
+            end = np.minimum(end, self.between.limit(level, partial[:, -1], capped=self.walking))
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
         hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
         return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
@@ -278,8 +280,8 @@ class Search:
         return keep
 
     def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
-        """Test only those candidates that are still kept."""
-        index = np.flatnonzero(keep)
+        """Test only those candidates that are still kept; where all are, none is copied."""
+        index = slice(None) if keep.all() else np.flatnonzero(keep)
         keep[index] = test(matrix[index])
 
     def columns(self, matrix: Ints) -> CandidateColumns:
