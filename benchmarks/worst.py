@@ -23,6 +23,7 @@ import click
 import psutil
 import pyarrow as pa
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.core_runs import plan_of
@@ -109,7 +110,7 @@ def shown(results: Iterator[tuple[Trial, Result]], console: Console, title: str)
     for trial, (speed, matches) in results:
         text = f"{speed:,.0f}" if isinstance(speed, float) else speed
         right &= not text.startswith("wrong")
-        table.add_row(trial.name or trial.rule, trial.data, text, f"{matches:,}")
+        table.add_row(escape(trial.name or trial.rule), trial.data, escape(text), f"{matches:,}")
     console.print(table)
     return right
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,9 +13,10 @@ from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints
 from spark_pace.core.expr import Call, Column, Expr, Literal
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
 from spark_pace.core.match.first import first, walk
+from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
+from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
 
 ROWS = 40
 
@@ -52,6 +55,34 @@ def tested(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
+def bound_search(letters: str, pattern: Pattern) -> Search:
+    """Events of these letters, one a microsecond, and a pattern of the components a, g and b."""
+    bits = [1 << "agb".index(letter) if letter in "agb" else 0 for letter in letters]
+    columns = {TIME: np.arange(len(bits)), SEQ: np.arange(len(bits)), MASK: np.array(bits, np.uint16)}
+    return Search(Stream(pa.table(columns), np.zeros(1, np.int64)), pattern)
+
+
+BETWEEN = {
+    "negation": (Component("g", Literal(True, "BOOLEAN"), negated=True), False),
+    "group of at most two": (Component("g", Literal(True, "BOOLEAN"), times=Times(1, 2)), False),
+    "strict group": (Component("g", Literal(True, "BOOLEAN"), times=Times(1, None)), True),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_no_row_is_tried_behind_what_must_not_stand_between(tested: list[int], name: str) -> None:
+    component, strict = BETWEEN[name]
+    ends = (Component(letter, Literal(True, "BOOLEAN")) for letter in "ab")
+    components = (next(ends), component, next(ends))
+    contiguity: Contiguity = "strict" if strict else "relaxed"
+    window = Within(events=1000)
+    pattern = Pattern(components, (), window, Context("each", "zero"), contiguity=contiguity)
+    search = bound_search("ab-agb-ggg" + "abagbgb-bbbb-gggg" * 20, pattern)
+    found = np.concatenate([*candidates(search, ranges_of(search))])
+    assert len(found) >= 20
+    assert sum(tested) < 10 * len(search.initiators)  # there are 140 events b in the windows of many of them
+
+
 def ranges_of(search: Search) -> Ranges:
     rows = search.initiators
     return Ranges(rows, rows, np.full(len(rows), search.stream.rows))
@@ -67,6 +98,16 @@ def test_a_component_without_an_event_in_the_window_ends_the_search(tested: list
     search = search_of(letters, RISING)
     assert not any(map(len, candidates(search, ranges_of(search))))
     assert sum(tested) == 0
+
+
+def test_a_conjunction_is_not_searched_where_a_component_has_no_event(tested: list[int]) -> None:
+    sequence = search_of("ab" * 20 + "--------c", RISING)
+    pattern = replace(sequence.pattern, order="conjunction", within=Within(events=8))
+    search = AnyOrder(sequence.stream, pattern)
+    rows = search.initiators
+    ends = np.minimum(rows + 8, search.stream.rows)
+    assert not any(map(len, candidates(search, Ranges(rows, rows, ends))))
+    assert sum(tested) <= len(rows)
 
 
 def test_only_rows_before_the_last_event_that_may_end_a_candidate_are_tried(tested: list[int]) -> None:

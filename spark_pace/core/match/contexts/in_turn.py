@@ -23,7 +23,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.forms import Decided, comparable, decided
+from spark_pace.core.match.search.forms import Decided, comparable, decided, hopeful_ends
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
@@ -41,7 +41,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
     """
     if comparable(search) and ways.is_compiled(math.prod(map(len, search.members))):
         return _found(openings, decided(search, _turns_of_use(search.stream)))
-    stream, terminators = search.stream, search.terminators
+    stream, terminators = search.stream, hopeful_ends(search)
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
     order = np.argsort(turn, kind="stable")

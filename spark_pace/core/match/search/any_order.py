@@ -179,6 +179,8 @@ class AnyOrder(Search):
         keep = after < end
         for level in range(len(roles)):
             keep &= sequence.passes(level, given[:, : level + 1], looked_up=False)
+        for level in range(len(roles), self.steps):
+            keep &= sequence.following(level, after) < end
         found = self._extended(sequence, given[keep], after[keep], end[keep], len(roles))
         columns = np.argsort(order)
         for matrix in found:

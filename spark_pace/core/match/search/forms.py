@@ -119,7 +119,7 @@ def decided(search: Search, used: Ints) -> Decided:
 
     forms = _forms(search)
     turns = _turns(search, forms, used)
-    matches = _room(search)
+    matches = _room(search, len(turns.terminators))
     in_turn(forms, turns, matches, np.zeros((2, search.steps), np.int64))
     offsets = np.append(0, matches.ends)
     found = np.flatnonzero(np.diff(offsets))
@@ -240,28 +240,40 @@ def _overlaps(search: Search) -> bool:
     )
 
 
-def _room(search: Search) -> Matches:
-    rows, turns = 3 * search.stream.rows, len(search.fitting[-1])  # matches, and two candidates at most
+def hopeful_ends(search: Search) -> Ints:
+    """The terminators but for some that certainly end no candidate."""
+    if isinstance(search, AnyOrder):
+        return search.terminators[: None if len(search.fitting[0]) else 0]
+    ends = search.fitting[-1]
+    return ends[window_start(search.stream, ends, search.pattern.within) < _bounds(search, ends)[:, 0]]
+
+
+def _bounds(search: Search, terminators: Ints) -> Ints:
+    """int64[m, n], for each anchor the row after the last one from which the terminator can be reached."""
+    reach, bounds = terminators, [terminators + 1]
+    for level in range(search.steps - 2, -1, -1):
+        reach = search.preceding(level, reach + search.between.shape.one_group(level + 1))
+        bounds.append(reach + 1)
+    return np.column_stack(bounds[::-1])
+
+
+def _room(search: Search, turns: int) -> Matches:
+    rows = 3 * search.stream.rows  # of the matches, and of two candidates at most
     return Matches(*(np.zeros(size, np.int64) for size in (turns, rows, rows, turns)))
 
 
 def _turns(search: Search, forms: Forms, used: Ints) -> Turns:
     from spark_pace.core.match.search.compiled.kept import normal
 
-    stream = search.stream
-    terminators = search.fitting[-1]
+    stream, terminators = search.stream, hopeful_ends(search)
     segments = stream.segment[terminators]
     numbers = 1 + int(stream.seq.max(initial=0))
-    reach, bounds = terminators, [terminators + 1]
-    for level in range(search.steps - 2, -1, -1):
-        reach = search.preceding(level, reach + search.between.shape.one_group(level + 1))
-        bounds.append(reach + 1)
     return Turns(
         terminators=normal(terminators),
         segments=segments,
         number=segments * numbers + stream.seq[terminators],
         starts=window_start(stream, terminators, search.pattern.within),
-        bounds=normal(np.column_stack(bounds[::-1])),
+        bounds=normal(_bounds(search, terminators)),
         used=np.where(used == NO_ROW, NO_ROW, stream.segment * numbers + used),
         following=np.arange(1, len(forms.rows) + 1),
     )
