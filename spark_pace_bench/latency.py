@@ -145,7 +145,7 @@ def _of_file(path: Path, committed: float) -> pa.Table:
 
 
 def percentiles(values: Floats) -> dict[str, float]:
-    """Give `p50`, `p90`, `p99`, `p99.9`, `mean`, `least`, `greatest` of the known values, if there are any."""
+    """Give `p50`, `p90`, `p99`, `p99.9`, `mean`, `least` and `greatest` of the values that are known."""
     known = values[~np.isnan(values)]
     if not len(known):
         return {}
