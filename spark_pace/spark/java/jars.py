@@ -51,7 +51,8 @@ _IVY_FILE = """<ivy-module version="2.0">
 def delta_coordinate() -> str:
     """Delta's jar for the installed PySpark and delta-spark, as ``group:artifact:version``.
 
-    For a Spark that is newer than those that this Delta names, it is the jar for the newest of these.
+    For a Spark that is newer than those that this Delta names, it is the jar for the newest of these: jobs
+    run with it, but Spark may not be able to read Delta tables.
     """
     named = [found[1] for need in requires("delta-spark") or () if (found := _NEWEST.match(need))]
     major, minor = min(tuple(map(int, text.split(".")[:2])) for text in (version("pyspark"), *named))
