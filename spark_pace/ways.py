@@ -43,16 +43,6 @@ def is_much_carried(carried: int, new: int) -> bool:
     return carried > MUCH * new and carried > SMALL
 
 
-def is_kept_by_value(carried: int, new: int) -> bool:
-    """From now on events are kept by join value (`carry/joined.py`); else under one key still."""
-    return carried > MUCH * new and carried > SMALL
-
-
-def is_kept_under_one_key(carried: int, new: int) -> bool:
-    """From now on they are kept under one key again; else by join value still."""
-    return 4 * carried < MUCH * new
-
-
 def is_kept_in_part(rows: int) -> bool:
     """What is carried already stays where it is stored (`carry/streams.py`); else all is stored anew."""
     return rows > SMALL

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace import ways
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge
@@ -46,16 +45,11 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
         batches.append(
             [replace(last, time=last.time + BEYOND, row={**last.row, "type": "z", "x": 9, "y": 9})]
         )
-    much = data.draw(st.sampled_from([0, 0, 1, 4]))
     plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
     so_far: list[pa.Table] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ways, "MUCH", much)  # 0: events are kept by value as soon as there are any
-        for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
-            so_far.append(step.matches)
-            expected = [
-                row
-                for row, release in zip(everything, releases, strict=True)
-                if release[0] < step.frontier_us
-            ]
-            assert_equal(rule, expected, pa.concat_tables(so_far))
+    for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
+        so_far.append(step.matches)
+        expected = [
+            row for row, release in zip(everything, releases, strict=True) if release[0] < step.frontier_us
+        ]
+        assert_equal(rule, expected, pa.concat_tables(so_far))

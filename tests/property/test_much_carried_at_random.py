@@ -48,7 +48,6 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     so_far: list[pa.Table] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "MUCH", data.draw(st.sampled_from([0, 0, 1])))
-        patch.setattr(ways, "is_kept_by_value", lambda carried, new: False)
         for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
             so_far.append(step.matches)
             releasable = [match for match in found if match.releasable[0] < step.frontier_us]

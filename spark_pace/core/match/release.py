@@ -153,7 +153,7 @@ class Resolution:
     """Which selections of a rule's whole stream are resolved, for those who do not look at all of it.
 
     Attributes:
-        first: the number of the first selection that is not; -1: not known.
+        first: the number of the first selection that is not.
         closed: int64[], ascending, the numbers of those behind it that are.
         before: what `first` was when the batch began.
     """
@@ -171,10 +171,10 @@ class Resolution:
 
         Args:
             over: int64[], selections whose windows are over: every new one, in any order.
-            closed: int64[], selections that an event has closed: every new one, in any order.
+            closed: int64[], distinct selections that an event has closed: every new one, in any order.
         """
         first = max(self.first, int(over.max(initial=-1)) + 1)
-        new = np.unique(closed[closed >= first])
+        new = np.sort(closed[closed >= first])
         place = np.searchsorted(self.closed, new)
         inside = place < len(self.closed)
         inside[inside] = self.closed[place[inside]] == new[inside]
@@ -192,15 +192,3 @@ class Resolution:
             new: bool[m], whether it is decided in this batch; the others were before.
         """
         return (selections <= self.first) & (new | (selections > self.before))
-
-
-def resolution_before(selections: Ints, resolved: Bools, following: int) -> Resolution:
-    """What was resolved before a batch that looks at all of a rule's stream.
-
-    Args:
-        selections: int64[s], every selection that may not have been, in any order.
-        resolved: bool[s], which of them were.
-        following: the number of the next selection.
-    """
-    first = int(selections[~resolved].min(initial=following))
-    return Resolution(first, before=first)

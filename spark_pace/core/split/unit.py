@@ -39,7 +39,6 @@ from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.joined import (
     Join,
-    arrange,
     join_of,
     join_values,
     without_candidates,
@@ -54,6 +53,7 @@ from spark_pace.core.split.carry.streams import (
     segments_of_keys,
 )
 from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
+from spark_pace.core.split.carry.whole import Whole
 from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
 from spark_pace.core.split.free.parallel import split_parallel
 from spark_pace.core.split.lanes import Lane, with_new_rows
@@ -146,10 +146,10 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         whose windows only that end has closed.
     """
     mine, join = _mine(plan, planned, bucket, batch.released), join_of(planned.rule)
-    if join is not None and not batch.ends:
-        arrange(join, carry, int(mine.sum()))
+    if join is not None and carry.whole is None:
+        carry.whole = Whole()
     _make_ready(carry, planned, batch)
-    turn = Turn(plan, planned, bucket, carry, batch, None if carry.whole is None else join)
+    turn = Turn(plan, planned, bucket, carry, batch, join)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))

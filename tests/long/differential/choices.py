@@ -39,8 +39,6 @@ WAYS = (*(f"{name}: {answer}" for name in CHOICES for answer in ("no", "yes")), 
 # choices that others are asked behind
 OFTEN = {
     "is_much_carried": (None, NEVER, ALWAYS, ALWAYS, ALWAYS, CHANGING),
-    "is_kept_by_value": (None, NEVER, NEVER, ALWAYS, ALWAYS, ALWAYS, CHANGING),
-    "is_kept_under_one_key": (None, NEVER, ALWAYS, CHANGING, CHANGING),
     "is_compiled": (None, NEVER, ALWAYS, ALWAYS, CHANGING),
 }
 

@@ -99,10 +99,6 @@ class Carry:
     forgetting: Forgetting | None = None
     last_values: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
-    def become(self, other: Carry) -> None:
-        """Keep what another one keeps, instead."""
-        vars(self).update(vars(other))
-
     def find(self, texts: pa.Array) -> Touched:
         """What is known of some distinct keys; counters of keys that are new are 0."""
         hashes = hash_texts(texts)

@@ -1,7 +1,7 @@
 """Rules without `partition_by` whose `where` keeps candidates to one value of an attribute.
 
 The *join value* of an event is the text of that attribute. No candidate has events of different join values,
-so a unit may keep and match its events by join value, as it does by partition key. What counts the whole
+so a unit keeps and matches its events by join value, as it does by partition key. What counts the whole
 stream of the rule stays one: its numbers, and which selections are resolved.
 """
 
@@ -14,17 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace import ways
-from spark_pace.core.columns import MASK, NO_ROW, SEQ, Ints, array, numbers, with_column
+from spark_pace.core.columns import Ints
 from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards
-from spark_pace.core.match.release import Resolution
 from spark_pace.core.plan.looking_back import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
-from spark_pace.core.plan.shape import initiator_bits, shape_of
-from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.whole import Whole
+from spark_pace.core.plan.shape import shape_of
 
 
 @dataclass(frozen=True)
@@ -113,51 +109,3 @@ def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array, bits: int
         return mask
     null = pc.is_null(values).to_numpy(zero_copy_only=False)
     return np.where(null, (mask & np.uint16(bits) != 0).astype(np.uint16), mask)
-
-
-def arrange(join: Join, carry: Carry, new_rows: int) -> None:
-    """Let the carry keep its events by join value, or under one key, whichever the batch is done sooner with.
-
-    Where a batch brings about as much as is carried, a look at all of it is not much more than a look at
-    what is new. It needs no order by value then.
-
-    Args:
-        join: the rule's join.
-        carry: what was kept; it is changed in place.
-        new_rows: how many events the batch brings.
-    """
-    if carry.whole is None:
-        if carry.rows and ways.is_kept_by_value(carry.rows, new_rows):
-            carry.become(_by_join_value(join, carry))
-    elif ways.is_kept_under_one_key(carry.rows, new_rows):
-        carry.become(_under_one_key(carry, carry.whole))
-
-
-def _by_join_value(join: Join, carry: Carry) -> Carry:
-    """The same by join value. The next batch looks at all selections, and finds out which are resolved."""
-    one = carry.find(pa.array([""]))
-    events, _ = carry.events_of(one, np.ones(1, np.bool_))
-    values = array(events, join.attribute)
-    texts, owner = join_values(values)
-    whole = Whole(int(one.next_seq[0]), int(one.next_selection[0]), Resolution(-1))
-    kept = Carry(unseen=True, whole=whole)
-    touched = kept.find(texts)
-    touched.rows[:] = np.bincount(owner)
-    mask = without_candidates(numbers(events, MASK), values, initiator_bits(join.pattern))
-    events = with_column(events, MASK, mask)
-    kept.put(touched, np.full(len(texts), NO_ROW), events, owner)
-    return kept
-
-
-def _under_one_key(carry: Carry, whole: Whole) -> Carry:
-    """The same under one key. Only selections that were resolved are missing, so no match waits for these."""
-    texts = carry.living()
-    events, _ = carry.events_of(carry.find(texts), np.ones(len(texts), np.bool_))
-    kept = Carry(unseen=True)
-    touched = kept.find(pa.array([""]))
-    touched.next_seq[:], touched.next_selection[:] = whole.next_seq, whole.next_selection
-    if events is not None:
-        events = events.take(pa.array(np.argsort(numbers(events, SEQ))))
-    touched.rows[:] = carry.rows
-    kept.put(touched, np.full(1, NO_ROW), events, np.zeros(carry.rows, np.int64))
-    return kept

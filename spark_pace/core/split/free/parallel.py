@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from spark_pace.core.columns import OPENING, Bools, Ints, numbers
 from spark_pace.core.match.contexts.context import Backwards, Forwards
-from spark_pace.core.match.release import Resolution, must_wait, resolution_before
+from spark_pace.core.match.release import Resolution, must_wait
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import Horizon, window_end, window_start
+from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Piece, numbered
@@ -75,10 +75,6 @@ def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, close
     assert task.pattern is not None
     stream, within = task.stream, task.pattern.within
     ids, closed = _numbers(task, initiators), closes >= 0
-    if resolution.first < 0:
-        before = Horizon(task.passed_us).over(stream, initiators, within)
-        before[closed] |= stream.time[closes[closed]] < task.passed_us
-        resolution = resolution_before(ids, before, int(task.next_selection.max()))
     return resolution.after(ids[task.horizon.over(stream, initiators, within)], ids[closed])
 
 
