@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_pace.core.columns import SOURCE, boolean, bools, compacted, in_order, paired, ranks
+from spark_pace.core.columns import SOURCE, TIME, boolean, bools, compacted, in_order, paired, ranks
 from spark_pace.core.expr.comparison import KERNELS
 from spark_pace.core.match.chain import _reached
+from spark_pace.core.match.stream import Stream
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 15, 31, 32, 33])
@@ -108,3 +109,21 @@ def test_pairs_of_texts_are_named_by_both_and_null_where_one_is() -> None:
     right = pa.array([1, 0, 10, 1, None]).dictionary_encode()
     assert paired(left, right, " in ").to_pylist() == ["a in 1", None, "b in 10", "a in 1", None]
     assert paired(left[:0], right[:0], " in ").to_pylist() == []
+
+
+@pytest.mark.parametrize("unit_us", [1, 1 << 56], ids=["near times", "times that are far apart"])
+def test_a_time_has_its_place_in_the_segment_of_its_row(unit_us: int) -> None:
+    dice = np.random.default_rng(2)
+    sizes = dice.integers(1, 6, 100)
+    time = np.concatenate([np.sort(dice.integers(0, 5, size)) for size in sizes])
+    stream = Stream(pa.table({TIME: time * unit_us}), np.cumsum(sizes) - sizes)
+    rows = np.arange(stream.rows)
+    for shift in (-9, -1, 0, 2, 9):
+        for side in ("left", "right"):
+            found = stream.place(rows, stream.time + shift * unit_us, side)
+            bounds = zip(stream.segment_start.tolist(), stream.segment_end.tolist(), strict=True)
+            expected = [
+                start + int(np.searchsorted(time[start:end], at + shift, side))
+                for (start, end), at in zip(bounds, time.tolist(), strict=True)
+            ]
+            assert found.tolist() == expected

@@ -80,18 +80,36 @@ class Stream:
         return array(self.events, name)
 
     @cached_property
-    def _ranked_time(self) -> tuple[Ints, Ints]:
-        """The distinct times, ascending, and for each row one number that sorts as (segment, time) does."""
-        times, rank = np.unique(self.time, return_inverse=True)
-        return times, self.segment * (len(times) + 1) + rank
+    def _distinct_times(self) -> Ints | None:
+        """The distinct times, ascending; None where (segment, time) is one number without them."""
+        span = int(self.time.max()) - int(self.time.min()) + 2
+        return None if len(self.starts) * span < 1 << 62 else np.unique(self.time)
+
+    def _ranks(self, times: Ints, side: Literal["left", "right"]) -> Ints:
+        """Numbers from 0 to below `_span` that sort as these times do beside those of events."""
+        if self._distinct_times is not None:
+            return np.searchsorted(self._distinct_times, times, side=side)
+        ranks: Ints = np.clip(times - self.time.min() + (side == "right"), 0, self._span - 1)
+        return ranks
+
+    @cached_property
+    def _span(self) -> int:
+        """How many numbers `_ranks` has."""
+        distinct = self._distinct_times
+        return int(self.time.max() - self.time.min()) + 2 if distinct is None else len(distinct) + 1
+
+    @cached_property
+    def _ranked(self) -> Ints:
+        """int64[n], one number for each row that sorts as (segment, time) does."""
+        return self.segment * self._span + self._ranks(self.time, "left")
 
     def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
         """Where an event of each time belongs in each row's segment: before ("left") or behind its equals."""
         if len(self.starts) == 1:
             return np.searchsorted(self.time, times, side=side)
-        distinct, ranked = self._ranked_time
-        rank = np.searchsorted(distinct, times, side=side)
-        return np.searchsorted(ranked, self.segment[rows] * (len(distinct) + 1) + rank)
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        return np.searchsorted(self._ranked, self.segment[rows] * self._span + self._ranks(times, side))
 
     def before_time(self, rows: Ints, times: Ints) -> Ints:
         """In each row's segment, the first row whose event time is not below `times`."""
