@@ -27,7 +27,7 @@ from spark_pace.core.columns import (
     value_codes,
 )
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.match.release import must_wait
+from spark_pace.core.match.method import method_of
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -110,7 +110,7 @@ def _in_order(failed: pa.Table) -> pa.Table:
 def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     """One rule's matches in output order."""
     results = sorted(results, key=lambda result: (result.header.bucket, result.header.number))
-    lift = must_wait(planned.rule) and planned.key_column is None
+    lift = method_of(planned.rule).waits and planned.key_column is None
     tables = _lifted(results) if lift else [result.matches for result in results]
     filled = [table for table in tables if table.num_rows] or tables[:1]
     table = pa.concat_tables(filled, promote_options="default")

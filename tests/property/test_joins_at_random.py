@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_pace.core.match.method import method_of
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge
-from spark_pace.core.split.carry.joined import join_of
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, expected_rows
@@ -31,7 +31,7 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
 ) -> None:
     """Its state is saved and restored between all batches."""
     rule = replace(data.draw(joined_rules(context, close_window=close_window)), merge=merge)
-    assert context.selection == "next" or join_of(rule) is not None
+    assert context.selection == "next" or method_of(rule).join is not None
     events = data.draw(streams())
     batches, place = list[list[Event]](), 0
     while place < len(events):

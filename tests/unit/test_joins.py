@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from spark_pace import ways
 from spark_pace.core.intake.pack import pack
+from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.whole import Whole, whole_of
 from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -97,16 +97,15 @@ CHAIN, STAR, LATE = "a.x = b.x and b.x = c.x", "c.x = a.x and b.x = a.x", "a.x =
 def test_a_join_holds_every_component_of_every_match(
     tmp_path: Path, components: str, keys: dict[str, object], attribute: str | None
 ) -> None:
-    join = join_of(rule_of(tmp_path, components, **keys))
-    assert (None if join is None else join.attribute) == attribute
+    assert method_of(rule_of(tmp_path, components, **keys)).join == attribute
 
 
 def test_what_is_left_to_be_tested_is_not_the_join(tmp_path: Path) -> None:
     rule = rule_of(tmp_path, "abc", where=f"a.y < c.y and {CHAIN} and a.y = b.y")
-    join = join_of(rule)
-    assert join is not None and rule.pattern is not None
-    assert join.pattern.where == (rule.pattern.where[0], rule.pattern.where[3])
-    assert join.pattern.components == rule.pattern.components
+    tested = method_of(rule).pattern
+    assert tested is not None and rule.pattern is not None
+    assert tested.where == (rule.pattern.where[0], rule.pattern.where[3])
+    assert tested.components == rule.pattern.components
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spark_pace.core.columns import NOTHING_US, UNKNOWN_CODE, Bools, Ints
-from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_end, window_ends
-from spark_pace.core.plan.rule import Rule, Within
+from spark_pace.core.plan.rule import Within
 
 
 def at_rows(stream: Stream, rows: Ints) -> Positions:
@@ -65,21 +64,6 @@ def _running_last_greatest(code: Ints, first: Ints) -> Ints:
     greatest = np.maximum.accumulate(key)
     index = np.where(key == greatest, np.arange(len(code)), -1)
     return np.maximum.accumulate(index)
-
-
-def must_wait(rule: Rule) -> bool:
-    """Whether a match waits until all selections with smaller ids are resolved.
-
-    In a plain sequence without window it never does: matches are decided in the order of their selections
-    there. In a context where earlier selections decide whether there is a match it does, whatever the merge
-    order is.
-    """
-    if rule.pattern is None or rule.span is not None:
-        return rule.merge == "selection"
-    pattern = rule.pattern
-    if pattern.within is None and not pattern.where:
-        return False
-    return rule.merge == "selection" or context_of(pattern).waits_for_earlier
 
 
 def decisions(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:

@@ -17,14 +17,13 @@ from spark_pace.core.columns import (
     array,
     numbers,
 )
-from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found import Found
+from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
     Resolution,
     decisions,
     match_times,
-    must_wait,
     releases,
     resolved,
 )
@@ -41,7 +40,6 @@ from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
 
@@ -103,7 +101,7 @@ def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Lab
     if header.resolved is not None:
         before, first = header.resolved
         now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
-    elif header.exact or not must_wait(rule):
+    elif header.exact or not method_of(rule).waits:
         now &= time >= header.passed_us
     index = np.flatnonzero(now)
     if planned.key_column is not None or rule.merge != "selection":
@@ -130,15 +128,13 @@ def _horizon(lane: Lane, stream: Stream) -> Horizon:
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     """The matches of free selections; where the header says what is resolved, these know of none before."""
-    join = join_of(rule) if lane.by_join_value else None
-    pattern = rule.pattern if join is None else join.pattern
-    assert pattern is not None
-    way = context_of(pattern).way
-    assert isinstance(way, Forwards | Backwards)
+    method = method_of(rule)
+    way, pattern = method.way, method.pattern
+    assert pattern is not None and isinstance(way, Forwards | Backwards)
     found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
     decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
-    at = releases(stream, found, decided, ends, waits=must_wait(rule) and lane.header.resolved is None)
+    at = releases(stream, found, decided, ends, waits=method.waits and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     matched_us = match_times(stream, found, pattern.within)
@@ -147,7 +143,7 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
 
 def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     assert rule.pattern is not None
-    way = context_of(rule.pattern).way
+    way = method_of(rule).way
     assert isinstance(way, OneOpen) and way.inside is not None
     openings = lane.column("opening")
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))

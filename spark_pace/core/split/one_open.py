@@ -13,7 +13,8 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import at_rows, decisions, match_times, must_wait, releases, resolved
+from spark_pace.core.match.method import method_of
+from spark_pace.core.match.release import at_rows, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, rows_before
@@ -70,7 +71,7 @@ def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[La
     found = links.found(search)
     decided = decisions(stream, found, search.pattern.within, task.horizon)
     ends = resolved(stream, found, search.pattern.within, task.horizon)
-    at = releases(stream, found, decided, ends, waits=must_wait(rule))
+    at = releases(stream, found, decided, ends, waits=method_of(rule).waits)
     return matched_lanes(task, found, ids[found.selection], at)
 
 

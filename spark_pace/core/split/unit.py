@@ -29,7 +29,8 @@ from spark_pace.core.columns import (
     with_column,
 )
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.core.match.release import Resolution, must_wait
+from spark_pace.core.match.method import Method, method_of
+from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
@@ -37,13 +38,8 @@ from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits, terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
 from spark_pace.core.split.carry.forgetting import Forgetting
-from spark_pace.core.split.carry.joined import (
-    Join,
-    join_of,
-    join_values,
-    without_candidates,
-)
-from spark_pace.core.split.carry.numbering import number, opens, way_of
+from spark_pace.core.split.carry.join_values import join_values, without_candidates
+from spark_pace.core.split.carry.numbering import number, opens
 from spark_pace.core.split.carry.streams import (
     Fresh,
     Segments,
@@ -97,7 +93,7 @@ class Turn:
         bucket: the unit's bucket.
         carry: the unit's state.
         batch: what was released.
-        join: what the events are kept by instead of partition keys; None where they are not.
+        method: how the rule's matches are found.
     """
 
     plan: Plan
@@ -105,16 +101,16 @@ class Turn:
     bucket: int
     carry: Carry
     batch: Batch
-    join: Join | None
+    method: Method
 
     @property
     def segment_column(self) -> str | None:
         """The column with the text of each segment's key; None where there is one segment."""
-        return self.planned.key_column if self.join is None else JOIN
+        return self.planned.key_column if self.method.join is None else JOIN
 
     def task(self, touched: Touched, segments: Segments, resolution: Resolution | None) -> SplitTask:
         """What there is to be split of the keys that are looked at."""
-        batch, rule, whole = self.batch, self.planned.rule, self.carry.whole
+        batch, whole = self.batch, self.carry.whole
         horizon = Horizon(batch.frontier_us, ends_us=segments.ends_us)
         if segments.ends_us is not None:
             horizon = replace(horizon, complete=segments.ends_us < batch.frontier_us)
@@ -124,10 +120,9 @@ class Turn:
         counters = np.where(segments.anew, 0, touched.next_selection[segments.key])
         if whole is not None:
             counters = np.full(len(segments.key), whole.next_selection)
-        pattern = rule.pattern if self.join is None else self.join.pattern
         return SplitTask(
             self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
-            pattern, resolution, batch.prices.get(self.planned.index),
+            self.method.pattern, resolution, batch.prices.get(self.planned.index),
         )  # fmt: skip
 
 
@@ -145,11 +140,11 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         lanes with what may be releasable now. At the end of the input, those selections are counted as open
         whose windows only that end has closed.
     """
-    mine, join = _mine(plan, planned, bucket, batch.released), join_of(planned.rule)
-    if join is not None and carry.whole is None:
+    mine, method = _mine(plan, planned, bucket, batch.released), method_of(planned.rule)
+    if method.join is not None and carry.whole is None:
         carry.whole = Whole()
     _make_ready(carry, planned, batch)
-    turn = Turn(plan, planned, bucket, carry, batch, join)
+    turn = Turn(plan, planned, bucket, carry, batch, method)
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
@@ -176,7 +171,14 @@ def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
     """
     mine, carry = _mine(plan, planned, 0, batch.released), Carry()
     _make_ready(carry, planned, batch)
-    turn = Turn(plan, planned, 0, carry, batch, None)
+    turn = Turn(
+        plan,
+        planned,
+        0,
+        carry,
+        batch,
+        replace(method_of(planned.rule), join=None, pattern=planned.rule.pattern),
+    )
     fresh = _fresh(turn, mine)
     touched = carry.find(fresh.texts)
     numbered, look = _numbered(turn, touched, fresh), np.ones(len(fresh.texts), np.bool_)
@@ -230,7 +232,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
 def _resolution(turn: Turn) -> Resolution | None:
     """What is resolved of the rule's whole stream, where matches wait for selections not looked at."""
     whole = turn.carry.whole
-    return whole.resolution.begun() if whole is not None and must_wait(turn.planned.rule) else None
+    return whole.resolution.begun() if whole is not None and turn.method.waits else None
 
 
 def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
@@ -262,7 +264,7 @@ def _split(task: SplitTask) -> Split:
 
 
 def _decided(task: SplitTask) -> Split:
-    way = way_of(task.planned)
+    way = method_of(task.planned.rule).way
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):
@@ -294,9 +296,10 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
     columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
     events = chosen(released.select(list(columns)), mine)
     events = with_column(events, MASK, mask_of(planned.bits, released, mine))
-    if turn.join is not None:
-        values = array(events, turn.join.attribute)
-        mask = without_candidates(numbers(events, MASK), values, initiator_bits(turn.join.pattern))
+    pattern, join = turn.method.pattern, turn.method.join
+    if pattern is not None and join is not None:
+        values = array(events, join)
+        mask = without_candidates(numbers(events, MASK), values, initiator_bits(pattern))
         return Fresh(with_column(events, MASK, mask), *join_values(values))
     if planned.key_column is None:
         return Fresh(events, pa.array([""], pa.string()), np.zeros(events.num_rows, np.int64))
@@ -318,8 +321,8 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
     whole = turn.carry.whole
     if whole is None or fresh.events is None:
         return number(turn.planned, touched, fresh)
-    assert turn.join is not None
-    return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.join.pattern)))
+    assert turn.method.pattern is not None
+    return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.method.pattern)))
 
 
 def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:

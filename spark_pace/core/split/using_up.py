@@ -28,7 +28,8 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found import Found
-from spark_pace.core.match.release import decisions, must_wait, releases, resolved
+from spark_pace.core.match.method import method_of
+from spark_pace.core.match.release import decisions, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
@@ -64,7 +65,7 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
     assert rule.pattern is not None
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
     decided = decisions(unused, found, rule.pattern.within, task.horizon)
-    return releases(unused, found, decided, ends, waits=must_wait(rule))
+    return releases(unused, found, decided, ends, waits=method_of(rule).waits)
 
 
 def _unused(stream: Stream) -> Stream:

@@ -18,6 +18,7 @@ from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
+from spark_pace.core.match.method import method_of
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.forms import comparable
 from spark_pace.core.match.search.search import Search
@@ -26,7 +27,6 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
-from spark_pace.core.split.carry.joined import join_of
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
 
@@ -114,9 +114,9 @@ def _adds_in_order(node: Expr, rule: Rule) -> bool:
 
 def _looked_at(rule: Rule) -> str:
     """When a batch looks at a carried event."""
-    join = join_of(rule)
+    join = method_of(rule).join
     if join is not None:
-        values = f"of its {join.attribute}"
+        values = f"of its {join}"
         return f"where a batch brings an event that can end a match {values}, or a window {values} ends"
     whose = " of its key" if rule.partition_by else ""
     ends = "" if always_looks(rule) else " that can end a match"

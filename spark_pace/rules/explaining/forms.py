@@ -8,10 +8,10 @@ from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
-from spark_pace.core.split.carry.joined import join_of
 from spark_pace.rules.explaining.facts import (
     CANDIDATES,
     FORBIDDING,
@@ -147,6 +147,6 @@ def span_facts(span: Span) -> SpanFacts:
 
 def key_facts(rule: Rule) -> KeyFacts:
     """What splits the rule's stream before selections do."""
-    join, gap_us = join_of(rule), rule.forget_key_after_us
+    gap_us = rule.forget_key_after_us
     forget = None if gap_us is None else show_duration(gap_us)
-    return KeyFacts(rule.partition_by, forget, None if join is None else join.attribute)
+    return KeyFacts(rule.partition_by, forget, method_of(rule).join)

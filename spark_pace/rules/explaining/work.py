@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
-from spark_pace.core.match.release import must_wait
+from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_duration, show_length
 from spark_pace.core.plan.looking_back import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
@@ -63,7 +63,7 @@ def carried(rule: Rule) -> CarriedFacts:
 
 def order(rule: Rule) -> OrderFacts:
     """The order of the matches, and what they wait for."""
-    until = ["every earlier selection is resolved"] if must_wait(rule) else []
+    until = ["every earlier selection is resolved"] if method_of(rule).waits else []
     until += ["its window has ended"] if _waits_for_its_window(rule) else []
     return OrderFacts(rule.merge, tuple(until))
 

@@ -22,22 +22,14 @@ from spark_pace.core.columns import (
     segments_of,
     with_column,
 )
-from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import UsingUp, Way
+from spark_pace.core.match.contexts.context import UsingUp
+from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Touched
 from spark_pace.core.split.carry.earlier import InTurn, tested
 from spark_pace.core.split.carry.streams import Fresh
-
-
-def way_of(planned: RulePlan) -> Way | None:
-    """The way of the rule's context; None where the rule has a span, which decides instead."""
-    if planned.rule.span is not None:
-        return None
-    assert planned.rule.pattern is not None
-    return context_of(planned.rule.pattern).way
 
 
 def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
@@ -96,7 +88,7 @@ def _of_one_key(planned: RulePlan, touched: Touched, fresh: Fresh, events: pa.Ta
 
 def _unspent(planned: RulePlan, events: pa.Table) -> pa.Table:
     """The events with what is spent of each, where the rule's context asks for that."""
-    if not isinstance(way_of(planned), UsingUp):
+    if not isinstance(method_of(planned.rule).way, UsingUp):
         return events
     return with_column(events, SPENT, np.zeros(events.num_rows, np.int64))
 
@@ -133,7 +125,7 @@ def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, t
 
 def counts_openings(planned: RulePlan) -> bool:
     """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
-    way = way_of(planned)
+    way = method_of(planned.rule).way
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 

@@ -1,0 +1,101 @@
+"""How the matches of a rule are found, as far as the rule alone decides it: chosen once, read everywhere.
+
+The *join value* of an event is the text of the attribute in which `where` says that all events of a candidate
+are equal. No candidate has events of different join values, so a unit keeps and matches events by join value,
+as it does by partition key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from spark_pace.core.expr import Call, Column
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import Backwards, Forwards, Way
+from spark_pace.core.plan.looking_back import looks_back
+from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
+from spark_pace.core.plan.shape import shape_of
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the matches of a rule are found.
+
+    Attributes:
+        way: who decides about selections and matches; None where the rule has a span, which decides instead.
+        join: the attribute by whose values events are kept and matched; None where they are not.
+        pattern: what is tested among events that are matched together: the rule's pattern, but for the
+            equalities of a join. None without a pattern.
+        waits: whether a match waits until all selections with smaller ids are resolved.
+    """
+
+    way: Way | None
+    join: str | None
+    pattern: Pattern | None
+    waits: bool
+
+
+@lru_cache(maxsize=4096)
+def method_of(rule: Rule) -> Method:
+    """The method of a checked rule."""
+    pattern = rule.pattern
+    if pattern is None or rule.span is not None:
+        return Method(None, None, pattern, rule.merge == "selection")
+    way, waits = context_of(pattern).way, _waits(rule, pattern)
+    if isinstance(way, Forwards | Backwards) and _may_join(rule, pattern):
+        equalities: dict[str, list[Conjunct]] = {}
+        for conjunct in pattern.where:
+            if (name := _equal_attribute(conjunct)) is not None:
+                equalities.setdefault(name, []).append(conjunct)
+        for name, stated in equalities.items():
+            if _join_all(stated, len(pattern.components), in_turn=way.in_turn):
+                rest = tuple(conjunct for conjunct in pattern.where if conjunct not in stated)
+                return Method(way, name, replace(pattern, where=rest), waits)
+    return Method(way, None, pattern, waits)
+
+
+def _waits(rule: Rule, pattern: Pattern) -> bool:
+    """Whether matches wait for earlier selections.
+
+    In a plain sequence without window they never do: they are decided in the order of their selections. Where
+    earlier selections decide whether there is a match they do, whatever the merge order is.
+    """
+    if pattern.within is None and not pattern.where:
+        return False
+    return rule.merge == "selection" or context_of(pattern).waits_for_earlier
+
+
+def _may_join(rule: Rule, pattern: Pattern) -> bool:
+    """Whether nothing but `where` ties the events of one join value to those of others.
+
+    Else these belong to groups, or forbid, or are the events before.
+    """
+    timed = pattern.within is not None and pattern.within.time_us is not None
+    return timed and not rule.partition_by and shape_of(pattern).simple and not looks_back(rule)
+
+
+def _equal_attribute(conjunct: Conjunct) -> str | None:
+    """The attribute in which a conjunct says that two components are equal; None where it says another thing.
+
+    Not one of floats: equal ones may differ in their text, as 0.0 and -0.0 do.
+    """
+    expr = conjunct.expr
+    if not isinstance(expr, Call) or expr.function != "=":
+        return None
+    left, right = expr.arguments
+    if not isinstance(left, Column) or not isinstance(right, Column):
+        return None
+    same = left.attribute == right.attribute and len(conjunct.components) == 2
+    return left.attribute if same and left.type != "DOUBLE" else None
+
+
+def _join_all(stated: list[Conjunct], components: int, *, in_turn: bool) -> bool:
+    """Whether equalities hold all components together; `in_turn`: each one with an earlier one."""
+    pairs = [conjunct.components for conjunct in stated]
+    if in_turn:
+        return {later for _, later in pairs} == set(range(1, components))
+    reached = {0}
+    for _ in pairs:
+        reached.update(*(pair for pair in pairs if not reached.isdisjoint(pair)))
+    return len(reached) == components
