@@ -14,6 +14,7 @@ from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span, Within
+from spark_pace.core.split.carry.carry import Wanted
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.snapshot import load
 from tests.oracle.contexts import Event
@@ -124,7 +125,7 @@ def test_after_each_batch_only_live_keys_are_known(rule: Rule, arrival: Arrival)
         assert carry.keys == len(alive)
         assert alive or not carry.chunks
         assert frontier_us > NO_FRONTIER or not known
-        carry.forgetting = Forgetting(after_us, frontier_us, frontier_us)
-        touched = carry.find(pa.array(list(known), pa.string()))
+        wanted = Wanted(Forgetting(after_us, frontier_us, frontier_us))
+        touched = carry.find(pa.array(list(known), pa.string()), wanted)
         assert touched.new == len(known) - len(alive)
         assert touched.next_seq.tolist() == [len(alive.get(key, ())) for key in known]

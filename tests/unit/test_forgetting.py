@@ -172,9 +172,9 @@ def test_a_batch_reads_no_key_that_neither_comes_nor_ends(
     looked = list[int]()
     find = log.Carry.find
 
-    def counted(self: log.Carry, texts: pa.Array) -> log.Touched:
+    def counted(self: log.Carry, texts: pa.Array, wanted: log.Wanted) -> log.Touched:
         looked.append(len(texts))
-        return find(self, texts)
+        return find(self, texts, wanted)
 
     monkeypatch.setattr(log.Carry, "find", counted)
     for second in range(40):

@@ -36,7 +36,7 @@ from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits, terminator_bits
-from spark_pace.core.split.carry.carry import Carry, Touched, distinct_texts
+from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.forgetting import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
 from spark_pace.core.split.carry.numbering import number, opens
@@ -94,6 +94,7 @@ class Turn:
         carry: the unit's state.
         batch: what was released.
         method: how the rule's matches are found.
+        wanted: what the rule wants to know of its keys.
     """
 
     plan: Plan
@@ -102,6 +103,7 @@ class Turn:
     carry: Carry
     batch: Batch
     method: Method
+    wanted: Wanted
 
     @property
     def segment_column(self) -> str | None:
@@ -143,25 +145,22 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     mine, method = _mine(plan, planned, bucket, batch.released), method_of(planned.rule)
     if method.join is not None and carry.whole is None:
         carry.whole = Whole()
-    _make_ready(carry, planned, batch)
-    turn = Turn(plan, planned, bucket, carry, batch, method)
+    turn = Turn(plan, planned, bucket, carry, batch, method, _wanted(planned, batch))
     lanes: list[Lane] = []
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
         carry.let_go()
     carry.unseen = False
     if batch.ends:
-        carry.tidy(len(carry.chunks))
+        carry.tidy(len(carry.chunks), turn.wanted.forgetting)
     return lanes
 
 
-def _make_ready(carry: Carry, planned: RulePlan, batch: Batch) -> None:
-    """Tell the carry what the rule wants to know of its keys in this batch."""
-    after_us = planned.rule.forget_key_after_us
-    if after_us is not None:
-        carry.forgetting = Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    if planned.looking_back is not None:
-        carry.last_values = planned.looking_back.carried
+def _wanted(planned: RulePlan, batch: Batch) -> Wanted:
+    """What the rule wants to know of its keys in this batch."""
+    after_us, back = planned.rule.forget_key_after_us, planned.looking_back
+    forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
+    return Wanted(forgetting) if back is None else Wanted(forgetting, back.carried)
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
@@ -170,17 +169,10 @@ def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
     None where no event belongs to it. The plan has one bucket.
     """
     mine, carry = _mine(plan, planned, 0, batch.released), Carry()
-    _make_ready(carry, planned, batch)
-    turn = Turn(
-        plan,
-        planned,
-        0,
-        carry,
-        batch,
-        replace(method_of(planned.rule), join=None, pattern=planned.rule.pattern),
-    )
+    in_one = replace(method_of(planned.rule), join=None, pattern=planned.rule.pattern)
+    turn = Turn(plan, planned, 0, carry, batch, in_one, _wanted(planned, batch))
     fresh = _fresh(turn, mine)
-    touched = carry.find(fresh.texts)
+    touched = carry.find(fresh.texts, turn.wanted)
     numbered, look = _numbered(turn, touched, fresh), np.ones(len(fresh.texts), np.bool_)
     segments = segments_of_keys(planned.key_column, carry, touched, numbered, look)
     return None if segments is None else turn.task(touched, segments, None)
@@ -193,12 +185,12 @@ def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
     """
     carry, batch = turn.carry, turn.batch
     if not batch.ends and not carry.unseen:
-        yield fresh, _woken(turn.planned, carry, batch)
+        yield fresh, _woken(turn)
     elif turn.planned.key_column is None:
-        yield fresh, carry.living()
+        yield fresh, carry.living(turn.wanted)
     else:
         for hashes in carry.hash_ranges():
-            yield fresh.within(hashes), carry.living(hashes)
+            yield fresh.within(hashes), carry.living(turn.wanted, hashes)
 
 
 def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
@@ -213,7 +205,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
         return []
-    touched = carry.find(texts)
+    touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= _looked_at(planned, touched, numbered)
@@ -250,7 +242,7 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
     texts = texts.filter(pc.invert(pc.is_in(texts, value_set=looked)))
     if not len(texts):
         return []
-    touched, all_ = carry.find(texts), np.ones(len(texts), np.bool_)
+    touched, all_ = carry.find(texts, turn.wanted), np.ones(len(texts), np.bool_)
     nothing = Fresh(None, texts, np.zeros(0, np.int64))
     segments = segments_of_keys(turn.segment_column, carry, touched, nothing, all_)
     if segments is None:
@@ -308,12 +300,13 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
     return Fresh(events, keys.dictionary.take(pa.array(used)), owner)
 
 
-def _woken(planned: RulePlan, carry: Carry, batch: Batch) -> pa.Array:
+def _woken(turn: Turn) -> pa.Array:
     """string[k], the keys to look at because time has passed."""
+    carry, batch, forgetting = turn.carry, turn.batch, turn.wanted.forgetting
     if batch.passed_us == NO_FRONTIER:
         return distinct_texts([])
-    due = [carry.due(wake) for wake in wakes(planned.rule, batch.passed_us, batch.frontier_us)]
-    return distinct_texts([*due, carry.ending()])
+    due = [carry.due(wake) for wake in wakes(turn.planned.rule, batch.passed_us, batch.frontier_us)]
+    return distinct_texts([*due, *([] if forgetting is None else [carry.ending(forgetting)])])
 
 
 def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:

@@ -39,6 +39,22 @@ from spark_pace.core.split.carry.whole import Whole, lasting
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What a rule wants to know of its keys in a batch, besides their counters.
+
+    Attributes:
+        forgetting: when keys are forgotten; None: they are not.
+        last_values: the columns with values of the last events of each key.
+    """
+
+    forgetting: Forgetting | None = None
+    last_values: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+
+NOTHING_ELSE = Wanted()
+
+
+@dataclass(frozen=True)
 class Touched:
     """Some keys, and what the carry knows of them. The counters move on as the batch is worked on.
 
@@ -52,11 +68,12 @@ class Touched:
         rows: int64[k], how many events of each key are carried.
         last: int64[k], the event time of each key's last event, where keys are forgotten.
         last_before: int64[k], `last` as the carry has it.
-        last_values: by the columns of `Carry.last_values`, the values of each key's last events; null where
+        last_values: by the columns of `Wanted.last_values`, the values of each key's last events; null where
             there are none.
         new: how many of the keys the carry has never met.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
+        forgetting: when keys are forgotten; None: they are not.
     """
 
     texts: pa.Array
@@ -72,6 +89,7 @@ class Touched:
     new: int
     rows_before: int
     open_before: int
+    forgetting: Forgetting | None
 
 
 @dataclass
@@ -86,8 +104,6 @@ class Carry:
         open: how many selections are open.
         unseen: whether the first batch must look at every key, because how many are open is not known.
         whole: what is known of the rule's whole stream, where the keys are join values; else None.
-        forgetting: when keys are forgotten, set for each batch; None: they are not.
-        last_values: which values of the last events of each key are kept, set for each batch.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -96,10 +112,8 @@ class Carry:
     open: int = 0
     unseen: bool = False
     whole: Whole | None = None
-    forgetting: Forgetting | None = None
-    last_values: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
-    def find(self, texts: pa.Array) -> Touched:
+    def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
         """What is known of some distinct keys; counters of keys that are new are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
@@ -110,30 +124,31 @@ class Carry:
             back, in_order = np.argsort(order), texts.take(pa.array(order))
             places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
         counters[LAST] = np.full(len(texts), NOTHING_US)
-        names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
+        forgetting = wanted.forgetting
+        names = COUNTERS if forgetting is None else (*COUNTERS, LAST)
         new = np.ones(len(texts), np.bool_)
         for chunk, place in zip(self.chunks, places, strict=True):
             here = np.flatnonzero(place >= 0)
             new[here] = False
             for name in names:
                 counters[name][here] = chunk.column(name)[place[here]]
-        if self.forgetting is not None:
-            new |= self.forgetting.before(counters[LAST])
+        if forgetting is not None:
+            new |= forgetting.before(counters[LAST])
             for name in COUNTERS:
                 counters[name][new] = 0
             for place in places:
                 place[new] = -1
         rows, open_ = int(counters["rows"].sum()), int(counters["open"].sum())
-        values = self._last_values(places, len(texts))
+        values = self._last_values(wanted.last_values, places, len(texts))
         return Touched(
             texts, hashes, places, **counters, last_before=counters[LAST].copy(), last_values=values,
-            new=int(new.sum()), rows_before=rows, open_before=open_,
+            new=int(new.sum()), rows_before=rows, open_before=open_, forgetting=forgetting,
         )  # fmt: skip
 
-    def _last_values(self, places: list[Ints], count: int) -> dict[str, pa.Array]:
+    def _last_values(self, columns: pa.Schema, places: list[Ints], count: int) -> dict[str, pa.Array]:
         """The values of the last events of `count` keys, as the newest chunk that has a key knows them."""
         found: dict[str, pa.Array] = {}
-        for column in self.last_values:
+        for column in columns:
             parts, rows = [pa.nulls(1, column.type)], np.zeros(count, np.int64)
             for chunk, place in zip(self.chunks, places, strict=True):
                 here = np.flatnonzero(place >= 0)
@@ -191,13 +206,11 @@ class Carry:
             ]
         )
 
-    def ending(self) -> pa.Array:
+    def ending(self, forgetting: Forgetting) -> pa.Array:
         """string[k], the keys whose stream ends in this batch if no event of theirs comes in it."""
-        if self.forgetting is None:
-            return distinct_texts([])
-        low, high = self.forgetting.bounds()
+        low, high = forgetting.bounds()
         texts = distinct_texts([chunk.ending(low, high) for chunk in self.chunks])
-        last_us = self.find(texts).last
+        last_us = self.find(texts, Wanted(forgetting)).last
         return texts.filter(pa.array((last_us >= low) & (last_us < high)))
 
     def hash_ranges(self) -> list[HashRange]:
@@ -206,15 +219,15 @@ class Carry:
         bounds = [number * (1 << 64) // count for number in range(count + 1)]
         return [(np.uint64(low), np.uint64(high - 1)) for low, high in itertools.pairwise(bounds)]
 
-    def living(self, hashes: HashRange = EVERY_HASH) -> pa.Array:
+    def living(self, wanted: Wanted = NOTHING_ELSE, hashes: HashRange = EVERY_HASH) -> pa.Array:
         """string[k], every key with a hash in that range of which events are carried."""
         texts = distinct_texts([chunk.living(hashes) for chunk in self.chunks])
-        return texts.filter(pa.array(self.find(texts).rows > 0))
+        return texts.filter(pa.array(self.find(texts, wanted).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
         """Keep what a batch has left of the keys that it has touched. See `add`."""
         self.add(touched, since, events, owner)
-        self.tidy(1)
+        self.tidy(1, touched.forgetting)
 
     def add(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
         """Keep what a part of a batch has left, and leave older chunks in their files: see `tidy`.
@@ -227,12 +240,13 @@ class Carry:
         """
         self.rows += int(touched.rows.sum()) - touched.rows_before
         self.open += int(touched.open.sum()) - touched.open_before
-        names = COUNTERS if self.forgetting is None else (*COUNTERS, LAST)
+        forgetting = touched.forgetting
+        names = COUNTERS if forgetting is None else (*COUNTERS, LAST)
         counters = {name: pa.array(getattr(touched, name)) for name in names}
         columns = {"hash": touched.hashes, "key": touched.texts, **counters, **touched.last_values}
         keys = pa.table(columns | {"since": since})
-        if self.forgetting is not None:
-            left = ~self.forgetting.by_now(touched.last)
+        if forgetting is not None:
+            left = ~forgetting.by_now(touched.last)
             keys, owner = keys.filter(pa.array(left)), (np.cumsum(left) - 1)[owner]
         self.keys += touched.new + keys.num_rows - len(touched.texts)
         newest = new_chunk(keys, events, owner)
@@ -248,14 +262,14 @@ class Carry:
             if chunk.mapped is not None:
                 let_go(chunk.mapped)
 
-    def tidy(self, most: int) -> None:
-        """Clean at most so many chunks, merge chunks, and forget join values.
+    def tidy(self, most: int, forgetting: Forgetting | None) -> None:
+        """Clean at most so many chunks, merge chunks, and leave out what is forgotten, join values too.
 
         What this makes is in memory until it is stored; so it is done when all parts of a batch are added.
         """
         for _ in range(min(most, len(self.chunks))):
-            self._clean()
-        self._merge()
+            self._clean(forgetting)
+        self._merge(forgetting)
         if self.whole is not None and self.chunks:
             self._forget()
 
@@ -283,25 +297,22 @@ class Carry:
             chunk.dead += int((left & (place >= 0)).sum())
             left &= place < 0
 
-    def _clean(self) -> None:
+    def _clean(self, forgetting: Forgetting | None) -> None:
         """Remove the dead rows of one chunk: the one with the most, if there are more dead than alive."""
         chunks = self.chunks
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead, default=-1)
         if chunks and ways.is_cleaned(chunks[at].dead, chunks[at].weight):
             kept = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
-            kept = self._without_forgotten(kept, chunks[at + 1 :])
+            kept = without_forgotten(kept, chunks[at + 1 :], forgetting)
             chunks[at : at + 1] = [kept] if kept.weight else []
 
-    def _merge(self) -> None:
+    def _merge(self, forgetting: Forgetting | None) -> None:
         """Merge neighbours until each chunk is at least twice as large as the one behind it, or too large."""
         chunks = self.chunks
         for at in range(len(chunks) - 2, -1, -1):
             if ways.is_merged(chunks[at].weight, chunks[at + 1].weight):
                 whole = merged(chunks[at], chunks[at + 1])
-                chunks[at : at + 2] = [self._without_forgotten(whole, chunks[at + 2 :])]
-
-    def _without_forgotten(self, chunk: Chunk, newer: list[Chunk]) -> Chunk:
-        return chunk if self.forgetting is None else without_forgotten(chunk, newer, self.forgetting)
+                chunks[at : at + 2] = [without_forgotten(whole, chunks[at + 2 :], forgetting)]
 
 
 def distinct_texts(parts: list[pa.Array]) -> pa.Array:

@@ -38,7 +38,7 @@ class Chunk:
         keys: table with a row for each key: ``hash`` uint64, ascending; ``key`` string; the `COUNTERS` int64;
             ``since`` int64: events of this key in older chunks are alive from this `seq` on; ``end`` int64:
             the row behind its events here. Where keys are forgotten also `LAST` int64, the event time of the
-            last event of each key's stream, carried or not. With ``prev`` also `Carry.last_values`.
+            last event of each key's stream, carried or not. With ``prev`` also `Wanted.last_values`.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
         ranges: the least and the greatest value of `LAST` and of some columns of the events, where there are
             any.
@@ -241,14 +241,16 @@ def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chu
     return left
 
 
-def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetting) -> Chunk:
+def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetting | None) -> Chunk:
     """A chunk without the keys that are forgotten, and without their events.
 
     Args:
         chunk: the chunk.
         newer: all chunks behind it. What they know of a key decides, not what this one does.
-        forgetting: when keys are forgotten.
+        forgetting: when keys are forgotten; None: they are not.
     """
+    if forgetting is None:
+        return chunk
     gone = np.flatnonzero(forgetting.for_good(chunk.column(LAST)))
     for other in newer:
         texts = array(chunk.keys, "key").take(pa.array(gone))

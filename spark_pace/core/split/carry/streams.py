@@ -122,7 +122,7 @@ def segments_of_keys(
     keys = pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), texts)
     events = with_column(events.take(pa.array(order)), key_column, keys)
     stream = Stream(events, starts_of_streams(number, numbers(events, SEQ)))
-    return _segments(stream, owner[stream.starts], carried, _ends(carry, touched, stream, owner, carried))
+    return _segments(stream, owner[stream.starts], carried, _ends(touched, stream, owner, carried))
 
 
 def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = None) -> Segments:
@@ -130,13 +130,13 @@ def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = 
     return Segments(stream, key, carried, anew, ends_us)
 
 
-def _ends(carry: Carry, touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
+def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
     """int64[s], when each stream ends: so long after its last event, which may not be carried."""
-    if carry.forgetting is None:
+    if touched.forgetting is None:
         return None
     last = np.append(stream.starts[1:], stream.rows) - 1
     last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], stream.time[last])
-    return last_us + carry.forgetting.after_us
+    return last_us + touched.forgetting.after_us
 
 
 @dataclass
