@@ -22,11 +22,9 @@ FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled 
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
 MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
 MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
-GATHERED_ONE_OF = 16  # where fewer rows than one in so many are wanted, they are gathered
 NAMED_ONE_OF = 16  # where fewer events than one in so many are in a set, they are named
 TESTED_ONE_OF = 4  # where fewer events than one in so many are to be tested, they are gathered
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
-LONGEST_IN_WORDS = 32  # bytes of a text that is compared in words
 LEAST_CHUNK = 1_000  # rows: chunks of fewer, on average, are copied into one sooner than written one by one
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
 LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
@@ -101,22 +99,12 @@ def is_counted(asked: int, rows: int) -> bool:
     return MANY_TIMES * asked >= rows
 
 
-def is_thinned(left: int, before: int) -> bool:
-    """Of selections that may follow each other, what follows none is left out again; else a loop goes."""
-    return left < before - before // 8
-
-
 def is_added_by_span(longest: int, spans: int) -> bool:
     """Floating-point numbers are added span by span; else place by place in all spans at once."""
     return longest > spans
 
 
 # ---------------------------------------------------------------- columns
-
-
-def is_gathered(wanted: int, rows: int) -> bool:
-    """The wanted rows of a table are taken by their numbers; else by a mask."""
-    return GATHERED_ONE_OF * wanted < rows
 
 
 def is_named(members: int, events: int) -> bool:
@@ -139,19 +127,9 @@ def is_shared(predicates: int) -> bool:
     return predicates >= MANY_CONSTANTS
 
 
-def is_compared_in_words(length: int) -> bool:
-    """Texts of one length are compared with a constant in words of bytes; else by Arrow."""
-    return length <= LONGEST_IN_WORDS
-
-
 def is_hashed(items: int) -> bool:
     """What ``in`` names is looked up by hash; else compared item by item."""
     return items > 2
-
-
-def is_compacted(values: int, rows: int) -> bool:
-    """A dictionary loses the values that no row has; else they travel with it."""
-    return values > rows
 
 
 def is_one_chunk(rows: int, chunks: int) -> bool:

@@ -115,11 +115,8 @@ def in_chunks(tables: list[pa.Table]) -> pa.Table:
 
 def chosen(table: pa.Table, rows: Bools) -> pa.Table:
     """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
-    count = int(np.count_nonzero(rows))
-    if count == len(rows):
+    if rows.all():
         return table
-    if ways.is_gathered(count, len(rows)):
-        return compacted(table.take(pa.array(np.flatnonzero(rows))))
     return compacted(table.filter(boolean(rows)))
 
 

@@ -49,7 +49,7 @@ def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
         return None
     sought = (constant.as_py() or "").encode()
     count, length = len(texts), len(sought)
-    if not count or not length or not ways.is_compared_in_words(length) or texts.null_count:
+    if not count or not length or texts.null_count:
         return None
     _, offsets, held = texts.buffers()
     ends = np.frombuffer(offsets, np.int32, count + 1, 4 * texts.offset)

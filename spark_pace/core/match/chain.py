@@ -161,23 +161,9 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
 
 
 def _reached(following: Ints) -> Ints:
-    """The places, from 0 on, that are reached when each place is followed by a later one; ascending.
-
-    What follows nothing is left out, again and again. If nothing is left out any more, all that is left is
-    reached; else a loop goes from each place to the next.
-    """
-    count = len(following)
-    places, before = np.arange(count), 2 * count + 8
-    while ways.is_thinned(len(places), before) and len(places) < before:
-        before = len(places)
-        left = np.zeros(count + 1, np.bool_)
-        left[following[places]] = True
-        left[0] = True
-        places = np.flatnonzero(left[:count])
-    if len(places) == before:
-        return places
-    step, index, reached = following.tolist(), 0, []
-    while index < count:
+    """The places, from 0 on, that are reached when each place is followed by a later one; ascending."""
+    step, index, reached = following.tolist(), 0, list[int]()
+    while index < len(step):
         reached.append(index)
         index = step[index]
     return np.array(reached, np.int64)

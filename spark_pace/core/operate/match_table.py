@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace import ways
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array, compacted
 from spark_pace.core.match.found import Found
 from spark_pace.core.match.stream import Positions, Stream
@@ -139,11 +138,8 @@ def _taken(stream: Stream, name: str, rows: pa.Array) -> pa.Array:
 
 
 def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
-    """A column of texts of these rows, as a dictionary that has not many more than they have."""
-    taken = _taken(stream, name, rows)
-    if ways.is_compacted(len(taken.dictionary), len(rows)):
-        return array(compacted(pa.table({name: taken})), name)
-    return taken
+    """A column of texts of these rows, as a dictionary that has no others."""
+    return array(compacted(pa.table({name: _taken(stream, name, rows)})), name)
 
 
 def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:

@@ -57,7 +57,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         (
-            *("is_compiled", "is_in_orders", "is_thinned", "is_decided_compiled", "FIRST_OPENINGS"),
+            *("is_compiled", "is_in_orders", "is_decided_compiled", "FIRST_OPENINGS"),
             *("FIRST_ROWS", "FIRST_HORIZON_ROWS", "UNITED_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),
         ),
         ("close window",),
@@ -80,7 +80,7 @@ IMPOSSIBLE = (
     ),
     Impossible(("UNITED_ROWS",), ("arithmetic",), "conditions over several components tell events apart"),
     Impossible(
-        ("is_thinned", "FIRST_OPENINGS"),
+        ("FIRST_OPENINGS",),
         (*WITHOUT_PATTERN, *ZERO, "earliest, selected"),
         "it is for one selection that is open at a time",
     ),
