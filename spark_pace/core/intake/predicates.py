@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import ARROW_TYPES, EventColumns, evaluate_mask
 from spark_pace.core.intake.bitmaps import Bitmap, bitmap_of, bitmap_of_rows
@@ -75,6 +74,4 @@ def _tested(sought: Sought, rows: Ints, shared: list[Bools], events: _Events) ->
         rows = rows[shared[number][rows]]
     if sought.rest is None or not len(rows):
         return rows
-    if not ways.is_tested_alone(len(rows), events.rows):
-        return rows[evaluate_mask(sought.rest, events)[rows]]
     return rows[evaluate_mask(sought.rest, events.some(rows))]
