@@ -43,7 +43,7 @@ from spark_pace.core.split.carry.stored import (
 from spark_pace.core.split.carry.whole import whole_of
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 6  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
+FORMAT_VERSION = 7  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
@@ -180,7 +180,6 @@ def _counts(carry: Carry) -> dict[str, Any]:
         "keys": carry.keys,
         "rows": carry.rows,
         "open": carry.open,
-        "unseen": carry.unseen,
         **({} if carry.whole is None else {"whole": carry.whole.stored()}),
     }
 
@@ -223,7 +222,7 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
         chunk.dead = entry["dead"]
         carry.chunks.append(chunk)
     carry.keys, carry.rows = header["keys"], header["rows"]
-    carry.open, carry.unseen = header["open"], header["unseen"]
+    carry.open = header["open"]
     if "whole" in header:
         carry.whole = whole_of(header["whole"])
     return carry

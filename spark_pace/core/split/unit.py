@@ -150,7 +150,6 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
     for fresh, woken in _parts(turn, _fresh(turn, mine)):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
         carry.let_go()
-    carry.unseen = False
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
     return lanes
@@ -184,7 +183,7 @@ def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
     Where all that is carried is looked at, it may be more than fits into memory, so keys come in parts.
     """
     carry, batch = turn.carry, turn.batch
-    if not batch.ends and not carry.unseen:
+    if not batch.ends:
         yield fresh, _woken(turn)
     elif turn.planned.key_column is None:
         yield fresh, carry.living(turn.wanted)

@@ -102,7 +102,6 @@ class Carry:
             may be, too.
         rows: how many events are carried.
         open: how many selections are open.
-        unseen: whether the first batch must look at every key, because how many are open is not known.
         whole: what is known of the rule's whole stream, where the keys are join values; else None.
     """
 
@@ -110,7 +109,6 @@ class Carry:
     keys: int = 0
     rows: int = 0
     open: int = 0
-    unseen: bool = False
     whole: Whole | None = None
 
     def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
