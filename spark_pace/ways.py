@@ -60,11 +60,6 @@ def is_cleaned(dead: int, rows: int) -> bool:
     return dead > max(SMALL, rows // 2)
 
 
-def is_cleaned_for_values(dead: int, rows: int) -> bool:
-    """The same of the oldest chunk, where keys are join values of which nothing may be carried."""
-    return 2 * dead > rows
-
-
 def is_rid_of_values(events: int, keys: int, stored: bool) -> bool:
     """Join values of which nothing is carried leave the oldest chunk; else they stay, where it is a file."""
     return not stored or 2 * events < keys

@@ -20,19 +20,13 @@ from tests.long.differential.table import Cell, Cells, empty_cells, impossible
 ROUND = 8  # rules that are drawn of each kind at once
 MOST_ROUNDS = 3
 ENOUGH = 3  # rules that fit a cell
-SEARCHED: Settings = {"is_kept_by_value": NEVER, "is_much_carried": ALWAYS}
-BY_VALUE: Settings = {"is_kept_by_value": ALWAYS, "is_kept_under_one_key": NEVER}
+SEARCHED: Settings = {"is_much_carried": ALWAYS}
 BY_COLUMNS: Settings = {"is_compiled": NEVER}
 # what leads to where a choice is asked, or a size is read
 LEADING: dict[str, Settings] = {
-    "is_much_carried": {"is_kept_by_value": NEVER},
     "is_rid_of_closed": SEARCHED,
     "FIRST_UNRESOLVED": SEARCHED,
-    "is_kept_under_one_key": BY_VALUE,
-    "is_cleaned_for_values": BY_VALUE,
-    "is_rid_of_values": {**BY_VALUE, "is_cleaned_for_values": ALWAYS},
     "is_shared": {"is_looked_up": ALWAYS},
-    "is_tested_alone": {"is_looked_up": ALWAYS, "is_shared": NEVER},
     "FIRST_ROWS": BY_COLUMNS,
     "FIRST_HORIZON_ROWS": {**BY_COLUMNS, "is_in_orders": NEVER},
     "USING_UP_ROWS": BY_COLUMNS,

@@ -51,7 +51,7 @@ IMPOSSIBLE = (
         "it is for selections that close, and matches that wait",
     ),
     Impossible(
-        ("is_cleaned_for_values", "is_rid_of_values"),
+        ("is_rid_of_values",),
         (*NOT_SIMPLE, "prev", *SPANS, *KEYS, *NO_TIME, *SELECTED),
         "join values hold matches of simple patterns without keys together, within a time",
     ),

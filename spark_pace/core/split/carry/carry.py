@@ -274,8 +274,6 @@ class Carry:
     def _forget(self) -> None:
         """Forget join values of which nothing is carried, in the oldest chunk if it is new or has many."""
         oldest = self.chunks[0]
-        if ways.is_cleaned_for_values(oldest.dead, oldest.weight):
-            self.chunks[0] = oldest = cleaned(oldest, [], self.chunks[1:])
         stored = oldest.name is not None
         if ways.is_rid_of_values(oldest.event_rows, oldest.keys.num_rows, stored):
             self.chunks[0] = lasting(oldest)
