@@ -151,7 +151,7 @@ def all_filled(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
-    """Whether rows are known to ascend by these columns, nulls first; `strictly`: no two are equal in all.
+    """Tell whether rows are known to ascend by these columns, nulls first (`strictly`: no two are equal).
 
     Only integers are looked at: with other columns it is not known.
     """
@@ -192,7 +192,7 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
 
 
 def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
-    """The same of some rows, by all columns; equal rows stay as they are."""
+    """Sort some rows (None: all) by all columns; equal rows stay in their order."""
     keys = {}
     for number, column in enumerate(columns.values()):
         taken = column if rows is None else column.take(pa.array(rows))
@@ -229,7 +229,7 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
-    """As `value_ranks`, but any int64 that compare so, where these are sooner told; `NULL_ORDER` for null.
+    """Give int64 that compare as `value_ranks` do, but need not be ranks; `NULL_ORDER` for null.
 
     Only texts and DECIMALs are sorted for it: other values are numbers of 64 bits already.
     """
@@ -241,7 +241,7 @@ def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def _order(values: pa.Array) -> tuple[Bools, Ints]:
-    """Whether each value is null, and an int64 that compares as the value does."""
+    """For each value, whether it is null, and an int64 that compares as the value does."""
     null = pc.is_null(values).to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(values.type):
         kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()

@@ -98,7 +98,7 @@ def _in(values: list[Any]) -> Any:
 
 
 def _hashable(items: list[Any]) -> bool:
-    """Whether the items can be looked up by hash: constants without null, and no floats.
+    """Tell whether the items can be looked up by hash: constants without null, and no floats.
 
     Arrow hashes floats by their bits, so that it would not find NaN and -0.0 among the items.
     """

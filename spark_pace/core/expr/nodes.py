@@ -19,13 +19,13 @@ _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
 
 def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
-    """Of a DECIMAL(p,s): all its digits, and those behind the point. None for other types."""
+    """How many digits a DECIMAL(p,s) has, and how many behind the point; None for other types."""
     found = _DECIMAL.fullmatch(kind)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def is_single(kind: ExprType) -> bool:
-    """Whether the values of a type have no parts, so that they can be compared."""
+    """Tell whether the values of a type have no parts, so that they can be compared."""
     return kind != STRUCT and array_element(kind) is None
 
 

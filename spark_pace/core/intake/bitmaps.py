@@ -51,7 +51,7 @@ def as_bools(bitmap: Bitmap, count: int) -> Bools:
 
 
 def are_many(bitmap: Bitmap) -> bool:
-    """Whether it takes less to look at all events than to name those that are in the set."""
+    """Tell whether it takes less to look at all events than to name those that are in the set."""
     return not ways.is_named(int(np.count_nonzero(bitmap)), len(bitmap))
 
 

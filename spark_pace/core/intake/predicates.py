@@ -69,7 +69,7 @@ def _looked_up(lookup: Lookup, events: _Events) -> Iterator[tuple[Sought, Ints]]
 
 
 def _tested(sought: Sought, rows: Ints, shared: list[Bools], events: _Events) -> Ints:
-    """Those of these events for which the rest of the predicate holds too."""
+    """Keep the events for which the rest of the predicate holds too."""
     for number in sought.shared:
         rows = rows[shared[number][rows]]
     if sought.rest is None or not len(rows):

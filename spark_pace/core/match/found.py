@@ -50,7 +50,7 @@ class Found:
         return self.members[self.offsets[1:] - 1]
 
     def keep(self, kept: Ints) -> Found:
-        """The same selections with the matches at the indices `kept` (int64[k]), in that order."""
+        """Keep of these selections the matches at the indices `kept` (int64[k]), in that order."""
         lengths = np.diff(self.offsets)[kept]
         offsets = np.append(0, np.cumsum(lengths))
         index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][kept] - offsets[:-1], lengths)
@@ -67,7 +67,7 @@ def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Fou
 
 
 def found_of_components(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
-    """The same, where the rows of components stand in any order."""
+    """The matches of a matrix as `found_of` takes it, where the rows of components stand in any order."""
     m, n = matrix.shape
     plays = np.sort(matrix * n + np.arange(n), axis=1).ravel()
     roles = (plays % n).astype(np.int8)
@@ -81,7 +81,7 @@ def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
 
 
 def within_rows(rows: Ints, owned: tuple[int, int]) -> Ints:
-    """Those of the ascending `rows` that lie in the range `owned`."""
+    """The part of the ascending `rows` that lies in the range `owned`."""
     lo, hi = np.searchsorted(rows, owned)
     return rows[lo:hi]
 

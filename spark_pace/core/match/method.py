@@ -56,7 +56,7 @@ def method_of(rule: Rule) -> Method:
 
 
 def _waits(rule: Rule, pattern: Pattern) -> bool:
-    """Whether matches wait for earlier selections.
+    """Tell whether matches wait for earlier selections.
 
     In a plain sequence without window they never do: they are decided in the order of their selections. Where
     earlier selections decide whether there is a match they do, whatever the merge order is.
@@ -67,7 +67,7 @@ def _waits(rule: Rule, pattern: Pattern) -> bool:
 
 
 def _may_join(rule: Rule, pattern: Pattern) -> bool:
-    """Whether nothing but `where` ties the events of one join value to those of others.
+    """Tell whether nothing but `where` ties the events of one join value to those of others.
 
     Else these belong to groups, or forbid, or are the events before.
     """
@@ -91,7 +91,7 @@ def _equal_attribute(conjunct: Conjunct) -> str | None:
 
 
 def _join_all(stated: list[Conjunct], components: int, *, in_turn: bool) -> bool:
-    """Whether equalities hold all components together; `in_turn`: each one with an earlier one."""
+    """Tell whether equalities hold all components together; `in_turn`: each one with an earlier one."""
     pairs = [conjunct.components for conjunct in stated]
     if in_turn:
         return {later for _, later in pairs} == set(range(1, components))

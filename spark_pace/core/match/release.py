@@ -147,7 +147,7 @@ class Resolution:
     before: int = 0
 
     def begun(self) -> Resolution:
-        """The same at the beginning of a batch."""
+        """Return this resolution as that of the beginning of a batch."""
         return replace(self, before=self.first)
 
     def after(self, over: Ints, closed: Ints) -> Resolution:

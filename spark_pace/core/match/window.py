@@ -40,7 +40,7 @@ class Horizon:
         return replace(self, complete=complete, ends_us=ends_us)
 
     def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """Whether the window that starts at each of `rows` is known to be over."""
+        """Tell whether the window that starts at each of `rows` is known to be over."""
         if within is None:
             over = np.zeros(len(rows), np.bool_)
         elif within.events is not None:
@@ -59,7 +59,7 @@ class Horizon:
         return self.ends_us[stream.segment[rows]]
 
     def over_by_itself(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
-        """The same, without the windows that are over only because the input has ended."""
+        """Do what `over` does, but for windows that are over only because the input has ended."""
         if self.seen_us is None:
             return self.over(stream, rows, within)
         return Horizon(self.seen_us + 1).over(stream, rows, within)

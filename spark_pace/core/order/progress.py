@@ -66,7 +66,7 @@ def together(parts: Iterable[Progress]) -> Progress:
 
 
 def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
-    """The same progress as that of one file; none if the file has no record."""
+    """Turn the progress of one file's records into that of the file; none if it has no record."""
     if progress.max_time_us is None or progress.least_us is None:
         return ()
     return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)

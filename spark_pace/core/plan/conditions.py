@@ -15,7 +15,7 @@ OPENING_EVENT = "open"  # the component of columns that are the opening event's
 
 
 def mentions_open(expr: Expr) -> bool:
-    """Whether an expression names an attribute of the event that opened the span."""
+    """Tell whether an expression names an attribute of the event that opened the span."""
     return any(isinstance(node, Column) and node.component == OPENING_EVENT for node in walk(expr))
 
 
@@ -31,7 +31,7 @@ def of_other_events(predicate: Expr) -> tuple[Expr, ...]:
 
 
 def mentions_previous(expr: Expr) -> bool:
-    """Whether an expression names an attribute of an event before the one at hand."""
+    """Tell whether an expression names an attribute of an event before the one at hand."""
     return any(isinstance(node, Previous) for node in walk(expr))
 
 

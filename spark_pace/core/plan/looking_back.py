@@ -40,7 +40,7 @@ class LookingBack:
 
 
 def looks_back(rule: Rule) -> bool:
-    """Whether a component's condition names an attribute of an event before."""
+    """Tell whether a component's condition names an attribute of an event before."""
     components = () if rule.pattern is None else rule.pattern.components
     return any(mentions_previous(component.predicate) for component in components)
 

@@ -267,7 +267,7 @@ def key_column_of(names: Sequence[str]) -> str:
 
 
 def _others_count(rule: Rule) -> bool:
-    """Whether events that match no component count: in windows, as neighbours, in what looks at spans."""
+    """Tell whether events that match no component count: in windows, as neighbours, or as part of spans."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within

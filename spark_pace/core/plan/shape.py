@@ -71,11 +71,11 @@ class Shape:
 
     @property
     def simple(self) -> bool:
-        """Whether nothing is said of what stands between the anchors."""
+        """True if nothing is said of what stands between the anchors."""
         return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """Whether the anchors of `level` and before it are one group's, so that they may be one event."""
+        """Tell whether the anchors of `level` and before it belong to one group, so may be one event."""
         gap = self.gaps[level - 1]
         return gap.from_left and gap.to_right
 

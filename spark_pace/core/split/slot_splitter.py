@@ -163,5 +163,5 @@ class SlotSplitter:
 
     @property
     def finished(self) -> bool:
-        """Whether the input has ended."""
+        """True if the input has ended."""
         return self._order.frontier_us == UNKNOWN_TIME

@@ -79,7 +79,7 @@ class Batch:
 
     @property
     def ends(self) -> bool:
-        """Whether the input has ended."""
+        """True if the input has ended."""
         return self.frontier_us == UNKNOWN_TIME
 
 

@@ -136,7 +136,7 @@ Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
 
 
 def walks(way: Way) -> bool:
-    """Whether a match is what a walk takes, component after component."""
+    """Tell whether a match is what a walk takes, component after component."""
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 

@@ -87,7 +87,7 @@ def _openings(stream: Stream, search: Search) -> Ints:
 
 
 def excludes(stream: Stream) -> bool:
-    """Whether no event matches two components."""
+    """Tell whether no event matches two components."""
     mask = stream.mask
     return not np.any(mask & (mask - np.uint16(1)) & np.where(mask > 0, np.uint16(0xFFFF), np.uint16(0)))
 

@@ -110,7 +110,7 @@ class AnyOrder(Search):
 
     @cached_property
     def exclusive(self) -> bool:
-        """Whether no event matches two components."""
+        """True if no event matches two components."""
         mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
         return not np.any(mask & (mask - (mask > 0)))
 
@@ -132,7 +132,7 @@ class AnyOrder(Search):
         return self._arranged[order]
 
     def in_sequence(self, order: tuple[int, ...]) -> Search:
-        """The same, which ends with a terminator."""
+        """The search with the components in this order, where candidates end with a terminator."""
         arranged = self.arranged(order)
         if not self.limited:
             return arranged

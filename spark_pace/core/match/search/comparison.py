@@ -66,12 +66,12 @@ class Comparison:
         return compared & not_null
 
     def turned(self) -> Comparison:
-        """The same seen from the later component, as if it came first."""
+        """Turn the comparison round, as if the later component came first."""
         ranks = (self.later_ranks, self.earlier_ranks)
         return Comparison(self.later, self.earlier, *ranks, _turned(self.accepts))
 
     def placed(self, places: Sequence[int]) -> Comparison:
-        """The same of components that have other indices, `places`."""
+        """Make this comparison of components that have other indices, `places`."""
         earlier, later = places[self.earlier], places[self.later]
         moved = replace(self, earlier=earlier, later=later)
         return moved if earlier < later else moved.turned()
@@ -92,7 +92,7 @@ class Comparison:
 
 
 def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
-    """Whether a condition is a comparison of two components.
+    """Tell whether a condition is a comparison of two components.
 
     Args:
         expr: the condition.

@@ -129,7 +129,7 @@ def decided(search: Search, used: Ints) -> Decided:
 
 
 def comparable(search: Search) -> bool:
-    """Whether each condition compares two components that stand for one event, one may be negated."""
+    """Tell whether each condition compares two components that stand for one event, one may be negated."""
     if isinstance(search, AnyOrder):
         return False
     places = _places(search)
@@ -206,7 +206,7 @@ def _forbids(search: Search, sets: list[int]) -> Ints:
 
 
 def _names(search: Search, negated: int, level: int) -> bool:
-    """Whether a condition of a negated component names the anchor of a level."""
+    """Tell whether a condition of a negated component names the anchor of a level."""
     anchor = search.between.shape.anchors[level]
     return any({negated, anchor} <= {*conjunct.components} for conjunct in search.pattern.where)
 
@@ -229,7 +229,7 @@ def _tests(search: Search) -> tuple[Ints, Ints, Ints]:
 
 
 def _overlaps(search: Search) -> bool:
-    """Whether an event may stand for a group or for the single component behind it.
+    """Tell whether an event may stand for a group or for the single component behind it.
 
     Of two candidates the one whose anchor comes first is the less, unless the other one has it in its group.
     """

@@ -33,7 +33,7 @@ class Level:
 
     @property
     def looked_up(self) -> bool:
-        """Whether all that is decided at this level is looked up."""
+        """True if all that is decided at this level is looked up."""
         return not self.comparisons and not self.others and not self.bound
 
     def groups(self, rows: int) -> Ints:

@@ -87,26 +87,26 @@ class Search:
         return self.members[-1]
 
     def starting(self, rows: Ints) -> Search:
-        """The same search of candidates that begin with one of these rows, ascending."""
+        """Search only for candidates that begin with one of these rows, which ascend."""
         return self.among(0, rows)
 
     def ending(self, rows: Ints) -> Search:
-        """The same search of candidates that end with one of these rows, ascending."""
+        """Search only for candidates that end with one of these rows, which ascend."""
         return self.among(self.steps - 1, rows)
 
     @property
     def trailing(self) -> bool:
-        """Whether events behind a candidate may forbid it."""
+        """True if events behind a candidate may forbid it."""
         return bool(self.between.shape.trailing)
 
     def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
-        """The same search with other settings."""
+        """Copy this search, with other settings."""
         search = copy(self)
         search.walking, search.structural = walking, structural
         return search
 
     def among(self, level: int, rows: Ints) -> Search:
-        """The same search with no other rows of anchor `level` than these, ascending."""
+        """Search with no other rows of anchor `level` than these, which ascend."""
         other = copy(self)
         for made in ("levels", "fitting", "walker"):
             other.__dict__.pop(made, None)
@@ -123,17 +123,17 @@ class Search:
 
     @property
     def comparable(self) -> bool:
-        """Whether the pattern is simple, and all its conditions compare two components."""
+        """True if the pattern is simple, and all its conditions compare two components."""
         return self.simple and all(is_comparison(one.expr, self.roles) for one in self.pattern.where)
 
     @property
     def compiled(self) -> bool:
-        """Whether compiled code searches: it can, and rows are many."""
+        """True if compiled code searches: it can, and rows are many."""
         return self.comparable and ways.is_compiled(math.prod(len(rows) for rows in self.members))
 
     @property
     def looked_up(self) -> bool:
-        """Whether every condition is looked up."""
+        """True if every condition is looked up."""
         return all(level.looked_up for level in self.levels)
 
     @cached_property
@@ -181,7 +181,7 @@ class Search:
 
     @cached_property
     def walker(self) -> Search:
-        """The same search for walks, which take a row that fits, whatever follows."""
+        """This search for walks, which take a row that fits, whatever follows."""
         other = copy(self)
         other.__dict__.pop("levels", None)
         other.__dict__.pop("fitting", None)
@@ -189,7 +189,7 @@ class Search:
         return other
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
-        """Those of some conditions that compare two components."""
+        """The comparisons of two components among some conditions."""
         found = [expr for expr in exprs if is_comparison(expr, self.roles)]
         for expr in found:
             if expr not in self.compared:
@@ -197,7 +197,7 @@ class Search:
         return [self.compared[expr] for expr in found]
 
     def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
-        """Those of some rows of the first component that may fit some row of the last one.
+        """Keep the rows of the first component that may fit some row of the last one.
 
         Conditions that compare these two components decide, each for itself; others are not looked at.
         """
@@ -206,7 +206,7 @@ class Search:
         return firsts
 
     def may_end(self, firsts: Ints, lasts: Ints) -> Ints:
-        """Those of some rows of the last component that may fit some row of the first one; see `may_fit`."""
+        """Keep the rows of the last component that may fit some row of the first one; see `may_fit`."""
         for comparison in self._of_ends():
             lasts = lasts[comparison.turned().may_hold(lasts, firsts)]
         return lasts
@@ -217,7 +217,7 @@ class Search:
         return self.comparisons(c.expr for c in self.pattern.where if c.components == ends)
 
     def mirrored(self) -> Search:
-        """The same search on the stream in reverse, where row r is ``stream.rows - 1 - r``.
+        """Turn the search round: on the stream in reverse, where row r is ``stream.rows - 1 - r``.
 
         It begins with the last component. So the first candidate that it finds is the greatest one.
         """
@@ -228,7 +228,7 @@ class Search:
         return Search(stream, rearranged(self.pattern, range(self.steps)[::-1]), members)
 
     def rotated(self) -> Search:
-        """The same search with the last component in front of the first: for a given last row.
+        """Move the last component in front of the first, to search for a given last row.
 
         What a chain of equalities says of the given row is looked up from the second level on.
         """

@@ -43,7 +43,7 @@ def earliest_unused(pools: Ints, bounds: Ints, starts: Ints, rows: int) -> Ints:
 
 
 def first_unused(candidates: Ints, used: Bools) -> Ints:
-    """Of candidates, in order, those without a used event; each that is taken uses up its events.
+    """Take candidates in order, but none with a used event; each that is taken uses up its events.
 
     Args:
         candidates: int64[m, n], the rows of each.

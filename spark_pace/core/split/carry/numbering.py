@@ -71,7 +71,7 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
 
 
 def _of_one_key(planned: RulePlan, touched: Touched, fresh: Fresh, events: pa.Table) -> Fresh:
-    """The same for the events of one key, which are in order, where nothing else is to be known of it."""
+    """Number the events of one key, which are in order, where nothing else is to be known of the key."""
     first, rows = touched.next_seq[0], events.num_rows
     events = with_column(events, SEQ, np.arange(first, first + rows))
     touched.next_seq[0] += rows
@@ -124,7 +124,7 @@ def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, t
 
 
 def counts_openings(planned: RulePlan) -> bool:
-    """Whether every initiator opens a selection, so that `next_selection` counts initiators."""
+    """Tell whether every initiator opens a selection, so that `next_selection` counts initiators."""
     way = method_of(planned.rule).way
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 

@@ -59,7 +59,7 @@ def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
 
 
 def _window_counts(pattern: Pattern) -> bool:
-    """Whether the end of a pattern's window lets a match out inside a span: one that waits for it.
+    """Tell whether the end of a pattern's window lets a match out inside a span: one that waits for it.
 
     Such a match is decided there, by a negation in last place, or waits for all selections before its own.
     """
@@ -72,7 +72,7 @@ def opening_bit(pattern: Pattern) -> int | None:
 
 
 def always_looks(rule: Rule) -> bool:
-    """Whether any event of a key makes a look at its carry needful.
+    """Tell whether any event of a key makes a look at its carry needful.
 
     It is so for spans; for windows of a number of events, which any event can end; and where, without a
     window, not all events since the oldest open selection are carried.

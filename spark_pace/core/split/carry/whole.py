@@ -43,7 +43,7 @@ class Whole:
         return events
 
     def stored(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """These numbers as plain values, to be stored."""
         first, closed = self.resolution.first, self.resolution.closed
         bits = np.zeros(0, np.bool_)
         if len(closed):

@@ -29,7 +29,7 @@ from spark_pace.core.split.task import Split, SplitTask, from_first
 
 
 def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
-    """Whether `split_much_carried` is the better way, and can be gone: with one key, within a time."""
+    """Tell whether `split_much_carried` is the better way, and can be gone: with one key, within a time."""
     pattern, horizon = task.pattern, task.horizon
     assert pattern is not None
     if task.planned.key_column is not None or JOIN in task.stream.events.column_names:

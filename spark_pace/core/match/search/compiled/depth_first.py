@@ -96,7 +96,7 @@ def _span(levels: Levels, level: int, taken: Ints, after: int, end: int) -> tupl
 
 @compiled
 def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
-    """Whether the comparisons of `level` hold between the taken rows and this one."""
+    """Tell whether the comparisons of `level` hold between the taken rows and this one."""
     for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
         left = levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]]
         right = levels.ranks[levels.tests[test, 2], row]
@@ -108,7 +108,7 @@ def _fits(levels: Levels, level: int, taken: Ints, row: int) -> bool:
 
 @compiled
 def _may_fit(levels: Levels, level: int, taken: Ints, block: int) -> bool:
-    """Whether the comparisons of `level` may hold between the taken rows and a row of the block."""
+    """Tell whether the comparisons of `level` may hold between the taken rows and a row of the block."""
     for test in range(levels.test_bounds[level], levels.test_bounds[level + 1]):
         left, accepts = (
             levels.ranks[levels.tests[test, 1], taken[levels.tests[test, 0]]],
@@ -141,7 +141,7 @@ def _next(levels: Levels, used: Bools, level: int, taken: Ints, span: tuple[int,
 
 @compiled
 def _is_less(one: Ints, other: Ints) -> bool:
-    """Whether the rows of one candidate, but for that of level 0, are less than those of another."""
+    """Tell whether the rows of one candidate, but for that of level 0, are less than those of another."""
     for place in range(1, len(one)):
         if one[place] != other[place]:
             return bool(one[place] < other[place])

@@ -42,7 +42,7 @@ def _from(forms: Forms, turns: Turns, now: int, which: int, row: int) -> int:
 
 @compiled
 def _accepted(forms: Forms, test: int, row: int, other: int) -> bool:
-    """Whether a comparison holds between a row of its level and another row."""
+    """Tell whether a comparison holds between a row of its level and another row."""
     left, right = forms.ranks[forms.tests[test, 1], row], forms.ranks[forms.tests[test, 2], other]
     order = 1 + (left > right) - (left < right)
     return bool(left != NULL_ORDER and right != NULL_ORDER and (forms.tests[test, 3] >> order) & 1)
@@ -50,7 +50,7 @@ def _accepted(forms: Forms, test: int, row: int, other: int) -> bool:
 
 @compiled
 def _all_accepted(forms: Forms, tests: int, taken: Ints, row: int) -> bool:
-    """Whether all comparisons of a level, or of a negated component, hold between taken rows and this one."""
+    """Tell whether all comparisons of a level (or a negated component) hold of taken rows and this one."""
     for test in range(forms.test_bounds[tests], forms.test_bounds[tests + 1]):
         if not _accepted(forms, test, taken[forms.tests[test, 0]], row):
             return False
@@ -73,7 +73,7 @@ def _size(forms: Forms, turns: Turns, now: int, gap: int, taken: Ints) -> int:
 
 @compiled
 def _group_fits(forms: Forms, turns: Turns, now: int, gap: int, taken: Ints) -> int:
-    """Whether the group before the row that was taken last has as many events as it must."""
+    """Tell whether the group before the row that was taken last has as many events as it must."""
     size, least, most = 0, forms.gaps[gap, 1], forms.gaps[gap, 2]
     if forms.gaps[gap, 0] >= 0:
         size = _size(forms, turns, now, gap, taken)
@@ -109,7 +109,7 @@ def _region(forms: Forms, turns: Turns, now: int, one: int, taken: Ints) -> tupl
 
 @compiled
 def _is_forbidden(forms: Forms, turns: Turns, now: int, one: int, taken: Ints) -> bool:
-    """Whether an event of a negated component forbids what is taken."""
+    """Tell whether an event of a negated component forbids what is taken."""
     which, tests = forms.forbids[one, 0], len(forms.alone) + one
     after, until = _region(forms, turns, now, one, taken)
     stop = forms.begins[which + 1]
@@ -219,7 +219,7 @@ def _write(forms: Forms, turns: Turns, now: int, taken: Ints, events: tuple[Ints
 
 @compiled
 def _is_less(rows: Ints, roles: Ints, bounds: tuple[int, int, int]) -> bool:
-    """Whether the events between the last two bounds are less than those between the first two."""
+    """Tell whether the events between the last two bounds are less than those between the first two."""
     start, middle, stop = bounds
     sizes = min(middle - start, stop - middle)
     for place in range(sizes):
