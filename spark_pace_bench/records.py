@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from spark_pace.core.plan.nested import nested
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.structs import nested
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_times import UNIT_US
 from spark_pace.io.replay import read_all

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT
-from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
 from spark_pace.io.event_times import FAR_US, UNIT_US, timely, with_places

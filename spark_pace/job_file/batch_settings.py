@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from spark_pace.core.expr.stored import from_stored, to_stored
+from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.job_file.spec import JobSpec
 

@@ -19,7 +19,7 @@ from spark_pace.core.expr import (
 )
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.operate.in_spans import SpanColumns
+from spark_pace.core.operate.span_patterns import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer import ComponentTest, ConditionTest

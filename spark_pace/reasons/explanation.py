@@ -12,7 +12,7 @@ from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.operate.in_spans import Inside
+from spark_pace.core.operate.span_patterns import Inside
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.reasons.aggregating_spans import aggregated
 from spark_pace.reasons.answer import Candidate, Why

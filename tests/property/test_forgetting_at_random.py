@@ -15,7 +15,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span, Within
 from spark_pace.core.split.carry.carry import Wanted
-from spark_pace.core.split.carry.forgetting import Forgetting
+from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.snapshot import load
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate

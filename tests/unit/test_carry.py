@@ -16,7 +16,7 @@ from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.hashing import hash_texts, place_of
 from spark_pace.core.split.carry.wake import Wake
-from spark_pace.core.split.carry.whole import Whole
+from spark_pace.core.split.carry.whole_stream import Whole
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 

@@ -10,7 +10,7 @@ from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
 from spark_pace.core.expr import Call, Column, Expr, Literal
 from spark_pace.core.match.contexts.in_turn import in_turn
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.forms import comparable
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream

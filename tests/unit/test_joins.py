@@ -20,7 +20,7 @@ from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.whole import Whole, whole_of
+from spark_pace.core.split.carry.whole_stream import Whole, whole_of
 from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.core.split.snapshot import load

@@ -15,8 +15,8 @@ from spark_pace import read_table
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
-from spark_pace.core.operate.yielded import emit_schema
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan

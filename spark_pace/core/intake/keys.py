@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import distinct
-from spark_pace.core.plan.nested import shown_values
+from spark_pace.core.plan.structs import shown_values
 
 _ESCAPED = r'["\\\x00-\x1f]'  # what JSON cannot have in a text as it is
 

@@ -16,7 +16,7 @@ import numpy as np
 from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.completions import completions
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end

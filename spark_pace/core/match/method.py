@@ -13,7 +13,7 @@ from functools import lru_cache
 from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, Way
-from spark_pace.core.plan.looking_back import looks_back
+from spark_pace.core.plan.previous_tests import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 from spark_pace.core.plan.shape import shape_of
 

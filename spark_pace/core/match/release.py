@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spark_pace.core.columns import NOTHING_US, UNKNOWN_CODE, Bools, Ints
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_end, window_ends
 from spark_pace.core.plan.rule import Within

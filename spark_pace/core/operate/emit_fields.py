@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.expr import evaluate
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.conditions import OPENING_EVENT

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array, compacted
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan

@@ -18,7 +18,7 @@ from spark_pace.core.columns import (
     numbers,
 )
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
     Resolution,
@@ -31,15 +31,15 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
-from spark_pace.core.operate.in_spans import in_spans, of_whole_spans
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
+from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
 from spark_pace.core.operate.texts import last_line, shortened
-from spark_pace.core.operate.yielded import emit_schema
-from spark_pace.core.plan.nested import json_rows, nested
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
 from spark_pace.errors import OperatorError, one_line
 

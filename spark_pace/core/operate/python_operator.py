@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.operate.operator_rows import Rows, as_table, emit_schema
 from spark_pace.core.operate.texts import last_line, traceback_text
-from spark_pace.core.operate.yielded import Rows, as_table, emit_schema
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import OperatorError
 

@@ -14,9 +14,9 @@ from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
-from spark_pace.core.plan.looking_back import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
+from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 

@@ -33,14 +33,14 @@ from spark_pace.core.order.order import Order
 from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.stored import (
+from spark_pace.core.split.carry.chunk_storage import (
     described,
     inline_chunk,
     put_beside,
     stored_chunk,
     stored_tables,
 )
-from spark_pace.core.split.carry.whole import whole_of
+from spark_pace.core.split.carry.whole_stream import whole_of
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 7  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)

@@ -37,7 +37,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits, terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
-from spark_pace.core.split.carry.forgetting import Forgetting
+from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
 from spark_pace.core.split.carry.numbering import number, opens
 from spark_pace.core.split.carry.streams import (
@@ -49,14 +49,14 @@ from spark_pace.core.split.carry.streams import (
     segments_of_keys,
 )
 from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
-from spark_pace.core.split.carry.whole import Whole
-from spark_pace.core.split.free.much_carried import is_much_carried, split_much_carried
-from spark_pace.core.split.free.parallel import split_parallel
+from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.split.lanes import Lane, with_new_rows
-from spark_pace.core.split.one_open import split_one_open
+from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
+from spark_pace.core.split.one_selection import split_one_open
+from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
-from spark_pace.core.split.using_up import split_using_up
+from spark_pace.core.split.used_events import split_using_up
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_duration, show_length
-from spark_pace.core.plan.looking_back import looking_back
+from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
 

@@ -20,9 +20,9 @@ from spark_pace.core.expr import ARROW_TYPES, evaluate
 from spark_pace.core.expr.times import out_of_range
 from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.nested import json_rows
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
+from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import Problem
 from spark_pace.io.files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records

@@ -7,7 +7,7 @@ import numpy as np
 from spark_pace.core.columns import Ints, expand
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 from spark_pace.core.plan.shape import shape_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Closing, chain
-from spark_pace.core.match.found import Found, whole
+from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream

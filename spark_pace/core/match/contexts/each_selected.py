@@ -6,7 +6,7 @@ from spark_pace.core.columns import Ints, expand
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
-from spark_pace.core.match.found import Found, stacked
+from spark_pace.core.match.found_matches import Found, stacked
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream, rows_before
 from spark_pace.core.plan.rule import Context, Pattern

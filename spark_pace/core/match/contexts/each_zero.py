@@ -7,7 +7,7 @@ import numpy as np
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
-from spark_pace.core.match.found import Found, stacked, within_rows
+from spark_pace.core.match.found_matches import Found, stacked, within_rows
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream

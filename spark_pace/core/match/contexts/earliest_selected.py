@@ -31,7 +31,7 @@ from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.first import compiled_levels, depth_first
-from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search

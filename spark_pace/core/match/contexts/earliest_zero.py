@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.first import least
-from spark_pace.core.match.found import Found, within_rows
+from spark_pace.core.match.found_matches import Found, within_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start

@@ -21,7 +21,7 @@ from spark_pace.core.columns import (
     with_column,
 )
 from spark_pace.core.match.first import chosen
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.forms import Decided, comparable, decided, hopeful_ends
 from spark_pace.core.match.search.search import Search

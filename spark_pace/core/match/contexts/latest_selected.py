@@ -8,7 +8,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import greatest
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern

@@ -7,7 +7,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.first import greatest
-from spark_pace.core.match.found import Found, within_rows
+from spark_pace.core.match.found_matches import Found, within_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start

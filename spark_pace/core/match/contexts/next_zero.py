@@ -9,7 +9,7 @@ from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.first import walk
-from spark_pace.core.match.found import Found, within_rows
+from spark_pace.core.match.found_matches import Found, within_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end

@@ -17,7 +17,7 @@ import numpy as np
 
 from spark_pace import ways
 from spark_pace.core.columns import Ints, expand, has_bit, pieces
-from spark_pace.core.match.found import Found, found_of_components
+from spark_pace.core.match.found_matches import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import Comparison, is_comparison
 from spark_pace.core.match.search.search import Search

@@ -20,7 +20,7 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
-from spark_pace.core.match.found import Found, found_of
+from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search.between import Between, CandidateColumns
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (

@@ -32,10 +32,10 @@ from spark_pace.core.split.carry.chunk import (
     new_chunk,
     without_forgotten,
 )
-from spark_pace.core.split.carry.forgetting import Forgetting
+from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
-from spark_pace.core.split.carry.whole import Whole, lasting
+from spark_pace.core.split.carry.whole_stream import Whole, lasting
 
 
 @dataclass(frozen=True)

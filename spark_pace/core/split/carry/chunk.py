@@ -21,7 +21,7 @@ from spark_pace.core.columns import (
     numbers,
     with_column,
 )
-from spark_pace.core.split.carry.forgetting import Forgetting
+from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
 from spark_pace.core.split.carry.wake import Wake
 

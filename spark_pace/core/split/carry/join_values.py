@@ -1,7 +1,7 @@
 """Join values: what the events of rules with a join are kept and matched by, as others are by partition key.
 
 A unit of such a rule counts the whole stream of the rule all the same: its numbers, and which selections are
-resolved (`whole.py`).
+resolved (`whole_stream.py`).
 """
 
 from __future__ import annotations

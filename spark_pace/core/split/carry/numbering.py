@@ -28,7 +28,7 @@ from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Touched
-from spark_pace.core.split.carry.earlier import InTurn, tested
+from spark_pace.core.split.carry.previous_values import InTurn, tested
 from spark_pace.core.split.carry.streams import Fresh
 
 

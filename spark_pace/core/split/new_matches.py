@@ -15,16 +15,16 @@ import numpy.typing as npt
 from spark_pace import ways
 from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, numbers
 from spark_pace.core.match.contexts.context import Backwards, Forwards
-from spark_pace.core.match.found import Found, whole
+from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution, at_rows
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
-from spark_pace.core.split.free.parallel import backward_keep
 from spark_pace.core.split.lanes import Lane
-from spark_pace.core.split.one_open import matched_lanes
+from spark_pace.core.split.one_selection import matched_lanes
+from spark_pace.core.split.parallel_selections import backward_keep
 from spark_pace.core.split.task import Split, SplitTask, from_first
 
 

@@ -27,7 +27,7 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.stream import Positions, Stream

@@ -27,7 +27,7 @@ from spark_pace.core.columns import (
     with_column,
 )
 from spark_pace.core.match.contexts.context import UsingUp
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import decisions, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
@@ -35,7 +35,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.shape import initiator_bits, shape_of
-from spark_pace.core.split.one_open import matched_lanes
+from spark_pace.core.split.one_selection import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, Bools, Ints, array, expand, numbers, with_column
 from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
-from spark_pace.core.plan.looking_back import LookingBack
+from spark_pace.core.plan.previous_tests import LookingBack
 from spark_pace.core.split.carry.carry import Touched
 
 Masks = npt.NDArray[np.uint16]

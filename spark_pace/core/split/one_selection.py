@@ -12,7 +12,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
-from spark_pace.core.match.found import Found
+from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import at_rows, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
