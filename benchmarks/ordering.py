@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.jobs import ORDER, ROOT, job, matches
-from spark_pace.core.columns import concat
 from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.tables import concat
 from spark_pace.io.files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job

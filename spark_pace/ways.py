@@ -36,7 +36,7 @@ WORTH_COMPILING_BYTES = 512 << 20
 
 
 def is_much_carried(carried: int, new: int) -> bool:
-    """Nothing is used up: the splitter finds what is new (`core/split/new_matches.py`); else operators find all."""
+    """Nothing is used up: the splitter finds what is new (`split/new_matches.py`); else operators do all."""
     return carried > MUCH * new and carried > SMALL
 
 

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.columns import concat, joined
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
@@ -20,6 +19,7 @@ from spark_pace.core.order.order import LateFile, Order
 from spark_pace.core.order.progress import together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+from spark_pace.core.tables import concat, joined
 
 Records: TypeAlias = pa.Table | Sequence[pa.Table]
 

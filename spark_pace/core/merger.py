@@ -13,19 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import (
-    MOST_COMPONENTS,
-    NOTHING_US,
-    UTC_TIME,
-    Ints,
-    all_filled,
-    array,
-    boolean,
-    in_order,
-    numbers,
-    sorted_rows,
-    value_codes,
-)
+from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.method import method_of
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
@@ -33,6 +21,8 @@ from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.ranks import in_order, sorted_rows, value_codes
+from spark_pace.core.tables import all_filled, array, boolean, numbers
 
 _FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import TIME, Ints, with_column
+from spark_pace.core.columns import TIME, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
 from spark_pace.core.plan.rule import CountSpan, Rule
+from spark_pace.core.tables import with_column
 from spark_pace.reasons.aggregating_spans import aggregated
 from spark_pace.reasons.answer import Candidate, Why
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE, array
+from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
+from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, read_each, without_late

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints, array
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local import run
@@ -20,6 +20,7 @@ from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import Batch, whole_task
+from spark_pace.core.tables import array
 from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 

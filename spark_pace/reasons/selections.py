@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints, numbers
+from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.spans import spans_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
+from spark_pace.core.tables import numbers
 from spark_pace.reasons.answer import Selection
 from spark_pace.reasons.stretch import Stretch, ref
 from spark_pace.reasons.wording import iso, iso_or_none

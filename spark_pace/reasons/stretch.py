@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints, with_column
+from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints
 from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.expr.render import to_text
@@ -17,6 +17,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.tables import with_column
 from spark_pace.reasons.answer import EventRef, Member
 from spark_pace.reasons.wording import iso, plain, shown
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints, value_orders, value_ranks
+from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.earliest_selected import by_filtering
@@ -26,6 +26,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
+from spark_pace.core.ranks import value_orders, value_ranks
 
 ROOT = Path(__file__).parents[2]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import boolean
+from spark_pace.core.tables import boolean
 
 
 def _has_nan(value: Any) -> bool:

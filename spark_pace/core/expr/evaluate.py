@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import array, bools
 from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
@@ -27,6 +26,7 @@ from spark_pace.core.expr.nodes import (
     Previous,
     decimal_digits,
 )
+from spark_pace.core.tables import array, bools
 
 Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar out
 

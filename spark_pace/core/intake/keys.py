@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import distinct
 from spark_pace.core.plan.structs import shown_values
+from spark_pace.core.ranks import distinct
 
 _ESCAPED = r'["\\\x00-\x1f]'  # what JSON cannot have in a text as it is
 

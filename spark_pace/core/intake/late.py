@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, Bools, Ints, array, numbers
+from spark_pace.core.columns import OFFSET, SOURCE, TIME, UNKNOWN_TIME, UTC_TIME, Bools, Ints
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested
+from spark_pace.core.tables import array, numbers
 
 LATE_SCHEMA = pa.schema([
     ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),

@@ -6,23 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    HOME,
-    OFFSET,
-    SOURCE,
-    TIME,
-    Bools,
-    Ints,
-    array,
-    chosen,
-    numbers,
-    with_column,
-)
+from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, Ints
 from spark_pace.core.intake.bitmaps import Bitmap, are_many, as_bools, every_event, no_event, rows_of
 from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.intake.predicates import held
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
+from spark_pace.core.tables import array, chosen, numbers, with_column
 
 
 def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints, array, chosen, numbers, paired
+from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached_times import reached_before
 from spark_pace.core.order.order import IN
 from spark_pace.core.order.progress import Progress, file_progress, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.tables import array, chosen, numbers, paired
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Bools, Ints, expand, pieces
+from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.ranges import expand, pieces
 
 
 @dataclass(frozen=True)

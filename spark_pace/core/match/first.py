@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints, expand, has_bit, pieces, segments_of
+from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.ranks import segments_of
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled.depth_first import Levels

@@ -19,8 +19,6 @@ from spark_pace.core.columns import (
     UNKNOWN_TIME,
     Bools,
     Ints,
-    expand,
-    numbers,
 )
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges
@@ -40,6 +38,8 @@ from spark_pace.core.plan.rule import (
     Rule,
     Within,
 )
+from spark_pace.core.ranges import expand
+from spark_pace.core.tables import numbers
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, array, has_bit, numbers, value_codes
+from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, has_bit
+from spark_pace.core.ranks import value_codes
+from spark_pace.core.tables import array, numbers
 
 
 @dataclass(frozen=True)

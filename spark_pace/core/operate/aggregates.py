@@ -18,11 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import Bools, Ints, bools, expand, pieces, value_ranks
+from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import evaluate, evaluate_mask
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.ranks import value_ranks
+from spark_pace.core.tables import bools
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 # What some rows (or a slice of them) add to the sums of their spans.

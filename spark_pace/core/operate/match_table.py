@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints, array, compacted
+from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import column_name
+from spark_pace.core.tables import array, compacted
 
 EVENTS_TYPE = pa.list_(
     pa.struct([

@@ -8,15 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import (
-    NOTHING_US,
-    OFFSET,
-    OPENING,
-    SOURCE,
-    UNKNOWN_TIME,
-    array,
-    numbers,
-)
+from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
@@ -41,6 +33,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
+from spark_pace.core.tables import array, numbers
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection

@@ -15,16 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import (
-    MASK,
-    SEQ,
-    TIME,
-    Ints,
-    even_ranges,
-    expand,
-    has_bit,
-    with_column,
-)
+from spark_pace.core.columns import MASK, SEQ, TIME, Ints, has_bit
 from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.found_matches import Found
@@ -44,7 +35,9 @@ from spark_pace.core.plan.conditions import (
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.ranges import even_ranges, expand
 from spark_pace.core.split.lanes import Lane
+from spark_pace.core.tables import with_column
 
 
 def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:

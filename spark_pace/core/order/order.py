@@ -12,22 +12,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    NO_FRONTIER,
-    SOURCE,
-    TIME,
-    UNKNOWN_TIME,
-    Bools,
-    Ints,
-    array,
-    chosen,
-    concat,
-    numbers,
-    sorted_rows,
-)
+from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.order.pending import Pending
 from spark_pace.core.order.progress import FileProgress, Progress
 from spark_pace.core.order.repeats import drop_repeats
+from spark_pace.core.ranks import sorted_rows
+from spark_pace.core.tables import array, chosen, concat, numbers
 
 # What comes before an event, for whether it is late: the batches before its own, the files before its own, or
 # the earlier records of its source in its own partition.

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import HOME, TIME, compacted, concat, numbers
+from spark_pace.core.columns import HOME, TIME
+from spark_pace.core.tables import compacted, concat, numbers
 
 
 @dataclass

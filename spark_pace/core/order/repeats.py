@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import TIME, Bools, Ints, array, chosen, concat, distinct, numbers, segments_of
+from spark_pace.core.columns import TIME, Bools, Ints
+from spark_pace.core.ranks import distinct, segments_of
+from spark_pace.core.tables import array, chosen, concat, numbers
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import array
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.tables import array
 
 Path = tuple[str, ...]
 

@@ -13,8 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, even_ranges
+from spark_pace.core.columns import Ints
 from spark_pace.core.plan.price import Floats
+from spark_pace.core.ranges import even_ranges
 from spark_pace.core.split.lanes import Piece
 from spark_pace.core.split.task import SplitTask
 

@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import JOIN, SEQ, UNKNOWN_CODE, Ints, array, numbers
+from spark_pace.core.columns import JOIN, SEQ, UNKNOWN_CODE, Ints
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
+from spark_pace.core.tables import array, numbers
 
 Work = Literal["free", "closed", "matched", "spans"]
 

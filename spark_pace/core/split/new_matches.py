@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace import ways
-from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints, numbers
+from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.method import method_of
@@ -26,6 +26,7 @@ from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_selection import matched_lanes
 from spark_pace.core.split.parallel_selections import backward_keep
 from spark_pace.core.split.task import Split, SplitTask, from_first
+from spark_pace.core.tables import numbers
 
 
 def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import OPENING, Bools, Ints, numbers
+from spark_pace.core.columns import OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution
@@ -23,6 +23,7 @@ from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Piece, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
+from spark_pace.core.tables import numbers
 
 
 def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:

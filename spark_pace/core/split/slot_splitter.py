@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from spark_pace.core.columns import HOME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Advance, LateFile, Order
@@ -22,6 +22,7 @@ from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
+from spark_pace.core.tables import array, numbers
 
 MOST_NAMED = 5
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import BITS, KEYS, array, compacted, has_bit, numbers
+from spark_pace.core.columns import BITS, KEYS, has_bit
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import (
     TableStore,
@@ -41,6 +41,7 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
+from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 7  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)

@@ -22,11 +22,7 @@ from spark_pace.core.columns import (
     TIME,
     UNKNOWN_TIME,
     Bools,
-    array,
-    chosen,
     has_bit,
-    numbers,
-    with_column,
 )
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
@@ -57,6 +53,7 @@ from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
+from spark_pace.core.tables import array, chosen, numbers, with_column
 
 
 @dataclass(frozen=True)

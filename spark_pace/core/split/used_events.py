@@ -23,8 +23,6 @@ from spark_pace.core.columns import (
     Bools,
     Ints,
     marks_of,
-    numbers,
-    with_column,
 )
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found_matches import Found
@@ -37,6 +35,7 @@ from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.shape import initiator_bits, shape_of
 from spark_pace.core.split.one_selection import matched_lanes
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
+from spark_pace.core.tables import numbers, with_column
 
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:

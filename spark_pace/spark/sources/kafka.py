@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_pace.core.columns import paired
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
 from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records

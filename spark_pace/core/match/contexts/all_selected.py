@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, expand
+from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context, Pattern
 from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.ranges import expand
 
 
 def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:

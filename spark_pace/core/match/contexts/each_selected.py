@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.core.columns import Ints, expand
+from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
@@ -10,6 +10,7 @@ from spark_pace.core.match.found_matches import Found, stacked
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream, rows_before
 from spark_pace.core.plan.rule import Context, Pattern
+from spark_pace.core.ranges import expand
 
 
 def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks_of, numbers
+from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
@@ -39,6 +39,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.tables import numbers
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled.depth_first import Searches

@@ -8,18 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import (
-    MASK,
-    NO_ROW,
-    SPENT,
-    SPENT_BITS,
-    UNUSED,
-    Ints,
-    expand,
-    numbers,
-    segments_of,
-    with_column,
-)
+from spark_pace.core.columns import MASK, NO_ROW, SPENT, SPENT_BITS, UNUSED, Ints
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.any_order import search_of
@@ -27,6 +16,9 @@ from spark_pace.core.match.search.forms import Decided, comparable, decided, hop
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.ranges import expand
+from spark_pace.core.ranks import segments_of
+from spark_pace.core.tables import numbers, with_column
 
 
 def in_turn(search: Search, openings: Ints) -> Found:

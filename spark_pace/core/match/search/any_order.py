@@ -16,7 +16,7 @@ from itertools import permutations
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints, expand, has_bit, pieces
+from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.found_matches import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import Comparison, is_comparison
@@ -25,6 +25,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import initiator_bits, rearranged
+from spark_pace.core.ranges import expand, pieces
 
 
 class AnyOrder(Search):

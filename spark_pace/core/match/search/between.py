@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints, expand, pieces
+from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.groups import aggregated
@@ -21,6 +21,7 @@ from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import Gap, Shape
+from spark_pace.core.ranges import expand, pieces
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import Bools, Ints, expand, segments_of
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.ranges import expand
+from spark_pace.core.ranks import segments_of
 
 # offsets: int64[m + 1], where each one's events begin and end; members: int64[k], their rows, ascending in
 # each; roles: int8[k], the components that they stand for

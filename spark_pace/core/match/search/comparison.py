@@ -14,10 +14,11 @@ from typing import Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NULL_ORDER, Bools, Ints, value_codes, value_orders
+from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.ranks import value_codes, value_orders
 
 LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled`
 _ACCEPTS = {

@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Ints, bools, float_orders, floats_of
+from spark_pace.core.columns import Ints
+from spark_pace.core.ranks import float_orders, floats_of
+from spark_pace.core.tables import bools
 
 _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
 

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints, array, expand, in_chunks
+from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints
 from spark_pace.core.frames import let_go
+from spark_pace.core.ranges import expand
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     LAST,
@@ -36,6 +37,7 @@ from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
 from spark_pace.core.split.carry.wake import Wake
 from spark_pace.core.split.carry.whole_stream import Whole, lasting
+from spark_pace.core.tables import array, in_chunks
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    MASK,
-    OPENING,
-    SEQ,
-    TIME,
-    Ints,
-    array,
-    compacted,
-    concat,
-    has_bit,
-    numbers,
-    with_column,
-)
+from spark_pace.core.columns import MASK, OPENING, SEQ, TIME, Ints, has_bit
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
 from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.tables import array, compacted, concat, numbers, with_column
 
 Ranges = dict[str, tuple[int, int]]
 COUNTERS = ("next_seq", "next_selection", "open", "rows")

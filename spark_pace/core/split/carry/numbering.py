@@ -8,28 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    MASK,
-    OPEN_BIT,
-    OPENING,
-    SEQ,
-    SPENT,
-    TIME,
-    Bools,
-    Ints,
-    chosen,
-    numbers,
-    segments_of,
-    with_column,
-)
+from spark_pace.core.columns import MASK, OPEN_BIT, OPENING, SEQ, SPENT, TIME, Bools, Ints
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
 from spark_pace.core.split.carry.previous_values import InTurn, tested
 from spark_pace.core.split.carry.streams import Fresh
+from spark_pace.core.tables import chosen, numbers, with_column
 
 
 def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:

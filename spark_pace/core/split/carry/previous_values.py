@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, Bools, Ints, array, expand, numbers, with_column
+from spark_pace.core.columns import MASK, Bools, Ints
 from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
 from spark_pace.core.plan.previous_tests import LookingBack
+from spark_pace.core.ranges import expand
 from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.tables import array, numbers, with_column
 
 Masks = npt.NDArray[np.uint16]
 

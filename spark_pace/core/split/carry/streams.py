@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints, concat, in_chunks, numbers, with_column
+from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.plan import bits_column
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
 from spark_pace.core.split.task import Split
+from spark_pace.core.tables import concat, in_chunks, numbers, with_column
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import MASK, OPENING, SEQ, numbers, with_column
+from spark_pace.core.columns import MASK, OPENING, SEQ
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.split.carry.chunk import Chunk
+from spark_pace.core.tables import numbers, with_column
 
 
 @dataclass

@@ -1,0 +1,52 @@
+"""Ranges of rows: cut into even parts, expanded into rows, worked on in pieces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from spark_pace import ways
+from spark_pace.core.columns import Ints
+
+
+def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
+    """Cut a run of things into neighbouring ranges of about equal weight.
+
+    Args:
+        weights: int64[n], of each thing.
+        most: the most ranges.
+        least_weight: about the least weight of a range.
+
+    Returns:
+        The ranges, in order.
+    """
+    total = int(weights.sum())
+    pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
+    if pieces == 1:
+        return [(0, len(weights))] if len(weights) else []
+    targets = np.arange(1, pieces) * (total / pieces)
+    inner = np.searchsorted(np.cumsum(weights), targets) + 1
+    bounds = np.unique(np.concatenate([[0], inner, [len(weights)]])).tolist()
+    return list(itertools.pairwise(bounds))
+
+
+def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+    """All pairs (i, index) with index in the range lo[i]:hi[i], in order, as two int64[k]."""
+    counts = hi - lo
+    owner = np.repeat(np.arange(len(lo)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
+
+
+def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
+    """Slices of things; each grows to about `rows`, PIECE_ROWS at most, where thing i grows to counts[i]."""
+    rows = ways.PIECE_ROWS if rows is None else min(rows, ways.PIECE_ROWS)
+    total = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        done = total[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(total, done + rows, "right")))
+        yield slice(start, stop)
+        start = stop
