@@ -23,14 +23,14 @@ OPENING = "@opening"  # int64: how many initiators stand before this event, per 
 MASK = "@mask"  # uint16, bit k: the event matches component k
 SPENT = "@spent"  # int64: whether a match that is out has used the event up, and when, see UNUSED
 
-_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-UNKNOWN_TIME = _GREATEST  # a time that has not come; as the frontier: the input has ended
-END_OF_INPUT = _GREATEST - 1  # the time of what only the end of the input decides
-UNKNOWN_CODE = _GREATEST  # the code of a position that is not known, see `core.match.stream.Positions`
-NO_ROW = _GREATEST  # stands behind every row
-NULL_ORDER = _LEAST  # of null among `value_orders`
-NO_FRONTIER = _LEAST  # no event has come yet
-NOTHING_US = _LEAST  # a time before all others: there is nothing to wait for
+LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+UNKNOWN_TIME = GREATEST  # a time that has not come; as the frontier: the input has ended
+END_OF_INPUT = GREATEST - 1  # the time of what only the end of the input decides
+UNKNOWN_CODE = GREATEST  # the code of a position that is not known, see `core.match.stream.Positions`
+NO_ROW = GREATEST  # stands behind every row
+NULL_ORDER = LEAST  # of null among `value_orders`
+NO_FRONTIER = LEAST  # no event has come yet
+NOTHING_US = LEAST  # a time before all others: there is nothing to wait for
 
 # `@spent` of an event: one of these, and above these bits the `seq` of the last event of its match
 UNUSED = 0  # it may still be used

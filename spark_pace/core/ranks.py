@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import _GREATEST, NULL_ORDER, Bools, Ints
+from spark_pace.core.columns import GREATEST, NULL_ORDER, Bools, Ints
 from spark_pace.core.tables import bools
 
 
@@ -117,12 +117,12 @@ def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
     """int64[n] that compare as the numbers do in SQL: NaN is the greatest, and 0.0 = -0.0."""
     numbers = numbers + 0.0  # which makes 0.0 of -0.0
     bits = numbers.view(np.int64)  # of positive numbers they compare as the numbers do
-    return np.where(np.isnan(numbers), _GREATEST, np.where(bits < 0, bits ^ _GREATEST, bits))
+    return np.where(np.isnan(numbers), GREATEST, np.where(bits < 0, bits ^ GREATEST, bits))
 
 
 def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
     """The numbers of which `float_orders` has made these."""
-    return np.where(orders < 0, orders ^ _GREATEST, orders).view(np.float64)  # the greatest one is a NaN
+    return np.where(orders < 0, orders ^ GREATEST, orders).view(np.float64)  # the greatest one is a NaN
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:

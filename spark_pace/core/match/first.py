@@ -232,7 +232,7 @@ def depth_first(
         As `walk` does.
     """
     from spark_pace.core.match.search.compiled import depth_first as compiled
-    from spark_pace.core.match.search.compiled.kept import normal
+    from spark_pace.core.match.search.compiled.compilation import normal
 
     bounds = np.column_stack(bounds_of(search, ranges))
     used = np.zeros(search.stream.rows, np.bool_)

@@ -263,7 +263,7 @@ def _of_orders(search: AnyOrder) -> Ints:
 def _searches(search: AnyOrder) -> Searches:
     """A search from each terminator, over its window."""
     from spark_pace.core.match.search.compiled import depth_first
-    from spark_pace.core.match.search.compiled.kept import normal
+    from spark_pace.core.match.search.compiled.compilation import normal
 
     terminators = normal(search.terminators)
     after = window_start(search.stream, terminators, search.pattern.within) - 1

@@ -3,93 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import NO_ROW, Bools, Ints
+from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.turn_arguments import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
 from spark_pace.core.match.window import window_end, window_start
-
-WHOLE, BEFORE, BEHIND = 0, 1, 2  # where in its gap a component forbids: see `Forms.forbids`
-
-
-class Forms(NamedTuple):
-    """A pattern of n anchors over a stream. A row set is that of a group or of a negated component.
-
-    Attributes:
-        rows: int64[p], the rows of each anchor's component, then those of each row set, ascending in each.
-        begins: int64[n + sets + 1], where those of each begin, and where the last ones end.
-        roles: int64[n + sets], the component of each.
-        alone: bool[n], whether the anchor stands for one event; else it is one of its group's.
-        gaps: int64[n - 1, 5], of the group between two anchors its row set (-1 for none), the least and the
-            most events (-1 for any number), and whether the left and the right anchor are its own.
-        forbids: int64[f, 5], of each negated component its row set, its gap (-1: behind the last anchor),
-            where in it, the level at which it is known, and whether a condition names that level.
-        tests: int64[t, 4], comparisons: a level, the place in `ranks` of its side and of the other, and what
-            is accepted. First those of each level with earlier ones, then those of each negated component.
-        test_bounds: int64[n + f + 1], where those of each begin and end.
-        ranks: int64[c, stream], see `spark_pace.core.match.search.comparison`.
-        seq: int64[stream], the place of each row in the rule's stream.
-        window_end: int64[stream], behind the window that starts at each row; empty where none is needed.
-        strict: whether no event may stand between two events of a candidate.
-        compares: whether the first candidate that is found may not be the least one.
-    """
-
-    rows: Ints
-    begins: Ints
-    roles: Ints
-    alone: Bools
-    gaps: Ints
-    forbids: Ints
-    tests: Ints
-    test_bounds: Ints
-    ranks: Ints
-    seq: Ints
-    window_end: Ints
-    strict: bool
-    compares: bool
-
-
-class Turns(NamedTuple):
-    """The terminators, and what was used up.
-
-    Attributes:
-        terminators: int64[m], ascending.
-        segments: int64[m], the segment of each.
-        number: int64[m], a number of each, ascending.
-        starts: int64[m], the first row that its match may begin with.
-        bounds: int64[m, n], for each anchor the row after the last one that may be taken.
-        used: int64[stream], the number of the terminator whose match has used each row up; changed in place.
-        following: int64[p], for each place of `rows` one behind it; changed in place.
-    """
-
-    terminators: Ints
-    segments: Ints
-    number: Ints
-    starts: Ints
-    bounds: Ints
-    used: Ints
-    following: Ints
-
-
-class Matches(NamedTuple):
-    """Room for matches.
-
-    Attributes:
-        ends: int64[m], where the events of each terminator's match end in `rows` and `roles`.
-        rows: int64[], the rows of the matches.
-        roles: int64[], the components that they stand for.
-        latest: int64[m], the first row of the candidate that starts last of all up to the terminator.
-    """
-
-    ends: Ints
-    rows: Ints
-    roles: Ints
-    latest: Ints
 
 
 @dataclass(frozen=True)
@@ -151,7 +74,7 @@ def _places(search: Search) -> dict[str | None, int]:
 
 
 def _forms(search: Search) -> Forms:
-    from spark_pace.core.match.search.compiled.kept import normal
+    from spark_pace.core.match.search.compiled.compilation import normal
 
     between, shape, stream = search.between, search.between.shape, search.stream
     sets = list(between.rows_of)
@@ -263,7 +186,7 @@ def _room(search: Search, turns: int) -> Matches:
 
 
 def _turns(search: Search, forms: Forms, used: Ints) -> Turns:
-    from spark_pace.core.match.search.compiled.kept import normal
+    from spark_pace.core.match.search.compiled.compilation import normal
 
     stream, terminators = search.stream, hopeful_ends(search)
     segments = stream.segment[terminators]

@@ -11,7 +11,7 @@ import numpy as np
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.match.search.comparison import EQUAL, GREATER, LESS
-from spark_pace.core.match.search.compiled.kept import compiled, kept
+from spark_pace.core.match.search.compiled.compilation import compiled, kept
 
 
 class Levels(NamedTuple):

@@ -7,8 +7,8 @@ GREATER: see `kept`.
 from __future__ import annotations
 
 from spark_pace.core.columns import NULL_ORDER, Ints
-from spark_pace.core.match.search.compiled.kept import compiled, kept
-from spark_pace.core.match.search.forms import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
+from spark_pace.core.match.search.compiled.compilation import compiled, kept
+from spark_pace.core.match.search.turn_arguments import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
 
 _FITS, _DIFFERS, _NO_LATER = 1, 0, -1  # what is said of a row: the last one, that no later one fits either
 
