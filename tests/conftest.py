@@ -1,4 +1,8 @@
-"""Fixtures for all tests. Nothing starts Spark but the tests that ask for it."""
+"""Fixtures for all tests, and profiles of Hypothesis. Nothing starts Spark but the tests that ask for it.
+
+The profile `ci`, the default, always takes the same examples; ``HYPOTHESIS_PROFILE=long`` searches at random.
+It is chosen here, before any module of tests is imported, for some make settings of their own from it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +22,16 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 # Hundreds of processes are started: each would compile this program anew, which takes it a second and more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+COMMON = settings(
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+settings.register_profile("ci", COMMON, derandomize=True, max_examples=50, database=None)
+settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
 def test_the_end_of_all_python_workers_is_told_in_one_line(tmp_path: Path) -> None:
     """Each run is disturbed once, at another moment of its batches; the last one is left alone."""
     job = make_job(tmp_path)
-    write_files(tmp_path, random_events(17, 2000), 40)
+    write_files(tmp_path, random_events(17, 2000), 20)
     told = []
     for tenths in range(5):
         with running([*RUNS["jobs/run.py"], job]) as process:
