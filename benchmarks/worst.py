@@ -94,11 +94,18 @@ def results_of(trials: Iterable[Trial], count: int, limit: float) -> Iterator[tu
             pool = None
 
 
+def _badness(speed: float | str) -> float:
+    """A number that ascends from wrong results over those that were not done to the fast ones."""
+    if isinstance(speed, float):
+        return speed
+    return -1.0 if speed.startswith("wrong") else 0.0
+
+
 def worst(count: int, limit: float, rules: int, seed: int) -> Iterator[tuple[Trial, Result]]:
     """The results of random rules, the worst ones first."""
     results = results_of(random_trials(rules, seed), count, limit)
     told = [(trial, result) for trial, result in results if result[0] not in (MANY, REFUSED)]
-    yield from sorted(told, key=lambda one: one[1][0] if isinstance(one[1][0], float) else 0.0)[:WORST]
+    yield from sorted(told, key=lambda one: _badness(one[1][0]))[:WORST]
 
 
 def shown(results: Iterator[tuple[Trial, Result]], console: Console, title: str) -> bool:

@@ -101,8 +101,8 @@ def _run(
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
-        require_same_source(job_input)
         layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
+        require_same_source(job_input)
         # refuse changed rules before Spark starts
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
         with (

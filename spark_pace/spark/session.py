@@ -85,11 +85,15 @@ def build_session(
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     own = settings or {} if submitted else settings_here(settings or {}, secret or {}, jars, quick)
-    own = {**SETTINGS, **LOCAL_CHECKPOINT, **own, "spark.app.name": name}
+    own = {"spark.app.name": name, **SETTINGS, **LOCAL_CHECKPOINT, **own}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(own, secret or {}, submitted)
-    require_known(spark)
-    _require_delta(spark, submitted)
+    try:
+        require_known(spark)
+        _require_delta(spark, submitted)
+    except SetupError:
+        spark.stop()
+        raise
     _let_workers_find(spark)
     return spark
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -47,18 +48,25 @@ def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path, jo
     assert {row["rule"] for row in early} == {"pairs", "keyed", "sums"}
 
 
+@pytest.mark.parametrize("version", [1, FORMAT_VERSION - 1])
 def test_a_checkpoint_of_an_older_version_is_refused_in_one_line_and_left_as_it_is(
-    tmp_path: Path, job: Path
+    tmp_path: Path, job: Path, version: int
 ) -> None:
+    """The first builds wrote no checksums, and no file of what the source is."""
     layout = tmp_path / "checkpoint" / "layout.json"
-    write_json(layout, (read_json(layout) or {}) | {"version": FORMAT_VERSION - 1})
+    older = (read_json(layout) or {}) | {"version": version}
+    if version == 1:
+        layout.write_text(json.dumps(older))
+        (tmp_path / "checkpoint" / "source.json").unlink()
+    else:
+        write_json(layout, older)
     before = files_of(tmp_path)
     command = [sys.executable, "-c", "from spark_pace.cli import main; main()", "run", str(job)]
     answer = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
     )
     assert answer.stderr == (
-        f"{layout} — must have format version {FORMAT_VERSION}; got {FORMAT_VERSION - 1}. "
+        f"{layout} — must have format version {FORMAT_VERSION}; got {version}. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"
     )
     assert (answer.returncode, answer.stdout) == (1, "")

@@ -104,11 +104,15 @@ def test_a_number_that_is_too_large_is_found_in_lists_and_structs(tmp_path: Path
         '"l":[1, 115792.5]',
         '"l": ["115792.5", 1]',
         '"o":{"d":115792.5}',
+        r'"l":[1],"o":{"\u0064":115792.5}',  # names and numbers may be written with escapes
+        r'"\u006c":[1, 115792.5],"o":{"d":2}',
+        r'"l":["\u0031\u0031\u0035792.5"],"o":{"d":2}',
         '"l":[1],"o":{"d":2},"n":115792.5',
+        r'"l":[1],"o":{"\u0064":2},"n":115792.5',
     ]
     (tmp_path / "a").write_text("\n".join(f'{{"t":"2024-01-01",{one}}}' for one in rest))
     schema = load_rules(tmp_path / "rules.yaml")[0].schema
-    assert read_events(str(tmp_path / "a"), "json", schema, "file").events["@offset"].to_pylist() == [3]
+    assert read_events(str(tmp_path / "a"), "json", schema, "file").events["@offset"].to_pylist() == [6, 7]
 
 
 def test_csv_reads_the_same_texts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The start of a job: nothing is started for a wrong job file, and what Java says meanwhile is held back."""
+"""The start of a job: a wrong job file is told as by `check`, and what Java says meanwhile is held back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from spark_pace.spark.java.launch import HeldBack
-from spark_pace.spark.java.settings import _path_of_workers
+from spark_pace.spark.java.settings import _path_of_workers, _quick
 
 JOB = """
 name: flights
@@ -29,7 +29,7 @@ print(json.dumps([pyspark.__file__, getattr(sitecustomize, "told", None)]))
 """
 
 
-def test_a_wrong_job_file_is_told_as_if_nothing_had_been_started(tmp_path: Path) -> None:
+def test_a_wrong_job_file_is_told_as_check_tells_it(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text(JOB, encoding="utf-8")
     run, check = (
@@ -47,6 +47,7 @@ def test_a_wrong_job_file_is_told_as_if_nothing_had_been_started(tmp_path: Path)
     [
         ([BASH, "Unrecognized VM option 'x'", "Error: …"], "Unrecognized VM option 'x'"),
         ([MODULES, BASH, ""], "it was killed, or gave no reason"),
+        (["Error occurred during initialization of VM", "Too small heap"], "Too small heap"),
         ([], "it was killed, or gave no reason"),
     ],
 )
@@ -79,13 +80,15 @@ def test_workers_take_spark_from_the_installed_package(
 ) -> None:
     """Spark puts its archive first; a `sitecustomize` of the user's runs all the same."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    archive = tmp_path / "python" / "lib" / "pyspark.zip"
+    archive = tmp_path / "other" / "pyspark" / "python" / "lib" / "pyspark.zip"
     archive.parent.mkdir(parents=True)
+    (tmp_path / "other" / "pyspark" / "__init__.py").touch()
     with ZipFile(archive, "w") as file:
         file.writestr("pyspark/__init__.py", "")
     if hidden:
         (tmp_path / "sitecustomize.py").write_text(hidden)
-    path = os.pathsep.join(map(str, (archive, *_path_of_workers()[:1], tmp_path)))
+    (tmp_path / "again").symlink_to(_path_of_workers()[0])  # the folder under another name
+    path = os.pathsep.join(map(str, (archive, *_path_of_workers()[:1], tmp_path / "again", tmp_path)))
     answer = subprocess.run(
         [sys.executable, "-c", WHENCE],
         capture_output=True,
@@ -96,6 +99,17 @@ def test_workers_take_spark_from_the_installed_package(
     whence, told = json.loads(answer.stdout)
     assert "site-packages" in whence
     assert told == ("of another" if hidden else None)
+
+
+@pytest.mark.parametrize("variable", ["SPARK_HOME", "SPARK_CONF_DIR"])
+def test_no_collector_is_named_where_a_configuration_of_spark_may_name_one(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert "-XX:+UseSerialGC" in _quick({})
+    monkeypatch.setenv(variable, "/opt/spark")
+    assert _quick({}) == []
 
 
 def test_another_spark_keeps_its_own_modules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,9 +120,11 @@ def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str,
             continue
         path = paths[field.name]
         large = _MEMBER.format(re.escape(json.dumps(path[-1], ensure_ascii=False))) + large_number(kind)
-        if not pc.match_substring_regex(text, large)[0].as_py():
+        # names and numbers may be written with escapes too
+        suspect = rf"{large}|\\" if b"\\" in chunk else large
+        if not pc.match_substring_regex(text, suspect)[0].as_py():
             continue
-        for line in filter(re.compile(large.encode()).search, chunk.split(b"\n")):
+        for line in filter(re.compile(suspect.encode()).search, chunk.split(b"\n")):
             try:
                 record = json.loads(line, parse_float=str, parse_int=str)
             except (ValueError, RecursionError):  # Arrow refuses it, or reads several records

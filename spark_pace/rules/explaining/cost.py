@@ -49,7 +49,6 @@ METHODS = {
     IN_TURN: "terminators one after the other, each among the events that are not used up",
     **STRATEGIES,
 }
-_ONE_BY_ONE = (NEAREST, IN_ORDER, "queues", "production_sets")
 
 
 def cost_of(rule: Rule) -> Cost:

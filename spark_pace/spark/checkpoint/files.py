@@ -119,8 +119,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path, *, unsigned: bool = False) -> dict[str, Any] | None:
     """The value in a file; None if there is no such file.
+
+    Args:
+        path: the file.
+        unsigned: take a file without a checksum too, as the first builds wrote them.
 
     Raises:
         StateError: the file is damaged.
@@ -134,7 +138,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
         raise damaged(path, f"damaged text ({error})") from error
     if not isinstance(stored, dict):
         raise damaged(path, f"damaged text ({str(stored)[:100]})")
-    if stored.pop(_CHECKSUM, None) != _checksum(stored):
+    checksum = stored.pop(_CHECKSUM, None)
+    if checksum != _checksum(stored) and not (unsigned and checksum is None):
         raise damaged(path, "another content than its checksum is of")
     return stored
 

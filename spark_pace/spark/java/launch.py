@@ -15,7 +15,8 @@ from spark_pace.spark.internals import launch_jvm
 
 _LAST_WORDS_SECONDS = 2
 _PIECE_BYTES = 1 << 16
-_OF_SCRIPTS = re.compile(r": line \d+: ")  # complaints of bash about what Java has not told it
+# what Java says before the reason, and complaints of bash about what Java has not told it
+_OF_NOTHING = re.compile(r": line \d+: |^Picked up |^Error occurred during initialization")
 # Java says so at every start, of a module that Spark asks for (for MLlib)
 _OF_MODULES = re.compile(rb"WARNING: Using incubator modules: [^\n]*\n")
 
@@ -41,7 +42,7 @@ class HeldBack:
         """In one line, why the process has ended."""
         self._reader.join(_LAST_WORDS_SECONDS)  # something else may have the pipe, and live
         held = _OF_MODULES.sub(b"", self._held or b"").decode("utf-8", "replace")
-        told = [line.strip() for line in held.splitlines() if line.strip() and not _OF_SCRIPTS.search(line)]
+        told = [line.strip() for line in held.splitlines() if line.strip() and not _OF_NOTHING.search(line)]
         return f"Java's end before it was ready: {told[0] if told else 'it was killed, or gave no reason'}"
 
     def _pass_on(self) -> None:

@@ -98,9 +98,14 @@ def _path_of_workers() -> list[str]:
 
 def _quiet() -> list[str]:
     """The option for a JVM that logs errors alone, where nobody has configured Spark in another way."""
-    if not _LOGGING.is_file() or {"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ):
+    if not _LOGGING.is_file() or _configured():
         return []
     return [f"-Dlog4j2.configurationFile={_LOGGING}"]
+
+
+def _configured() -> bool:
+    """Tell whether the user may have files that configure Spark."""
+    return bool({"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ))
 
 
 def _quick(settings: Mapping[str, str]) -> list[str]:
@@ -110,9 +115,9 @@ def _quick(settings: Mapping[str, str]) -> list[str]:
     batches. One thread collects its garbage, which takes as much time there, and 100 to 300 MB less memory:
     Java's own choice lets the heap grow. Options of the user's take the place of both. Where their default
     ones, or variables that Java reads, name a collector, it is left at that: a JVM that is told of two does
-    not start.
+    not start. A configuration of Spark's own may name one too, so beside it these options are left out.
     """
-    if _OPTIONS in settings:
+    if _OPTIONS in settings or _configured():
         return []
     given = [settings.get(_DEFAULTS, ""), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
     collector = [] if any(map(_COLLECTOR.search, given)) else ["-XX:+UseSerialGC"]

@@ -20,7 +20,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.ranks import value_codes, value_orders
 
-LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled`
+LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled.compilation`
 _ACCEPTS = {
     "<": LESS,
     "<=": LESS | EQUAL,

@@ -102,6 +102,7 @@ class Search:
     def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
         """Copy this search, with other settings."""
         search = copy(self)
+        search.__dict__.pop("walker", None)
         search.walking, search.structural = walking, structural
         return search
 

@@ -1,4 +1,7 @@
-"""What the compiled turns of *earliest, selected* are given and give back."""
+"""What the compiled turns of *earliest, selected* are given and give back.
+
+Compiled code that is kept holds the order of the fields: change a line of `compiled/turns.py` with them.
+"""
 
 from __future__ import annotations
 

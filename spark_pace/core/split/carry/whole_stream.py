@@ -71,4 +71,5 @@ def lasting(chunk: Chunk) -> Chunk:
     lives = chunk.column("rows") > 0
     if lives.all():
         return chunk
-    return replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=(), name=None, dead=0)
+    dead = max(0, chunk.dead - int(np.count_nonzero(~lives)))
+    return replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=(), name=None, dead=dead)
