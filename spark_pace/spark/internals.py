@@ -1,6 +1,6 @@
-"""All that this package touches of Spark behind its documented face. No other module does.
+"""All that this package calls of Spark behind its public API. No other module does.
 
-Each touch says why there is no other way. `require_known` looks, at the start of a session, whether what a
+Each part says why there is no other way. `require_known` looks, at the start of a session, whether what a
 job cannot do without is there, and says so in one line if not. What a job can do without says where it stands
 what happens then. Nothing here imports PySpark before it is called, for some callers do without Spark.
 """
