@@ -25,7 +25,7 @@ from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
-from spark_pace.spark.checkpoint.layout import Layout, known_layout, new_layout
+from spark_pace.spark.checkpoint.layout import Layout, known_layout, new_layout, read_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
@@ -101,8 +101,9 @@ def _run(
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
-        layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
+        read_layout(checkpoint)  # of another version nothing else may be right
         require_same_source(job_input)
+        layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
         # refuse changed rules before Spark starts
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
         with (

@@ -74,7 +74,7 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(tmp_path: Path) -> No
     job = make_job(tmp_path)
     write_files(tmp_path, random_events(17, 2000), 20)
     told = []
-    for tenths in range(5):
+    for tenths in (0, 2, 4):
         with running([*RUNS["jobs/run.py"], job]) as process:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("batch ")
