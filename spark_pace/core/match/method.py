@@ -36,13 +36,18 @@ class Method:
     waits: bool
 
 
-@lru_cache(maxsize=4096)
 def method_of(rule: Rule) -> Method:
     """The method of a checked rule."""
     pattern = rule.pattern
-    if pattern is None or rule.span is not None:
+    return _method(rule, None if pattern is None or rule.span is not None else context_of(pattern).way)
+
+
+@lru_cache(maxsize=4096)
+def _method(rule: Rule, way: Way | None) -> Method:
+    pattern = rule.pattern
+    if pattern is None or way is None:
         return Method(None, None, pattern, rule.merge == "selection")
-    way, waits = context_of(pattern).way, _waits(rule, pattern)
+    waits = _waits(rule, pattern)
     if isinstance(way, Forwards | Backwards) and _may_join(rule, pattern):
         equalities: dict[str, list[Conjunct]] = {}
         for conjunct in pattern.where:

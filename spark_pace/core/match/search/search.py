@@ -112,8 +112,7 @@ class Search:
         for made in ("levels", "fitting", "walker"):
             other.__dict__.pop(made, None)
         other.levels_compiled = None
-        other.members = list(self.members)
-        other.members[level] = rows
+        other.members = [*self.members[:level], rows, *self.members[level + 1 :]]
         other.before = {}
         return other
 
