@@ -104,7 +104,6 @@ def _run(
         read_layout(checkpoint)  # of another version nothing else may be right
         require_same_source(job_input)
         layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
-        # refuse changed rules before Spark starts
         change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
