@@ -25,7 +25,7 @@ from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
-from spark_pace.spark.checkpoint.layout import Layout, known_layout, new_layout, read_layout
+from spark_pace.spark.checkpoint.layout import Layout, new_layout, read_layout, require_same_settings
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
@@ -101,10 +101,7 @@ def _run(
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
-        read_layout(checkpoint)  # of another version nothing else may be right
-        require_same_source(job_input)
-        layout = known_layout(checkpoint, spec.slots, spec.buckets, fixed)
-        change = None if layout is None else change_of(checkpoint, layout, spec.rules, reset_rules)
+        change = _known_change(spec, job_input, fixed, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
             job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
@@ -130,6 +127,18 @@ def _run(
                     if stop.event.is_set():
                         break
     return stop.signal
+
+
+def _known_change(
+    spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
+) -> Change | None:
+    """Tell how the job goes on with its checkpoint, before Spark starts; None before its first start."""
+    layout = read_layout(job_input.checkpoint)  # of another version nothing else may be right
+    require_same_source(job_input)
+    if layout is None:
+        return None
+    require_same_settings(layout, spec.slots, spec.buckets, fixed)
+    return change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
 
 
 def _waiting_for(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:

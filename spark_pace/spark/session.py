@@ -147,7 +147,6 @@ def _let_workers_find(spark: SparkSession) -> None:
 def _require_delta(spark: SparkSession, submitted: bool) -> None:
     if has_class(spark, _DELTA):
         return
-    spark.stop()
     do = f"Run `make setup`, or point {JARS_VARIABLE} at them"
     if submitted:
         jars = "--jars 'jars/*.jar', which `make setup` fills"

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.order.pending import Pending
-from spark_pace.core.order.progress import FileProgress, Progress
+from spark_pace.core.order.progress import FileProgress, Progress, move_on
 from spark_pace.core.order.repeats import drop_repeats
 from spark_pace.core.ranks import sorted_rows
 from spark_pace.core.tables import array, chosen, concat, numbers
@@ -185,8 +185,7 @@ class Order:
             self._move(Progress(file.max_time_us, False, file.sources, file.least_us), spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
-        for source, time_us in progress.sources.items():
-            self.sources[source] = max(time_us, self.sources.get(source, time_us))
+        move_on(self.sources, progress.sources)
         if progress.least_us is not None:
             self.first_us = min(self.first_us, progress.least_us)
         if progress.max_time_us is not None:

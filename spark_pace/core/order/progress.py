@@ -57,12 +57,17 @@ def together(parts: Iterable[Progress]) -> Progress:
     parts = list(parts)
     sources: dict[str, int] = {}
     for part in parts:
-        for source, time_us in part.sources.items():
-            sources[source] = max(time_us, sources.get(source, time_us))
+        move_on(sources, part.sources)
     greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
     least = min((part.least_us for part in parts if part.least_us is not None), default=None)
     files = tuple(file for part in parts for file in part.files)
     return Progress(greatest, any(part.finish for part in parts), sources, least, files)
+
+
+def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
+    """Move each source on to the time that it has reached, where that is greater."""
+    for source, time_us in reached.items():
+        sources[source] = max(time_us, sources.get(source, time_us))
 
 
 def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:

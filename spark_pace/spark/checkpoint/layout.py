@@ -79,26 +79,23 @@ def new_layout(
     return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
 
 
-def known_layout(
-    checkpoint: Checkpoint, slots: int | None, buckets: int | None, events: dict[str, str]
-) -> Layout | None:
-    """The layout of a checkpoint that a job goes on with; None before its first start.
+def require_same_settings(
+    layout: Layout, slots: int | None, buckets: int | None, events: dict[str, str]
+) -> None:
+    """Refuse a job with other settings than its checkpoint fixes.
 
     Args:
-        checkpoint: the checkpoint.
+        layout: the layout of the checkpoint.
         slots: as the job has them; None: any number.
         buckets: likewise.
         events: see `Layout`.
 
     Raises:
-        StateError: the job has other settings than the checkpoint, or the layout cannot be read.
+        StateError: the job has other settings than the checkpoint.
     """
-    layout = read_layout(checkpoint)
-    if layout is not None:
-        _require_same("events", layout.events, events)
-        given = {"slots": slots or layout.slots, "buckets": buckets or layout.buckets}
-        _require_same("parallelism", {"slots": layout.slots, "buckets": layout.buckets}, given)
-    return layout
+    _require_same("events", layout.events, events)
+    given = {"slots": slots or layout.slots, "buckets": buckets or layout.buckets}
+    _require_same("parallelism", {"slots": layout.slots, "buckets": layout.buckets}, given)
 
 
 def differing(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:

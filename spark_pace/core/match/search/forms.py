@@ -167,8 +167,15 @@ def hopeful_ends(search: Search) -> Ints:
     """The terminators but for some that certainly end no candidate."""
     if isinstance(search, AnyOrder):
         return search.terminators[: None if len(search.fitting[0]) else 0]
+    return _hopeful(search)[0]
+
+
+def _hopeful(search: Search) -> tuple[Ints, Ints, Ints]:
+    """These terminators of a sequence, and their `starts` and `bounds` as `Turns` has them."""
     ends = search.fitting[-1]
-    return ends[window_start(search.stream, ends, search.pattern.within) < _bounds(search, ends)[:, 0]]
+    starts, bounds = window_start(search.stream, ends, search.pattern.within), _bounds(search, ends)
+    hopeful = starts < bounds[:, 0]
+    return ends[hopeful], starts[hopeful], bounds[hopeful]
 
 
 def _bounds(search: Search, terminators: Ints) -> Ints:
@@ -188,15 +195,15 @@ def _room(search: Search, turns: int) -> Matches:
 def _turns(search: Search, forms: Forms, used: Ints) -> Turns:
     from spark_pace.core.match.search.compiled.compilation import normal
 
-    stream, terminators = search.stream, hopeful_ends(search)
+    stream, (terminators, starts, bounds) = search.stream, _hopeful(search)
     segments = stream.segment[terminators]
     numbers = 1 + int(stream.seq.max(initial=0))
     return Turns(
         terminators=normal(terminators),
         segments=segments,
         number=segments * numbers + stream.seq[terminators],
-        starts=window_start(stream, terminators, search.pattern.within),
-        bounds=normal(_bounds(search, terminators)),
+        starts=starts,
+        bounds=normal(bounds),
         used=np.where(used == NO_ROW, NO_ROW, stream.segment * numbers + used),
         following=np.arange(1, len(forms.rows) + 1),
     )

@@ -101,19 +101,20 @@ class Search:
 
     def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
         """Copy this search, with other settings."""
-        search = copy(self)
-        search.__dict__.pop("walker", None)
-        search.walking, search.structural = walking, structural
-        return search
+        return self._with("walker", walking=walking, structural=structural)
 
     def among(self, level: int, rows: Ints) -> Search:
         """Search with no other rows of anchor `level` than these, which ascend."""
+        members = [*self.members[:level], rows, *self.members[level + 1 :]]
+        made = ("levels", "fitting", "walker")
+        return self._with(*made, levels_compiled=None, members=members, before={})
+
+    def _with(self, *anew: str, **values: object) -> Search:
+        """Copy this search with other values, and let it make anew what it has made of the old ones."""
         other = copy(self)
-        for made in ("levels", "fitting", "walker"):
-            other.__dict__.pop(made, None)
-        other.levels_compiled = None
-        other.members = [*self.members[:level], rows, *self.members[level + 1 :]]
-        other.before = {}
+        for name in anew:
+            vars(other).pop(name, None)
+        vars(other).update(values)
         return other
 
     @property
@@ -182,11 +183,7 @@ class Search:
     @cached_property
     def walker(self) -> Search:
         """This search for walks, which take a row that fits, whatever follows."""
-        other = copy(self)
-        other.__dict__.pop("levels", None)
-        other.__dict__.pop("fitting", None)
-        other.levels_compiled, other.foresees = None, False
-        return other
+        return self._with("levels", "fitting", levels_compiled=None, foresees=False)
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """The comparisons of two components among some conditions."""
