@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
+SEARCH := spark_pace/core/match/search
+COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEARCH)/unused.py $(SEARCH)/turn_arguments.py $(wildcard spark_pace/io/text/scan*.py)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready jars/.ready jars/.archived  ## Install everything into this directory (.venv, jars)
+setup: $(VENV)/.ready jars/.ready jars/.archived $(VENV)/.compiled  ## Install everything into this directory (.venv, jars)
 
 preflight:
 	@test -n "$(PYTHON)" || { echo "python — must be Python 3.10 to 3.13; got none on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -31,10 +34,13 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars
 	@touch $@
 
-# Without it jobs start as well, but take longer, and JSON is read more slowly until a process has read much.
-jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py spark_pace/io/text/scan.py spark_pace/io/text/scan_values.py
+# Without these two jobs start as well, but take longer.
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
-	@$(BIN)/python -m spark_pace.io.text.compiled_reader >/dev/null || true
+	@touch $@
+
+$(VENV)/.compiled: $(VENV)/.ready $(COMPILED)
+	@$(BIN)/python -m spark_pace.cli.kernels || true
 	@touch $@
 
 jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,11 @@ import pytest
 from examples.cluster.packed import packed_engine
 from examples.cluster.standalone import HOME as SPARK
 from examples.cluster.standalone import bare_python
+from examples.flights.demo import compared
 from spark_pace import read_table
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
-from tests.spark.jobs import RULES, in_core, make_job, matches, random_events, write_files
+from tests.spark.jobs import RULES, Event, in_core, make_job, matches, random_events, write_files
 from tests.support.containers import ROOT, SERVICES, Containers
 
 pytestmark = pytest.mark.integration
@@ -81,12 +82,12 @@ def documented(number: int, sent: Path, job: Path) -> list[str]:
     return [name, *bare, *options]
 
 
-def job_in(folder: Path, files: int) -> Path:
+def job_in(folder: Path, files: int, events: Sequence[Event] | None = None) -> Path:
     """A job in a new folder, with an operator that comes with it."""
     folder.mkdir()
     job = make_job(folder, rules=RULES.replace("tests.spark.jobs", "my_operators"))
     job.write_text(job.read_text().replace("tests.spark.jobs", "my_operators"))
-    write_files(folder, random_events(50), files)
+    write_files(folder, events or random_events(50), files)
     return job
 
 
@@ -132,8 +133,13 @@ def test_executors_without_the_package_are_told_in_one_line(
 def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the command of cluster mode, with speculation; the worker has the driver or an executor."""
-    job = job_in(tmp_path / "job", 4)
+    """By the command of cluster mode, with speculation; the worker has the driver or an executor.
+
+    One event is late, so the driver asks for a file to be read once more.
+    """
+    events = random_events(50)
+    events.insert(-5, {**events[0], "x": 5})
+    job = job_in(tmp_path / "job", 4, events)
     speculation = ["--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=10ms"]
     command = documented(1, sent, job)
     cluster.start("supervised", [*command[:1], *speculation, *command[1:]])
@@ -152,6 +158,8 @@ def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     told = cluster.folder / "spark" / "work"
     until(lambda: any("finished: " in path.read_text() for path in told.glob("driver-*/stdout")))
     assert the_same_in_core(job, sent, monkeypatch)
+    assert compared(read_job(job)) is None
+    assert read_table(read_job(job).sink_path, "late").num_rows == 1
 
 
 def test_docker_compose_up_brings_matches(cluster: Containers) -> None:

@@ -164,7 +164,3 @@ def _loaded(code: bytes) -> tuple[object, Scan]:
     engine.finalize_object()
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
     return engine, function(engine.get_function_address(_NAME))
-
-
-if __name__ == "__main__":
-    print("kept" if kept_code() or compiled_code() else "there is no place to keep it")

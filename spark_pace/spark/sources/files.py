@@ -106,9 +106,10 @@ class FilesInput:
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
-        names = pa.table(list(zip(*told, strict=True)), ["entry", "name", "frontier_us"])
+        # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
+        names = spark.createDataFrame(told, "entry long, name string, frontier_us long")
         read = partial(_late_rows, self.source.path, self.source.format, plan)
-        rows = spark.createDataFrame(names).mapInArrow(read, SLOT_ROWS).toArrow()
+        rows = names.mapInArrow(read, SLOT_ROWS).toArrow()
         return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
 
 

@@ -22,6 +22,7 @@ from spark_pace.core.columns import Ints
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _OF_SEARCHES: dict[str, Any] = {"_nrt": False}
+KEPT: list[Any] = []  # the functions whose code is kept, as numba has them
 
 
 def normal(values: Ints) -> Ints:
@@ -42,6 +43,7 @@ def kept(function: Function, *, makes_arrays: bool = False) -> Function:
         from_cache = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no such place
         return cast("Function", anew)
+    KEPT.append(from_cache)
 
     @wraps(function)
     def call(*arguments: object) -> object:

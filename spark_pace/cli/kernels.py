@@ -1,0 +1,85 @@
+"""Compile the searches and the reader of JSON, so that no job has to: ``python -m spark_pace.cli.kernels``.
+
+`make setup` does so. What is compiled is kept beside the package or in the user's cache directory.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_pace import load_rules, replay, ways
+from spark_pace.io.text.compiled_reader import compiled_code, kept_code
+
+# rules that between them use all searches that are compiled, each with the types that all rules give it
+_RULES = """
+events: {schema: "t TIMESTAMP, kind STRING, x BIGINT", event_time: t}
+rules:
+  - name: depth_first
+    pattern: {sequence: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'c'"]}
+    where: a.x < b.x and b.x < c.x
+    within: 1 h
+  - name: two_orders
+    pattern: {conjunction: [a: "kind = 'a'", b: "kind = 'b'"]}
+    where: a.x < b.x
+    within: 1 h
+    context: earliest, selected
+  - name: six_orders
+    pattern: {conjunction: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'c'"]}
+    where: a.x < b.x and b.x < c.x
+    within: 1 h
+    context: earliest, selected
+  - name: least_of_types
+    pattern: {conjunction: [a: "kind = 'a'", b: "kind = 'b'"]}
+    within: 1 h
+    context: earliest, selected
+  - name: production_sets
+    pattern: {sequence: [a: "x < 2", b: "x > 0"]}
+    within: 1 h
+    context: earliest, selected
+  - name: earliest_unused
+    pattern: {sequence: [a: "x < 2", b: "x > 0", c: "kind = 'c'"]}
+    within: 1 h
+    context: earliest, selected
+  - name: first_unused
+    pattern: {sequence: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'c'"]}
+    where: a.x + b.x < 2 * c.x
+    within: 1 h
+    context: earliest, selected
+  - name: in_turn
+    pattern: {sequence: [a: "kind = 'a'", {name: n, when: "x > 3", not: true}, c: "kind = 'c'"]}
+    within: 1 h
+    context: earliest, selected
+"""
+
+
+def compile_searches() -> None:
+    """Compile what searches for matches, or load what is kept of it, where few events are enough for that."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rules.yaml")
+        path.write_text(_RULES, encoding="ascii")
+        rules = load_rules(path)
+    seconds = [pa.scalar(second * 1_000_000, pa.timestamp("us", "UTC")) for second in range(3)]
+    events = pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
+    replay(rules, events)
+
+
+def main() -> int:
+    """Compile everything; 1 if there is no place to keep it."""
+    ways.FEW_COMBINATIONS, ways.MANY_EVENTS = -1, 0
+    compile_searches()
+    from spark_pace.core.match.search.compiled.compilation import KEPT
+
+    if not KEPT or not (kept_code() or compiled_code()):
+        must, do = "must be kept for quick starts", "Name a folder that can be written to by NUMBA_CACHE_DIR."
+        print(f"compiled code — {must}; got no place for it. {do}", file=sys.stderr)
+        return 1
+    print(f"{len(KEPT)} searches and the reader of JSON are compiled")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
