@@ -126,7 +126,8 @@ def closing_line(summary: Summary) -> str:
     if summary.over_bound:
         batches = f"{summary.over_bound:,} of {summary.batches:,} batches"
         over = f"; latency_bound could not be kept in {batches}, in the last: {summary.why_over_bound}"
-    still_open = f"; {summary.still_open:,} selections still open" if summary.batches else ""
+    what = "selections closed by the end of the input" if summary.finished else "selections still open"
+    still_open = f"; {summary.still_open:,} {what}" if summary.batches else ""
     return (
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"

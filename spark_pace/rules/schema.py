@@ -18,6 +18,7 @@ SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
 _TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
+_TEXTS = re.compile(r"(?:VAR)?CHAR\b", re.IGNORECASE)
 _PARAMETERS = {
     "<": f"Write ARRAY<TYPE> of single values, or STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} deep.",
     "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
@@ -85,6 +86,8 @@ def _field(one: Declared, place: Place, structs: set[str], report: Report) -> Fi
     if one.kind is None:
         do = next((do for sign, do in _PARAMETERS.items() if sign in one.written), "")
         do = do or nearest(one.written.upper(), _DECLARABLE)
+        if _TEXTS.match(one.written):
+            do = "Write STRING, whatever the length."
         report.add(place, f"must give {one.name} a type", quote(one.written), do)
         return None
     in_struct = len(one.path) > 1 or one.kind == STRUCT or one.name.partition(".")[0] in structs

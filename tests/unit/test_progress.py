@@ -68,6 +68,12 @@ def test_a_bound_that_no_cut_could_keep_is_told_with_each_batch_and_at_the_end()
     assert closing_line(summary).endswith(f"; 3 selections still open{told}")
 
 
+def test_the_last_line_says_what_the_end_of_the_input_has_closed():
+    summary = Summary({"knock_on": 0})
+    summary.add(progress(finished=True))
+    assert closing_line(summary).endswith("; 3 selections closed by the end of the input")
+
+
 def test_a_source_whose_name_is_no_plain_text_is_shown_by_escapes():
     """It may come from an attribute of the events."""
     held = progress(slowest_source="b\x1b[2J", waiting_for=("b\x1b[2J", "c"))

@@ -191,7 +191,7 @@ class _Builder:
             return self._scalar(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._listing(place, depth)
-        return self._mapping(place, depth)
+        return self._mapping(place, depth, flow=event.flow_style)
 
     def _refuse_decoration(self, event: Any, place: Place) -> None:
         if event.anchor:
@@ -231,10 +231,16 @@ class _Builder:
             items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1))
         return Listing(place, tuple(items))
 
-    def _mapping(self, place: Place, depth: int) -> Mapping:
+    def _mapping(self, place: Place, depth: int, *, flow: bool) -> Mapping:
         entries: dict[str, tuple[Place, Node]] = {}
+        torn: dict[str, list[str]] = {}
+        last = ""
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, place.path, depth + 1)
+            if flow and last and isinstance(key, Scalar) and self._lacks_colon(event):
+                next(self._events)  # its value, which is empty
+                torn.setdefault(last, []).append(key.text)
+                continue
             if not isinstance(key, Scalar) or len(key.text) > MAX_KEY_CHARACTERS:
                 self._refuse_key(key)
                 self._node(next(self._events), place.path, depth + 1)
@@ -249,7 +255,25 @@ class _Builder:
                 )
             else:
                 entries[key.text] = (here, node)
+            plain = isinstance(node, Scalar) and node.inline == node.place.column and node.text
+            last = key.text if plain else ""
+        for name, parts in torn.items():
+            entries[name] = (entries[name][0], self._mended(name, entries[name][1], parts))
         return Mapping(place, entries)
+
+    def _lacks_colon(self, key: Any) -> bool:
+        """Tell whether no colon follows a key between braces."""
+        behind = self._lines[key.end_mark.line][key.end_mark.column :] if key.style is None else ":"
+        return behind.lstrip()[:1] in (",", "}")
+
+    def _mended(self, name: str, node: Node, parts: list[str]) -> Node:
+        """Report a text between braces that commas have torn, and read it as it was meant."""
+        if not isinstance(node, Scalar):
+            return node
+        whole = ", ".join([node.text, *parts])
+        do = f"Write {name}: {quote(whole)}."
+        self._report.add(node.place, "must stand in quotes if it holds a comma", quote(node.text), do)
+        return Scalar(node.place, whole, whole, None)
 
 
 class _TooMuchError(Exception):

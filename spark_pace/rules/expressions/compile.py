@@ -17,6 +17,7 @@ from spark_pace.rules.expressions.constants import cast_to, no_type, number_lite
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     FUNCTIONS,
+    SECONDS,
     arithmetic,
     case,
     concat,
@@ -152,7 +153,8 @@ class _Compiler:
 
     def _unknown(self, tree: exp.Expr) -> Wrong:
         got = f"{quote(self._scalar.text)} ({tree.key})"
-        return Wrong("must be an expression of the rule language", got, ONLY_THIS_LANGUAGE)
+        do = SECONDS if isinstance(tree, exp.Interval) else ONLY_THIS_LANGUAGE
+        return Wrong("must be an expression of the rule language", got, do)
 
     def _apply(
         self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]

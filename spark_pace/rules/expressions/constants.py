@@ -144,6 +144,8 @@ def _possible(kind: ExprType) -> str:
     """To which types a type converts."""
     if decimal_digits(kind):
         return "DOUBLE or to a DECIMAL with as many digits on both sides of the point"
+    if kind == "TIMESTAMP":
+        return "DATE; unix_seconds(...) and unix_micros(...) make it a number"
     wide = ("a DECIMAL with 20 digits before the point",) if kind == "BIGINT" else ()
     return " or ".join((*_CASTS[kind], *wide)) or "nothing else"
 

@@ -17,6 +17,7 @@ Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
 
 MAX_POSITION = 1_000_000
+SECONDS = "To compute with times write unix_seconds(...) around each, as in unix_seconds(t) + 60."
 
 _ACCEPTED: dict[str, tuple[ExprType, ...]] = {
     "a number": ("BIGINT", "DOUBLE"),
@@ -43,6 +44,8 @@ def require_type(expr: Expr, kind: str) -> Wrong | None:
     if expr.type == "NULL" or expr.type in _ACCEPTED[kind]:
         return None
     do = "Use another attribute or cast(... as TYPE)."
+    if kind == "a number" and expr.type == "TIMESTAMP":
+        do = SECONDS
     if decimal_digits(expr.type):
         if kind == "a value":
             return None
