@@ -104,7 +104,7 @@ class _Values:
         return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
 
     def objection(self, row: int) -> str:
-        """The reason why nothing was read of a value."""
+        """Why a value that was neither read nor refused is no event: too long, empty, or several lines."""
         length = pc.binary_length(self.values[row]).as_py() or 0
         if length > MOST_RECORD_BYTES:
             return too_long(length)

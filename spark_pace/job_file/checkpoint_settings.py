@@ -1,4 +1,7 @@
-"""The settings that a checkpoint fixes for its life: the state of every rule rests on them."""
+"""The settings of `events` that a checkpoint fixes for its life: the state of every rule rests on them.
+
+To which source a checkpoint belongs is said in `spark_pace.spark.sources.input`.
+"""
 
 from __future__ import annotations
 

@@ -158,7 +158,12 @@ def _read_rule(
 
 
 def _check_syntax(fields: Section, selecting: Selecting) -> None:
-    """Check of all expressions what can be checked without knowing the attributes."""
+    """Report what is wrong with a rule's expressions and pattern, as far as that needs no attributes.
+
+    Args:
+        fields: the keys of the rule.
+        selecting: those of them that must suit the pattern, such as ``contiguity``.
+    """
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))

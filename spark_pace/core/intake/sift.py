@@ -116,7 +116,7 @@ class _Limits(NamedTuple):
 
 
 def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> _Limits | None:
-    """None where no record can be late."""
+    """For each record the time before which it is late; None where no record can be late."""
     if plan.order.before == "records" and names is not None:
         reached = reached_before(numbers(records, TIME), names, past.reached)
         own = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)

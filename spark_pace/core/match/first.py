@@ -88,8 +88,9 @@ def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -
         backwards: whether it is the greatest, see `choose.best`.
 
     Returns:
-        int64[m, n], -1 where there is none; int64[m], the first row of the candidate that starts last, where
-        trailing negations aside there is one: at the end of its window they are known.
+        int64[m, n], -1 where there is none; int64[m], the first row of the candidate that starts last, even
+        if a trailing negation forbids it, -1 where there is none: at the end of its window it is known which
+        candidates of the terminator are forbidden.
     """
     if isinstance(search, AnyOrder):
         best_of = best_in_any_order(search, terminators, start, backwards=backwards)

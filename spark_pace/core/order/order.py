@@ -48,7 +48,10 @@ class OrderSpec:
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
-    """The permutation (int64[n]) that sorts events by event time, then by `ties`, ascending, nulls first."""
+    """The permutation (int64[n]) that sorts events by event time, then by `ties`, ascending, nulls first.
+
+    `Plan.tie_columns` are the ties: source and offset come last. Text compares by its UTF-8 bytes.
+    """
     time = numbers(events, TIME)
     if (time[1:] > time[:-1]).all():
         return np.arange(len(time))

@@ -188,7 +188,7 @@ class CsvParser:
         return pc.replace_substring_regex(lines, r"\r\z", "")
 
     def objections(self, records: list[bytes]) -> Objections:
-        """Refuse a quotation that goes on to the next line, which is a record of its own."""
+        """Refuse records that leave a quotation mark open: the next line is a record of its own."""
         wrong = "the record — must close its quotation marks in its line; got an open one"
         opened = (b'"' in record and _leaves_open(record) for record in records)
         return Objections(np.fromiter(opened, np.bool_, len(records)), wrong)

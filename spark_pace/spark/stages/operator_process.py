@@ -3,7 +3,7 @@
 Each of Spark's Python workers has one such process. It is forked when the first lane comes and used until it
 ends, so that an operator can keep what it has loaded. A lane is sent as a whole; the answers come back in
 pieces, while the operator works on later selections. When the process ends, a new one is asked for the
-answers that are missing.
+answers that are missing. Here is how long each step may take; `Child` watches that and ends the process.
 
 It may then be in doubt which selection is to blame: an operator may leave threads, limits or handlers behind
 that hit a later selection, or spoil the connection without a sign. So the selections that could be to blame

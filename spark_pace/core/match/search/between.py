@@ -96,7 +96,11 @@ class Between:
         return pa.array(rows[lo if first else hi - 1], mask=lo >= hi)
 
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
-        """bool[m], whether the groups before the anchor of `level` have as many events as they must."""
+        """bool[m], whether what stands between the anchor of `level` and the one before it is as it must be.
+
+        That is the number of events of the group there, if there is one; and with strict contiguity, that no
+        other event stands there.
+        """
         if level == 0:
             return np.ones(len(matrix), np.bool_)
         gap = self.shape.gaps[level - 1]

@@ -2,6 +2,7 @@
 
 A gap of more than that ends the stream of a key. What comes behind it is the stream of another key with the
 same text, so neither counters nor events of before are needed any more once the frontier has passed the end.
+Here is only when that is: `Carry.find` leaves the counters out, and `numbering` begins a new stream at 0.
 """
 
 from __future__ import annotations

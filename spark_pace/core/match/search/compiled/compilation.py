@@ -36,7 +36,12 @@ def compiled(function: Function) -> Function:
 
 
 def kept(function: Function, *, makes_arrays: bool = False) -> Function:
-    """The function, compiled at its first call and kept for other processes, if there is a place for it."""
+    """The function, compiled at its first call and kept for other processes, if there is a place for it.
+
+    Args:
+        function: what Python calls.
+        makes_arrays: whether it makes arrays of its own, as searches do not: then references are counted.
+    """
     options = {} if makes_arrays else _OF_SEARCHES
     anew = numba.njit(**options)(function)
     try:
