@@ -26,9 +26,9 @@ Where the definitions leave something open, this is how they are read:
   keep the operator's order.
 - With a negated component in last place a match is decided where its context says, but inside a span at the
   span's end at the latest. With `merge: selection` it may be decided later than one that comes after it in
-  the order; then that one waits for it. `matched_at` is the end of the window that starts at the match's own
-  first event, whatever else its choice waits for: for a window by count the time of the last event in it,
-  and the end of the span if that comes before.
+  the order; then that one waits for it. `matched_at` is the end of the last window that its choice waits for:
+  for a window by count the time of the event that fills it, or of the stream's last one if none does, and the
+  end of the span if that comes before.
 - Strict contiguity compares positions of the rule's stream, of one key.
 - A pattern inside a span is evaluated over the span's events as over a whole stream, and its match is decided
   at its last event. There are two exceptions where nobody can know then. In a count span it is decided where
@@ -54,11 +54,11 @@ from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
 from tests.oracle.candidates import forwards, opened_by, trailing_negatives
-from tests.oracle.contexts import CONTEXTS
+from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.rules_stream import end_of, in_stream_order, json_text, keyed_streams
 from tests.oracle.spans import Delivered, spans_of
-from tests.oracle.stream import Event, Placed, Position, Production, Stream, inside, window_end
+from tests.oracle.stream import END, Event, Placed, Position, Production, Stream
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, end:
         earlier = [min(selection.resolved, end) for selection in opened[: one.selection]] if waits else []
         decided = min(one.decided, end)
         opening = (one.selection, opened[one.selection].opening.time)
-        ending = Ending(matched_at(pattern, stream, one.production), decided, max([decided, *earlier]))
+        ending = Ending(matched_at(pattern, stream, one), decided, max([decided, *earlier]))
         matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
 
@@ -156,19 +156,13 @@ class Ending:
     releasable: Position
 
 
-def matched_at(
-    pattern: Pattern, stream: Stream, production: Production, span: Delivered | None = None
-) -> int:
-    """The time of the last event, or of the end up to which nothing may forbid the match."""
+def matched_at(pattern: Pattern, stream: Stream, one: Picked, span: Delivered | None = None) -> int:
+    """The time of the last event, or of the end up to which it is open which candidates are forbidden."""
     if not trailing_negatives(pattern):
-        return production[-1].placed.time
-    first, within = production[0].placed, pattern.within
-    if span is not None and window_end(within, stream, first) > span.resolved:
+        return one.production[-1].placed.time
+    if span is not None and one.decided > span.resolved:
         return span.ended_at
-    assert within is not None
-    if within.time_us is not None:
-        return first.time + within.time_us
-    return max(placed.time for placed in stream if inside(within, first, placed))
+    return int(one.decided[0]) if one.decided < END else stream[-1].time
 
 
 def match_of(
@@ -254,7 +248,7 @@ def inner_matches(
             decided = max(
                 [decided, *(min(before.resolved, span.resolved) for before in opened[: one.selection])]
             )
-        at = matched_at(pattern, stream, one.production, span)
+        at = matched_at(pattern, stream, one, span)
         ending = Ending(at, decided, max([decided, *earlier]))
         opening = (span.selection_id, span.opened_at)
         matches.append(match_of(rule, key, opening, one.production, ending))

@@ -74,13 +74,20 @@ def decisions(stream: Stream, found: Found, within: Within | None, horizon: Hori
     return at_last.later(window_ends(stream, found.deciding, within, horizon))
 
 
-def match_times(stream: Stream, found: Found, within: Within | None) -> Ints:
-    """int64[m], the time of each match: that of its last event, or the end of its window if that decides."""
-    if found.deciding is None:
-        return stream.time[found.last]
+def match_times(stream: Stream, last: Ints, deciding: Ints | None, within: Within | None) -> Ints:
+    """int64[m], the time of each match: that of its last event, or the end of the window that decides.
+
+    Args:
+        stream: the stream.
+        last: int64[m], the row of each match's last event.
+        deciding: int64[m], see `Found.deciding`.
+        within: how long windows are.
+    """
+    if deciding is None:
+        return stream.time[last]
     if within is not None and within.time_us is not None:
-        return stream.time[found.first] + within.time_us
-    return stream.time[window_end(stream, found.first, within) - 1]
+        return stream.time[deciding] + within.time_us
+    return stream.time[window_end(stream, deciding, within) - 1]
 
 
 def releases(

@@ -130,7 +130,7 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     at = releases(stream, found, decided, ends, waits=method.waits and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
-    matched_us = match_times(stream, found, pattern.within)
+    matched_us = match_times(stream, found.last, found.deciding, pattern.within)
     return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], matched_us, at), last
 
 
@@ -141,8 +141,10 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     openings = lane.column("opening")
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
-    at = lane.positions("release").take(found.selection)
-    matched_us = match_times(stream, found, rule.pattern.within)
+    at, matched_us = (
+        lane.positions("release").take(found.selection),
+        lane.column("matched_us")[found.selection],
+    )
     return found, Labels(ids, stream.time[openings[found.selection]], matched_us, at)
 
 

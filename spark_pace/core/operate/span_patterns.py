@@ -92,10 +92,10 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     at = releases(stream, found, decided, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
-    matched_us = match_times(stream, found, pattern.within)
+    matched_us = match_times(stream, found.last, found.deciding, pattern.within)
     if found.deciding is not None:  # no window lasts longer than its span
-        own = window_ends(stream, found.first, pattern.within, horizon)
-        ends_with_span = own.behind(spans_end.take(found.selection))
+        deciding = window_ends(stream, found.deciding, pattern.within, horizon)
+        ends_with_span = deciding.behind(spans_end.take(found.selection))
         span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
         matched_us = np.where(ends_with_span, span_us, matched_us)
     found = Found(start, start, span, found.offsets, rows[found.members], found.roles)

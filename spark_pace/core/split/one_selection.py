@@ -48,17 +48,19 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
     stream, done = task.stream, np.flatnonzero(links.closes >= 0)
     opening, close, last = links.openings[done], links.closes[done], links.closes[done]
-    release = at_rows(stream, close)
-    if links.deciding is not None:  # what may forbid stands behind the closing event
-        pattern = task.planned.rule.pattern
-        assert pattern is not None
-        release = window_ends(stream, links.deciding[done], pattern.within, task.horizon)
+    release, pattern = at_rows(stream, close), task.planned.rule.pattern
+    assert pattern is not None
+    deciding = None if links.deciding is None else links.deciding[done]
+    if deciding is not None:  # what may forbid stands behind the closing event
+        release = window_ends(stream, deciding, pattern.within, task.horizon)
         last = np.maximum(last, release.code // 2)
+    matched_us = match_times(stream, close, deciding, pattern.within)
     lanes: list[Lane] = []
     for piece in lanes_by_rows(task, np.maximum(1, last - opening + 1)):
         i, j = piece.first, piece.last
         start, stop = int(opening[i]), int(last[i:j].max()) + 1
         own = {"selection_id": ids[done[i:j]], "opening": opening[i:j] - start, "close": close[i:j] - start}
+        own |= {"matched_us": matched_us[i:j]}
         own |= position_columns("release", release.take(np.arange(i, j)), start)
         header = numbered(task.header("closed"), len(lanes), (0, stop - start), piece)
         events = stream.events.slice(start, stop - start)
@@ -85,7 +87,10 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
     if not found.matches:
         return []
     lanes: list[Lane] = []
-    sizes, matched_us = np.diff(found.offsets), match_times(task.stream, found, pattern.within)
+    sizes, matched_us = (
+        np.diff(found.offsets),
+        match_times(task.stream, found.last, found.deciding, pattern.within),
+    )
     for piece in lanes_by_rows(task, sizes):
         i, j = piece.first, piece.last
         members = found.members[found.offsets[i] : found.offsets[j]]
