@@ -19,11 +19,14 @@ from tests.long.chaos.topic import kill_for, produce, write_topic_job
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
 BATCH = 1000
-BATCHES = 18
+BATCHES = 28  # how many pass before a kill from outside is chance
 KILLS = [  # late and quarantine are written before matches and metrics; `make chaos` has all moments
     Kill("group", "layout unwritten"),
     Kill("driver", "query unstarted"),
     Kill("driver", "numbers unwritten"),
+    Kill("all", "chunk half written"),
+    Kill("all", "chunk written"),
+    Kill("driver", "old chunk removed"),
     Kill("worker", RANDOM),
     Kill("daemon", RANDOM),
     Kill("operator", RANDOM),
@@ -31,9 +34,6 @@ KILLS = [  # late and quarantine are written before matches and metrics; `make c
     Kill("broker", RANDOM),
     Kill("driver", "metrics written"),
     Kill("jvm", RANDOM),
-    Kill("all", "chunk half written"),
-    Kill("all", "chunk written"),
-    Kill("driver", "old chunk removed"),
     Kill("driver", "end half written"),
     Kill("group", "end written"),
 ]
