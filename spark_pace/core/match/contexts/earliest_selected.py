@@ -73,7 +73,7 @@ def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
         many = pattern.strategy is None and ways.is_decided_compiled(stream.rows)
         if many or pattern.strategy == "production_sets":
             return production_sets(stream, pattern.within, search)[0]
-        if excludes(stream):
+        if search.exclusive:
             return queues(stream, pattern.within, search)[0]
     return in_order(stream, pattern, search)
 
@@ -85,12 +85,6 @@ def _openings(stream: Stream, search: Search) -> Ints:
     opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
     marks = marks_of(numbers(stream.events, SPENT))
     return np.flatnonzero(opens & (marks != USED) | (marks == USED_OPEN))
-
-
-def excludes(stream: Stream) -> bool:
-    """Tell whether no event matches two components."""
-    mask = stream.mask
-    return not np.any(mask & (mask - np.uint16(1)) & np.where(mask > 0, np.uint16(0xFFFF), np.uint16(0)))
 
 
 def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, list[Ints]]:
@@ -139,7 +133,7 @@ def waiting(stream: Stream, search: Search) -> Ints | None:
 
     None where an event matches two components and there are few: what is kept then is all that may be used.
     """
-    if not excludes(stream):
+    if not search.exclusive:
         return production_sets(stream, None, search)[1] if ways.is_decided_compiled(stream.rows) else None
     return np.concatenate(
         [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]

@@ -110,12 +110,6 @@ class AnyOrder(Search):
         return compared if first < last else [one.turned() for one in compared]
 
     @cached_property
-    def exclusive(self) -> bool:
-        """True if no event matches two components."""
-        mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
-        return not np.any(mask & (mask - (mask > 0)))
-
-    @cached_property
     def orders(self) -> Sequence[tuple[int, ...]] | None:
         """The orders of components, where they are so few that each is searched as a sequence; else None."""
         return list(permutations(range(self.steps))) if ways.is_in_orders(self.steps) else None

@@ -50,6 +50,8 @@ class Search:
         pattern: the pattern.
         steps: how many anchors there are.
         between: what the pattern says of the events between them.
+        roles: the level of each component that stands for one event, by its name.
+        trailing: whether events behind a candidate may forbid it.
         plain: whether the pattern is simple and has no condition over several components.
         members: int64[], for each anchor the rows that match its component, ascending.
         walking: whether groups are those of the walk of *next*, which negated components do not steer.
@@ -67,6 +69,8 @@ class Search:
         self.pattern = pattern
         self.steps = len(shape.anchors)
         self.between = Between(stream, pattern, shape)
+        self.roles = self.between.roles
+        self.trailing = bool(shape.trailing)
         self.simple = shape.simple
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
@@ -94,11 +98,6 @@ class Search:
         """Search only for candidates that end with one of these rows, which ascend."""
         return self.among(self.steps - 1, rows)
 
-    @property
-    def trailing(self) -> bool:
-        """True if events behind a candidate may forbid it."""
-        return bool(self.between.shape.trailing)
-
     def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
         """Copy this search, with other settings."""
         return self._with("walker", walking=walking, structural=structural)
@@ -117,10 +116,11 @@ class Search:
         vars(other).update(values)
         return other
 
-    @property
-    def roles(self) -> dict[str | None, int]:
-        """The level of each component that stands for one event, by its name."""
-        return self.between.roles
+    @cached_property
+    def exclusive(self) -> bool:
+        """True if no event matches two components."""
+        mask = self.stream.mask & np.uint16((1 << len(self.pattern.components)) - 1)
+        return not np.any(mask & (mask - (mask > 0)))
 
     @property
     def comparable(self) -> bool:
