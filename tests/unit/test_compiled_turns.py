@@ -11,7 +11,6 @@ from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, 
 from spark_pace.core.expr import Call, Column, Expr, Literal
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.search.forms import comparable
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
@@ -90,7 +89,7 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
         stream = stream_of(seed, len(components), overlapping=overlapping)
         search = Search(stream, pattern)
-        assert comparable(search)
+        assert search.comparable
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
         expected = in_turn(search, search.initiators)
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)

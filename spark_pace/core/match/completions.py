@@ -11,6 +11,7 @@ from spark_pace.core.match.first import depth_first, nearest
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.technique import of_completion
 
 
 def completions(search: Search, starts: Ints, end: Ints) -> Ints:
@@ -26,17 +27,18 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     """
     if isinstance(search, AnyOrder):
         return _in_any_order(search, starts, end)
-    if search.plain:
+    technique = of_completion(search)
+    if technique.how == "nearest":
         rows = starts
         for level in range(1, search.steps):
             rows = search.following(level, rows)
         return np.where(rows < end, rows, -1)
     closes = np.full(len(starts), -1, np.int64)
     ranges = Ranges(starts, starts, end)
-    if search.steps == 2:
+    if technique.how == "walk":
         index, matrix = nearest(search, ranges)
         closes[index] = matrix[:, -1]
-    elif search.compiled:
+    elif technique.compilable and search.many:
         index, matrix = depth_first(search, ranges, shorten=True)
         closes[index] = matrix[:, -1]
     else:
@@ -46,12 +48,12 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
 
 def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
     """The completions of a conjunction: of a few orders of components the first of all."""
-    rows = search.stream.rows
-    if search.plain:
+    rows, how = search.stream.rows, of_completion(search).how
+    if how == "nearest set":
         closes = search.lasts(nearest_sets(search, starts, starts, backwards=False))
         return np.where(closes < end, closes, -1)
     closes = np.full(len(starts), -1, np.int64)
-    if search.orders is None:
+    if how == "all candidates":
         _within_horizons(search, Ranges(starts, starts, end), closes)
         return closes
     for order in search.orders:

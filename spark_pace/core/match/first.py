@@ -19,6 +19,7 @@ from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.technique import of_best, of_walk
 from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.ranks import segments_of
 
@@ -38,14 +39,11 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         int64[k, n], in the order of the terminators; and int64[k], the row whose window decides each one, if
         not its last event does.
     """
-    if isinstance(search, AnyOrder):
-        best_of = best_in_any_order(search, terminators, start, backwards=True)
-        return best_of[best_of[:, 0] >= 0], None
     if not search.simple:
         best_of, latest = chosen(search, terminators, start, backwards=True)
         found = best_of[:, 0] >= 0
         return best_of[found], latest[found] if search.trailing else None
-    if search.plain:  # the nearest of each step, from the terminator back
+    if of_best(search).how == "nearest":  # of each step, from the terminator back
         columns = [terminators]
         for level in range(search.steps - 2, -1, -1):
             columns.append(search.preceding(level, columns[-1]))
@@ -62,13 +60,10 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
 
     See `greatest`. No candidate that starts later is less, so its own window is what may decide it.
     """
-    if isinstance(search, AnyOrder):
-        best_of = best_in_any_order(search, terminators, start, backwards=False)
-        return best_of[best_of[:, 0] >= 0]
     if not search.simple:
         best_of, _ = chosen(search, terminators, start, backwards=False)
         return best_of[best_of[:, 0] >= 0]
-    if search.plain:  # the nearest of each step, from the start on
+    if of_best(search).how == "nearest":  # of each step, from the start on
         columns = [start - 1]
         for level in range(search.steps - 1):
             columns.append(search.following(level, columns[-1]))
@@ -93,7 +88,7 @@ def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -
         candidates of the terminator are forbidden.
     """
     if isinstance(search, AnyOrder):
-        best_of = best_in_any_order(search, terminators, start, backwards=backwards)
+        best_of = _best_in_any_order(search, terminators, start, backwards=backwards)
         return best_of, search.firsts(best_of)
     best_of = np.full((len(terminators), search.steps), -1)
     latest = np.full(len(terminators), -1, np.int64)
@@ -124,14 +119,14 @@ def _improve(search: Search, best_of: Ints, piece: Ints, place: Ints, *, backwar
     best_of[owner[index]] = rows[index]
 
 
-def best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Ints:
+def _best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Ints:
     """The greatest or least candidate of a conjunction for each terminator; see `greatest` and `least`.
 
     Returns:
         int64[m, n], by components; -1 where there is none.
     """
     best_of = np.full((len(terminators), search.steps), -1)
-    if search.plain:
+    if of_best(search).how == "nearest set":
         beyond = terminators if backwards else start - 1
         matrix = nearest_sets(search, terminators, beyond, backwards=backwards)
         here = (search.firsts(matrix) >= start) & (search.lasts(matrix) == terminators)
@@ -145,7 +140,7 @@ def best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, backw
 
 def _by_orders(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Iterator[Ints]:
     """Candidates of the terminators, the best ones among them: of a few orders of components that of each."""
-    if search.orders is None:
+    if of_best(search).how == "all candidates":
         yield from search.ending_with(terminators, start)
         return
     for order in search.orders:
@@ -166,10 +161,11 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
-    if search.plain and not isinstance(search, AnyOrder):
+    technique = of_walk(search)
+    if technique.how == "nearest":
         return _nearest_of_each(search, ranges)
     search = search.walker
-    if search.compiled and not search.looked_up:
+    if technique.compilable and search.many:
         return depth_first(search, ranges, second_thoughts=False)
     if search.simple:
         return _step_by_step(search, ranges)
@@ -204,9 +200,10 @@ def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         As `walk` does.
     """
-    if search.compiled and not (search.looked_up and search.steps == 2):
+    technique = of_best(search)
+    if technique.compilable and search.many:
         return depth_first(search, ranges)
-    if search.steps == 2:
+    if technique.how == "walk":
         return _step_by_step(search, ranges)
     matrix = np.full((len(ranges.anchors), search.steps), -1)
     place = np.zeros(search.stream.rows, np.int64)

@@ -16,7 +16,6 @@ from spark_pace import ways
 from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.found_matches import Found, whole
-from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution, at_rows
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -50,7 +49,7 @@ def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
     """Find the matches that go out now, and decide what open selections still need."""
     assert task.pattern is not None
     search = search_of(task.stream, task.pattern)
-    if method_of(task.planned.rule).waits:
+    if task.method.waits:
         return _waiting(task, search, way)
     if isinstance(way, Backwards) or task.pattern.close == "window":
         return _newly_ended(task, search, way)

@@ -13,7 +13,6 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Chain, chain
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import at_rows, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -69,11 +68,11 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[Lane]:
-    rule, stream = task.planned.rule, task.stream
+    stream = task.stream
     found = links.found(search)
     decided = decisions(stream, found, search.pattern.within, task.horizon)
     ends = resolved(stream, found, search.pattern.within, task.horizon)
-    at = releases(stream, found, decided, ends, waits=method_of(rule).waits)
+    at = releases(stream, found, decided, ends, waits=task.method.waits)
     return matched_lanes(task, found, ids[found.selection], at)
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from spark_pace.core.columns import OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
-from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -160,7 +159,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
             # a match waits for the ends of earlier windows: of N events, these may lie behind the stretch
-            behind = (pattern.within.events or 0) if method_of(task.planned.rule).waits else 0
+            behind = (pattern.within.events or 0) if task.method.waits else 0
             held = slice(before, hi + behind)
         else:
             assert way.tail is not None
@@ -185,7 +184,7 @@ def backward_keep(
             assert way.tail is not None
             keep[way.tail(stream, search, stream.rows)] = True
         return keep
-    if not method_of(task.planned.rule).waits and not search.trailing:
+    if not task.method.waits and not search.trailing:
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
     return from_first(stream, window_start(stream, first_open, pattern.within))

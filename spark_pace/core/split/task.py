@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
@@ -29,7 +30,7 @@ class SplitTask:
         horizon: what is known of the future.
         passed_us: the frontier before the batch.
         next_selection: int64[segments], the number of each key's next selection.
-        pattern: what is left of the rule's pattern to be tested inside segments; None without a pattern.
+        method: how the rule's matches are found.
         resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
             are not in `stream`; else None.
         price: what the rule's operators are predicted to take; None where nothing is known.
@@ -42,9 +43,14 @@ class SplitTask:
     horizon: Horizon
     passed_us: int
     next_selection: Ints
-    pattern: Pattern | None
+    method: Method
     resolution: Resolution | None = None
     price: Price | None = None
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """What is left of the rule's pattern to be tested inside segments; None without a pattern."""
+        return self.method.pattern
 
     def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
         """The header of a lane that holds all rows."""

@@ -121,7 +121,7 @@ class Turn:
             counters = np.full(len(segments.key), whole.next_selection)
         return SplitTask(
             self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
-            self.method.pattern, resolution, batch.prices.get(self.planned.index),
+            self.method, resolution, batch.prices.get(self.planned.index),
         )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= _looked_at(planned, touched, numbered)
-    left = pass_by(touched, numbered, look, opens(planned, numbered))
+    left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
@@ -252,7 +252,7 @@ def _split(task: SplitTask) -> Split:
 
 
 def _decided(task: SplitTask) -> Split:
-    way = method_of(task.planned.rule).way
+    way = task.method.way
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):
@@ -309,7 +309,7 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
     """The events with their numbers."""
     whole = turn.carry.whole
     if whole is None or fresh.events is None:
-        return number(turn.planned, touched, fresh)
+        return number(turn.planned, turn.method.way, touched, fresh)
     assert turn.method.pattern is not None
     return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.method.pattern)))
 

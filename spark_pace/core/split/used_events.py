@@ -26,7 +26,6 @@ from spark_pace.core.columns import (
 )
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import decisions, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -64,7 +63,7 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
     assert rule.pattern is not None
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
     decided = decisions(unused, found, rule.pattern.within, task.horizon)
-    return releases(unused, found, decided, ends, waits=method_of(rule).waits)
+    return releases(unused, found, decided, ends, waits=task.method.waits)
 
 
 def _unused(stream: Stream) -> Stream:

@@ -1,6 +1,7 @@
 """What a rule costs, by the ways that the code takes for it: counts, and how they grow. No times.
 
-`METHODS` says how matches are searched; `tests/unit/test_cost.py` holds them to what a run calls.
+`spark_pace.core.match.technique` chooses how matches are searched, and `METHODS` says what each choice is;
+`tests/unit/test_cost.py` holds them to what a run calls.
 """
 
 from __future__ import annotations
@@ -8,21 +9,20 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
 from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp, walks
+from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
 from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
-from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
 from spark_pace.core.match.method import method_of
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import is_comparison
-from spark_pace.core.match.search.forms import comparable
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.technique import Begin, How
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.plan import build_plan
@@ -30,24 +30,18 @@ from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpa
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
 
-NEAREST, WALK, FIRST = "nearest", "walk", "first candidate"
-ALL, IN_ORDER, IN_TURN = "all candidates", "in order", "in turn"
-NEAREST_SET, ORDERS = "nearest set", "all orders"
-STRATEGIES = {
+METHODS: dict[How, str] = {
+    "nearest": "each step takes the nearest event",
+    "walk": "each step takes the first event that fits, and keeps it",
+    "first candidate": "depth first, with second thoughts, up to the first candidate",
+    "all candidates": "all candidates are made, step by step, and compared",
+    "nearest set": "the nearest events that stand for all components",
+    "all orders": "each order of the components is searched as a sequence",
+    "in order": "each step takes the earliest event that is not used up",
+    "in turn": "terminators one after the other, each among the events that are not used up",
     "queues": "each event serves the partial candidate that has waited longest, by columns",
     "production_sets": "each event joins the earliest partial candidate that waits for it",
     "merger_filter": "candidates are made in order; one that needs a used event is dropped",
-}
-METHODS = {
-    NEAREST: "each step takes the nearest event",
-    WALK: "each step takes the first event that fits, and keeps it",
-    FIRST: "depth first, with second thoughts, up to the first candidate",
-    ALL: "all candidates are made, step by step, and compared",
-    NEAREST_SET: "the nearest events that stand for all components",
-    ORDERS: "each order of the components is searched as a sequence",
-    IN_ORDER: "each step takes the earliest event that is not used up",
-    IN_TURN: "terminators one after the other, each among the events that are not used up",
-    **STRATEGIES,
 }
 
 
@@ -58,26 +52,11 @@ def cost_of(rule: Rule) -> Cost:
         dominant, growth = _of_whole_spans(rule)
         growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
-    if rule.pattern.order == "conjunction":
-        search = _search_of_conjunction(rule.pattern)
-        dominant, growth = _growth_of_conjunction(rule.pattern, search)
-    else:
-        search = _search_cost(rule, rule.pattern)
-        dominant, growth = _growth(rule.pattern, search)
+    search = _search_cost(rule, rule.pattern)
+    growth_of = _growth_of_conjunction if rule.pattern.order == "conjunction" else _growth
+    dominant, growth = growth_of(rule.pattern, search)
     growth += _spans_of_an_event(rule)
     return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
-
-
-def _search_of_conjunction(pattern: Pattern) -> SearchCost:
-    """How the candidates of a conjunction are found; their steps are not told."""
-    way = context_of(pattern).way
-    each = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
-    method = ORDERS if ways.is_in_orders(len(pattern.components)) else ALL
-    if not pattern.where:
-        method = NEAREST_SET
-    if isinstance(way, UsingUp):
-        method = IN_TURN
-    return SearchCost(each, NEAREST if len(pattern.components) == 1 else method, False, ())
 
 
 def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
@@ -86,7 +65,7 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
     every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
     if not others:
         return "events", "their number; each that matches is a match"
-    if search.method == NEAREST_SET and not (every and (others > 1 or pattern.close == "window")):
+    if search.method == "nearest set" and not (every and (others > 1 or pattern.close == "window")):
         searches = f"a binary search for each other component of each {search.each}"
         return "events", f"their number, and that of matches: {searches}"
     where = "around it" if pattern.within is None else "in its window"
@@ -141,31 +120,19 @@ def _spans_of_an_event(rule: Rule) -> str:
 
 
 def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
-    """Which way the search for this pattern goes: the choices of `core.match`, made without events."""
-    way, search = context_of(pattern).way, Search(_no_events(rule), pattern)
-    compilable = search.simple and all(is_comparison(c.expr, search.between.roles) for c in pattern.where)
-    backwards = isinstance(way, Backwards | UsingUp)
-    each = "terminator" if backwards else "initiator"
+    """How matches are searched; the steps of a conjunction are not told."""
+    way, search = context_of(pattern).way, search_of(_no_events(rule), pattern)
+    technique = technique_of(way, search)
     if search.steps == 1:
-        return SearchCost(each, NEAREST, False, ())
-    if isinstance(way, UsingUp) and not search.simple:
-        return SearchCost(each, IN_TURN, comparable(search), _steps(search))
-    if search.plain:
-        method = (pattern.strategy or IN_ORDER) if isinstance(way, UsingUp) else NEAREST
-        steps = _steps(search)
-        if isinstance(way, Backwards) and pattern.context == LATEST_ZERO.value:
-            steps = _steps(search.mirrored())
-        return SearchCost(each, method, False, steps)
-    if isinstance(way, Backwards) and not search.simple:
-        return SearchCost("initiator", ALL, False, _steps(search))
-    if backwards:
-        latest = pattern.context in (LATEST_ZERO.value, LATEST_SELECTED.value)
-        search = search.mirrored() if latest else search.rotated()
-    looked_up = search.looked_up
-    if walks(way) or (search.steps == 2 and not isinstance(way, UsingUp)):
-        return SearchCost(each, WALK, compilable and not looked_up, _steps(search))
-    method = FIRST if compilable else ALL
-    return SearchCost(each, method, compilable, _steps(search))
+        each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
+        return SearchCost(each, "nearest", False, ())
+    if pattern.order == "conjunction":
+        return SearchCost(technique.each, technique.how, False, ())
+    if technique.each == "terminator" and pattern.context == LATEST_ZERO.value:
+        search = search.mirrored()
+    elif technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):
+        search = search.rotated()
+    return SearchCost(technique.each, technique.how, technique.compilable, _steps(search))
 
 
 def _steps(search: Search) -> tuple[StepCost, ...]:
@@ -174,11 +141,11 @@ def _steps(search: Search) -> tuple[StepCost, ...]:
 
 
 def _step(search: Search, level: int) -> StepCost:
-    pattern, shape, roles = search.pattern, search.between.shape, search.between.roles
+    pattern, shape = search.pattern, search.between.shape
     negated = {k for k, component in enumerate(pattern.components) if component.negated}
     conjuncts = [c for c in pattern.where if shape.level(c) == level and negated.isdisjoint(c.components)]
     exprs: list[Expr] = [conjunct.expr for conjunct in conjuncts]
-    compared = [expr for expr in exprs if is_comparison(expr, roles)]
+    compared = [expr for expr in exprs if is_comparison(expr, search.places)]
     equality = None
     if search.levels[level].equality is not None:
         equality = next(expr for expr in compared if getattr(expr, "function", "") == "=")
@@ -212,14 +179,14 @@ def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
         return "candidates", " × ".join([every, *pools])
     if every_one and len(pools) > 1:
         return "candidates", f"{' × '.join([every, *pools[:-1]])}: all that end at the closing event"
-    if search.method in (NEAREST, IN_ORDER, "queues", "production_sets") or (
-        search.method == WALK and not tested
+    if search.method in ("nearest", "in order", "queues", "production_sets") or (
+        search.method == "walk" and not tested
     ):
         return (
             "events",
             f"their number, and that of matches: a binary search for a step of each {search.each}",
         )
-    if search.method == WALK:
+    if search.method == "walk":
         return "tests", f"{every} × ({' + '.join(one_by_one)}), at most: until one fits"
     return "candidates", f"{' × '.join([every, *pools])}, at most"
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spark_pace.core.match.technique import Begin, How
+
 INTAKE = "intake"  # on whole columns, before events are put in order
 IN_ORDER = "splitter, in stream order"  # on whole columns, when events are in order
 IN_SPANS = "operators, in each span"
@@ -167,14 +169,14 @@ class SearchCost:
 
     Attributes:
         each: what a search begins with: "initiator" or "terminator".
-        method: one of `METHODS` in `cost`.
+        method: how it goes on; `METHODS` in `cost` says what each is.
         compiled: whether compiled code searches, if there are many combinations of events.
         steps: what each search goes through, in this order; empty where one event is a match,
             and for conjunctions.
     """
 
-    each: str
-    method: str
+    each: Begin
+    method: How
     compiled: bool
     steps: tuple[StepCost, ...]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from spark_pace.rules.explaining.cost import METHODS, NEAREST
+from spark_pace.rules.explaining.cost import METHODS
 from spark_pace.rules.explaining.facts import (
     INTAKE,
     ComponentFacts,
@@ -139,7 +139,7 @@ def _order(order: OrderFacts) -> str:
 def _cost(cost: Cost) -> Iterator[str]:
     yield f"each event: {_counted(cost.conditions_per_event, 'condition')} at the intake"
     yield f"each carried event: looked at {cost.carried}"
-    if cost.search is not None and (cost.search.steps or cost.search.method != NEAREST):
+    if cost.search is not None and (cost.search.steps or cost.search.method != "nearest"):
         compiled = " (compiled, where combinations are many)" if cost.search.compiled else ""
         yield f"each {cost.search.each}: {METHODS[cost.search.method]}{compiled}"
         for step in cost.search.steps:

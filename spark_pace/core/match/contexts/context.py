@@ -18,6 +18,7 @@ from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.technique import Technique, of_best, of_completion, of_unused, of_walk
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -138,6 +139,15 @@ Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
 def walks(way: Way) -> bool:
     """Tell whether a match is what a walk takes, component after component."""
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
+
+
+def technique_of(way: Way, search: Search) -> Technique:
+    """How candidates are searched."""
+    if isinstance(way, UsingUp):
+        return of_unused(search)
+    if isinstance(way, Backwards):
+        return of_best(search)
+    return of_walk(search) if walks(way) else of_completion(search)
 
 
 @dataclass(frozen=True, kw_only=True)

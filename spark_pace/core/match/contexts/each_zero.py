@@ -8,7 +8,6 @@ from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext
 from spark_pace.core.match.found_matches import Found, stacked, within_rows
-from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
@@ -29,7 +28,7 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     else:
         closes = completions(search, openings, end)
         done = closes >= 0
-        if search.simple and search.steps == 2 and not isinstance(search, AnyOrder):
+        if search.simple and search.steps == 2:
             matrix = np.column_stack([openings[done], closes[done]])
             return search.found(openings, closes, np.flatnonzero(done), matrix)
         ranges = Ranges(openings[done], openings[done], closes[done] + 1, closes[done])

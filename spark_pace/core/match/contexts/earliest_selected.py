@@ -36,6 +36,7 @@ from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.technique import of_unused
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
@@ -56,7 +57,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
     openings = _openings(stream, search)
     if isinstance(search, AnyOrder):
         return _in_any_order(search, openings)
-    if not search.simple:
+    if of_unused(search).how == "in turn":
         return in_turn(search, openings)
     matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
@@ -67,13 +68,14 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
 
 def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     """int64[m, n], the matches of a simple pattern by the strategy that is asked for, or suits best."""
-    if not search.plain or pattern.strategy == "merger_filter":
+    how = of_unused(search).how
+    if how in ("first candidate", "all candidates", "merger_filter"):
         return by_filtering(stream, pattern, search)
     if pattern.within is None or search.steps <= 2:
-        many = pattern.strategy is None and ways.is_decided_compiled(stream.rows)
-        if many or pattern.strategy == "production_sets":
+        many = how == "in order" and ways.is_decided_compiled(stream.rows)
+        if many or how == "production_sets":
             return production_sets(stream, pattern.within, search)[0]
-        if excludes(stream):
+        if search.exclusive:
             return queues(stream, pattern.within, search)[0]
     return in_order(stream, pattern, search)
 
@@ -85,12 +87,6 @@ def _openings(stream: Stream, search: Search) -> Ints:
     opens = stream.mask & np.uint16(initiator_bits(search.pattern)) != 0
     marks = marks_of(numbers(stream.events, SPENT))
     return np.flatnonzero(opens & (marks != USED) | (marks == USED_OPEN))
-
-
-def excludes(stream: Stream) -> bool:
-    """Tell whether no event matches two components."""
-    mask = stream.mask
-    return not np.any(mask & (mask - np.uint16(1)) & np.where(mask > 0, np.uint16(0xFFFF), np.uint16(0)))
 
 
 def queues(stream: Stream, within: Within | None, search: Search) -> tuple[Ints, list[Ints]]:
@@ -139,7 +135,7 @@ def waiting(stream: Stream, search: Search) -> Ints | None:
 
     None where an event matches two components and there are few: what is kept then is all that may be used.
     """
-    if not excludes(stream):
+    if not search.exclusive:
         return production_sets(stream, None, search)[1] if ways.is_decided_compiled(stream.rows) else None
     return np.concatenate(
         [np.zeros(0, np.int64), *(sets.ravel() for sets in queues(stream, None, search)[1])]
@@ -196,11 +192,11 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     after = window_start(stream, terminators, pattern.within) - 1
     ranges = Ranges(terminators, after, terminators, used=used)
     rotated = search.rotated()
-    if search.compiled and not search.plain:
+    if of_unused(search).compilable and search.many:
         _, matrix = depth_first(rotated, ranges, use_up=True)
     else:
         take = unused.first_unused
-        if ways.is_compiled(math.prod(map(len, search.members))):
+        if search.many:
             from spark_pace.core.match.search.compiled import sets
 
             take = sets.first_unused
@@ -221,7 +217,7 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
         matrix = np.zeros((0, search.steps), np.int64)
     elif many and search.plain and search.exclusive:
         matrix = _of_types(search)
-    elif many and search.comparable and search.orders is not None:
+    elif many and search.comparable and ways.is_in_orders(search.steps):
         matrix = _of_orders(search)
     else:
         return in_turn(search, openings)
@@ -249,7 +245,6 @@ def _of_orders(search: AnyOrder) -> Ints:
     from spark_pace.core.match.search.compiled import depth_first
 
     orders = search.orders
-    assert orders is not None
     levels = tuple(compiled_levels(search.arranged(order).rotated()) for order in orders)
     searches = _searches(search)
     mask = search.stream.mask[searches.anchors]

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import permutations
 
 import numpy as np
 
-from spark_pace import ways
 from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.found_matches import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
@@ -109,23 +108,17 @@ class AnyOrder(Search):
         compared = self.comparisons(one.expr for one in self.pattern.where if one.components == pair)
         return compared if first < last else [one.turned() for one in compared]
 
-    @cached_property
-    def exclusive(self) -> bool:
-        """True if no event matches two components."""
-        mask = self.stream.mask & np.uint16(initiator_bits(self.pattern))
-        return not np.any(mask & (mask - (mask > 0)))
-
-    @cached_property
-    def orders(self) -> Sequence[tuple[int, ...]] | None:
-        """The orders of components, where they are so few that each is searched as a sequence; else None."""
-        return list(permutations(range(self.steps))) if ways.is_in_orders(self.steps) else None
+    @property
+    def orders(self) -> Sequence[tuple[int, ...]]:
+        """All orders of components: each can be searched as a sequence."""
+        return list(permutations(range(self.steps)))
 
     def arranged(self, order: tuple[int, ...]) -> Search:
         """The sequence of the components in another order, over the same stream."""
         if order not in self._arranged:
             members = [self.members[k] for k in order]
             arranged = Search(self.stream, rearranged(self.pattern, order), members)
-            exprs = [one.expr for one in self.pattern.where if is_comparison(one.expr, self.roles)]
+            exprs = [one.expr for one in self.pattern.where if is_comparison(one.expr, self.places)]
             places = np.argsort(order).tolist()
             compared = zip(exprs, self.comparisons(exprs), strict=True)
             arranged.compared = {expr: one.placed(places) for expr, one in compared}

@@ -136,7 +136,7 @@ def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conj
     """What equalities in a chain say of the last component: ``a.x = c.x`` if a.x = b.x and b.x = c.x."""
     groups: list[list[Expr]] = []
     exprs = [conjunct.expr for conjunct in pattern.where]
-    stated = [expr.arguments for expr in exprs if _is_equality(expr, components)]
+    stated = [expr.arguments for expr in exprs if is_equality(expr, components)]
     for sides in stated:
         joined = [*sides, *(side for group in groups if not {*sides}.isdisjoint(group) for side in group)]
         groups = [group for group in groups if {*sides}.isdisjoint(group)] + [list(dict.fromkeys(joined))]
@@ -154,7 +154,8 @@ def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conj
     return found
 
 
-def _is_equality(expr: Expr, components: Mapping[str | None, int]) -> TypeGuard[Call]:
+def is_equality(expr: Expr, components: Mapping[str | None, int]) -> TypeGuard[Call]:
+    """Tell whether a condition says that two components are equal; see `is_comparison`."""
     return is_comparison(expr, components) and isinstance(expr, Call) and expr.function == "="
 
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.search.any_order import AnyOrder
-from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.turn_arguments import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
 from spark_pace.core.match.window import window_end, window_start
@@ -35,7 +34,7 @@ def decided(search: Search, used: Ints) -> Decided:
     """The matches of *earliest, selected*, terminator by terminator.
 
     Args:
-        search: the pattern over a stream, whose conditions are `comparable`.
+        search: a sequence over a stream, whose conditions are `comparable`.
         used: int64[n], the `seq` of the terminator at whose turn each event was used up; else `NO_ROW`.
     """
     from spark_pace.core.match.search.compiled.turns import in_turn
@@ -49,28 +48,6 @@ def decided(search: Search, used: Ints) -> Decided:
     members, roles = matches.rows[: offsets[-1]], matches.roles[: offsets[-1]].astype(np.int8)
     latest = matches.latest[found] if search.trailing else None
     return Decided(np.append(0, matches.ends[found]), members, roles, latest)
-
-
-def comparable(search: Search) -> bool:
-    """Tell whether each condition compares two components that stand for one event, one may be negated."""
-    if isinstance(search, AnyOrder):
-        return False
-    places = _places(search)
-    negated = {index for index, one in enumerate(search.pattern.components) if one.negated}
-    return all(
-        is_comparison(conjunct.expr, places)
-        and len(conjunct.components) == 2
-        and not negated.issuperset(conjunct.components)
-        and all(search.pattern.components[index].times is None for index in conjunct.components)
-        for conjunct in search.pattern.where
-    )
-
-
-def _places(search: Search) -> dict[str | None, int]:
-    """The level of each component that stands for one event; the negated ones behind all levels."""
-    negated = [one.component for one in search.between.forbidding]
-    names = search.pattern.components
-    return {**search.roles, **{names[index].name: search.steps + k for k, index in enumerate(negated)}}
 
 
 def _forms(search: Search) -> Forms:
@@ -136,17 +113,15 @@ def _names(search: Search, negated: int, level: int) -> bool:
 
 def _tests(search: Search) -> tuple[Ints, Ints, Ints]:
     """The comparisons of each level, then of each negated component, as `Forms` has them."""
-    places, steps = _places(search), search.steps
-    compared: list[list[Comparison]] = [[] for _ in range(steps + len(search.between.forbidding))]
-    for conjunct in search.pattern.where:
-        one = comparison_of(conjunct.expr, places, search.stream)
-        compared[one.later].append(one)
+    compared = search.comparisons(conjunct.expr for conjunct in search.pattern.where)
+    compared.sort(key=lambda one: one.later)
+    places = range(search.steps + len(search.between.forbidding) + 1)
+    bounds = np.searchsorted([one.later for one in compared], places)
     ranks: list[Ints] = []
     tests = []
-    for one in (one for of_level in compared for one in of_level):
+    for one in compared:
         tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
         ranks += [one.earlier_ranks, one.later_ranks]
-    bounds = np.cumsum([0, *map(len, compared)])
     rows = search.stream.rows
     return np.array(tests, np.int64).reshape(-1, 4), bounds, np.array(ranks, np.int64).reshape(-1, rows)
 

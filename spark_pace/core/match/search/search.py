@@ -1,8 +1,4 @@
-"""A pattern over a stream, ready to be searched for candidates.
-
-A conjunct ``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts, and what stands
-between the anchors, are tested on what the look-ups have found.
-"""
+"""A pattern over a stream, ready to be searched for candidates."""
 
 from __future__ import annotations
 
@@ -50,7 +46,9 @@ class Search:
         pattern: the pattern.
         steps: how many anchors there are.
         between: what the pattern says of the events between them.
-        plain: whether the pattern is simple and has no condition over several components.
+        trailing: whether events behind a candidate may forbid it.
+        simple: whether the pattern is a simple sequence.
+        plain: whether nothing is said of several components, nor of what stands between.
         members: int64[], for each anchor the rows that match its component, ascending.
         walking: whether groups are those of the walk of *next*, which negated components do not steer.
         structural: whether no trailing negation is tested.
@@ -67,7 +65,8 @@ class Search:
         self.pattern = pattern
         self.steps = len(shape.anchors)
         self.between = Between(stream, pattern, shape)
-        self.simple = shape.simple
+        self.trailing = bool(shape.trailing)
+        self.simple = shape.simple and pattern.order == "sequence"
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
         self.walking = self.structural = False
@@ -94,11 +93,6 @@ class Search:
         """Search only for candidates that end with one of these rows, which ascend."""
         return self.among(self.steps - 1, rows)
 
-    @property
-    def trailing(self) -> bool:
-        """True if events behind a candidate may forbid it."""
-        return bool(self.between.shape.trailing)
-
     def varied(self, *, walking: bool = False, structural: bool = False) -> Search:
         """Copy this search, with other settings."""
         return self._with("walker", walking=walking, structural=structural)
@@ -117,25 +111,31 @@ class Search:
         vars(other).update(values)
         return other
 
-    @property
-    def roles(self) -> dict[str | None, int]:
-        """The level of each component that stands for one event, by its name."""
-        return self.between.roles
+    @cached_property
+    def exclusive(self) -> bool:
+        """True if no event matches two components."""
+        mask = self.stream.mask & np.uint16((1 << len(self.pattern.components)) - 1)
+        return not np.any(mask & (mask - (mask > 0)))
 
-    @property
+    @cached_property
+    def places(self) -> dict[str | None, int]:
+        """The level of each component that stands for one event, by its name; negated ones behind all."""
+        names = [self.pattern.components[one.component].name for one in self.between.forbidding]
+        return {**self.between.roles, **{name: self.steps + k for k, name in enumerate(names)}}
+
+    @cached_property
     def comparable(self) -> bool:
-        """True if the pattern is simple, and all its conditions compare two components."""
-        return self.simple and all(is_comparison(one.expr, self.roles) for one in self.pattern.where)
+        """True if each condition compares two components that stand for one event; one may be negated."""
+        negated = {one.component for one in self.between.forbidding}
+        return all(
+            is_comparison(one.expr, self.places) and not negated.issuperset(one.components)
+            for one in self.pattern.where
+        )
 
     @property
-    def compiled(self) -> bool:
-        """True if compiled code searches: it can, and rows are many."""
-        return self.comparable and ways.is_compiled(math.prod(len(rows) for rows in self.members))
-
-    @property
-    def looked_up(self) -> bool:
-        """True if every condition is looked up."""
-        return all(level.looked_up for level in self.levels)
+    def many(self) -> bool:
+        """True if compiled code searches what it can search: rows are many."""
+        return ways.is_compiled(math.prod(map(len, self.members)))
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -146,7 +146,7 @@ class Search:
         shape = self.between.shape
         exprs = [conjunct.expr for conjunct in self._asked() if shape.level(conjunct) == level]
         compared = self.comparisons(exprs)
-        others = [expr for expr in exprs if not is_comparison(expr, self.roles)]
+        others = [expr for expr in exprs if not is_comparison(expr, self.places)]
         equality = next((test for test in compared if test.accepts == EQUAL), None)
         pool = keys = self.fitting[level]
         if equality is not None:
@@ -159,7 +159,7 @@ class Search:
 
     def _asked(self) -> list[Conjunct]:
         """The conditions that must hold: those that name no negated component."""
-        negated = {index for index, one in enumerate(self.pattern.components) if one.negated}
+        negated = {one.component for one in self.between.forbidding}
         return [conjunct for conjunct in self.pattern.where if negated.isdisjoint(conjunct.components)]
 
     @cached_property
@@ -187,10 +187,10 @@ class Search:
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """The comparisons of two components among some conditions."""
-        found = [expr for expr in exprs if is_comparison(expr, self.roles)]
+        found = [expr for expr in exprs if is_comparison(expr, self.places)]
         for expr in found:
             if expr not in self.compared:
-                self.compared[expr] = comparison_of(expr, self.roles, self.stream)
+                self.compared[expr] = comparison_of(expr, self.places, self.stream)
         return [self.compared[expr] for expr in found]
 
     def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
@@ -229,7 +229,7 @@ class Search:
 
         What a chain of equalities says of the given row is looked up from the second level on.
         """
-        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self.roles)))
+        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self.places)))
         order = [self.steps - 1, *range(self.steps - 1)]
         return Search(self.stream, rearranged(pattern, order), [self.members[k] for k in order])
 

@@ -1,4 +1,7 @@
-"""The numbers of new events: `seq`, and how many openings stand before each, in the stream of its key."""
+"""The numbers of new events: `seq`, and how many openings stand before each, in the stream of its key.
+
+Where a function takes a `way`, it is that of the rule's `Method`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, OPEN_BIT, OPENING, SEQ, SPENT, TIME, Bools, Ints
-from spark_pace.core.match.contexts.context import UsingUp
-from spark_pace.core.match.method import method_of
+from spark_pace.core.match.contexts.context import UsingUp, Way
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
@@ -21,12 +23,12 @@ from spark_pace.core.split.carry.streams import Fresh
 from spark_pace.core.tables import chosen, numbers, with_column
 
 
-def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
+def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
     """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
     if fresh.events is None:
         return fresh
     if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
-        return _of_one_key(planned, touched, fresh, fresh.events)
+        return _of_one_key(planned, way, touched, fresh)
     order = np.arange(len(fresh.owner))
     if len(fresh.texts) > 1:
         order = np.argsort(fresh.owner, kind="stable")
@@ -52,19 +54,20 @@ def number(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
 
     seq = counted(np.ones(len(keys), np.int64), touched.next_seq)
     events = with_column(fresh.events, SEQ, seq)
-    if counts_openings(planned):
+    if counts_openings(planned, way):
         opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
     touched.last[keys[last]] = time[last]
-    return _needed(planned, replace(fresh, events=_unspent(planned, events)))
+    return _needed(planned, replace(fresh, events=_unspent(way, events)))
 
 
-def _of_one_key(planned: RulePlan, touched: Touched, fresh: Fresh, events: pa.Table) -> Fresh:
+def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
     """Number the events of one key, which are in order, where nothing else is to be known of the key."""
-    first, rows = touched.next_seq[0], events.num_rows
-    events = with_column(events, SEQ, np.arange(first, first + rows))
+    assert fresh.events is not None
+    first, rows = touched.next_seq[0], fresh.events.num_rows
+    events = with_column(fresh.events, SEQ, np.arange(first, first + rows))
     touched.next_seq[0] += rows
-    if counts_openings(planned):
+    if counts_openings(planned, way):
         opening = initiators(planned, numbers(events, MASK))
         before = np.cumsum(opening, dtype=np.int64)
         opened = before[-1]
@@ -72,12 +75,12 @@ def _of_one_key(planned: RulePlan, touched: Touched, fresh: Fresh, events: pa.Ta
         touched.next_selection[0] += opened
         events = with_column(events, OPENING, before)
     touched.last[0] = numbers(events, TIME)[-1]
-    return replace(fresh, events=_unspent(planned, events))
+    return replace(fresh, events=_unspent(way, events))
 
 
-def _unspent(planned: RulePlan, events: pa.Table) -> pa.Table:
+def _unspent(way: Way | None, events: pa.Table) -> pa.Table:
     """The events with what is spent of each, where the rule's context asks for that."""
-    if not isinstance(method_of(planned.rule).way, UsingUp):
+    if not isinstance(way, UsingUp):
         return events
     return with_column(events, SPENT, np.zeros(events.num_rows, np.int64))
 
@@ -112,15 +115,14 @@ def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, t
     return time - after_us > before
 
 
-def counts_openings(planned: RulePlan) -> bool:
+def counts_openings(planned: RulePlan, way: Way | None) -> bool:
     """Tell whether every initiator opens a selection, so that `next_selection` counts initiators."""
-    way = method_of(planned.rule).way
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
-def opens(planned: RulePlan, fresh: Fresh) -> Bools:
+def opens(planned: RulePlan, way: Way | None, fresh: Fresh) -> Bools:
     """bool[n], which events open a selection, wherever in their key's stream they stand."""
-    if fresh.events is None or not counts_openings(planned):
+    if fresh.events is None or not counts_openings(planned, way):
         return np.zeros(len(fresh.owner), np.bool_)
     return initiators(planned, numbers(fresh.events, MASK))
 
