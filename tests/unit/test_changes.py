@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,21 @@ def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
             r"got another content than its checksum is of\. Restore"
         ),
     ):
+        read_layout(Checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (FORMAT_VERSION, "must be as this program wrote it; got another content than its checksum is of"),
+        (1, f"must have format version {FORMAT_VERSION}; got 1"),
+    ],
+)
+def test_only_a_layout_of_an_older_version_may_be_without_a_checksum(
+    tmp_path: Path, version: int, told: str
+) -> None:
+    (tmp_path / "layout.json").write_text(json.dumps(laid_out([0, 1], [0]) | {"version": version}))
+    with pytest.raises(StateError, match=told):
         read_layout(Checkpoint(tmp_path))
 
 
