@@ -22,7 +22,6 @@ FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled 
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
 MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
 MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
-NAMED_ONE_OF = 16  # where fewer events than one in so many are in a set, they are named
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
 LEAST_CHUNK = 1_000  # rows: chunks of fewer, on average, are copied into one sooner than written one by one
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
@@ -99,11 +98,6 @@ def is_added_by_span(longest: int, spans: int) -> bool:
 
 
 # ---------------------------------------------------------------- columns
-
-
-def is_named(members: int, events: int) -> bool:
-    """A set of events is handled by the numbers of these, or of the words of a bitmap; else by a mask."""
-    return NAMED_ONE_OF * members <= events
 
 
 def is_looked_up(constants: int) -> bool:
