@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace import ways
 from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.method import method_of
@@ -86,10 +85,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
-    matches = all_filled(schema, tables)
-    if ways.is_one_chunk(matches.num_rows, matches.column("seq").num_chunks):
-        matches = matches.combine_chunks()
-    return Merged(matches, _in_order(pa.concat_tables(failed)), following)
+    return Merged(all_filled(schema, tables), _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
