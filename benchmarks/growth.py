@@ -59,7 +59,7 @@ class Staged:
         """Begin with empty state and an empty table."""
         self.splitter = SlotSplitter(self.plan, 0)
         self.tables = DeltaTables(None, str(self.folder), "growth")  # type: ignore[arg-type]  # a local folder
-        self.tables.prepare({"matches": matches_schema(self.plan)})
+        self.tables.prepare({"matches": matches_schema(planned.rule for planned in self.plan.rules)})
 
     def step(self, events: pa.Table) -> pa.Table:
         """The matches of a batch; then `seconds` are those of its stages."""

@@ -83,7 +83,7 @@ def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dic
         return made
 
     tables = DeltaTables(cast(Any, None), str(folder), "benchmark")
-    tables.prepare({"matches": matches_schema(plan)})
+    tables.prepare({"matches": matches_schema(planned.rule for planned in plan.rules)})
     found = timed("find and gather", lambda: [work_off(plan, lane) for lane in lanes])
     sent = timed("encode", lambda: [result.encode() for result in found])
     results = timed("decode", lambda: [decode_result(parcel) for parcel in sent])

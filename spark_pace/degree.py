@@ -98,16 +98,6 @@ def fewest_surviving_instances(load: Load, guarantee: Guarantee) -> int:
     return _least(2, lambda instances: survives_loss(load, guarantee, instances))
 
 
-def fully_replicated(load: Load, guarantee: Guarantee) -> int:
-    """The instances needed if two work on every selection: a loss moves no selections, only arrivals."""
-    return 2 * (fewest_instances(load, guarantee) + 1)
-
-
-def half_replicated(load: Load, guarantee: Guarantee) -> int:
-    """The instances needed if two work on every other selection: ⌈1.5 c⌉."""
-    return -(-3 * fewest_surviving_instances(load, guarantee) // 2)
-
-
 def _keeps(load: Load, instances: int, queue: int, probability: float) -> bool:
     return short_queue_probability(load.utilization(instances), queue) >= probability
 

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_pace.core.operate.python_operator import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
@@ -25,15 +24,21 @@ from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
-from spark_pace.spark.checkpoint.layout import Layout, new_layout, read_layout, require_same_settings
+from spark_pace.spark.checkpoint.layout import (
+    Layout,
+    new_layout,
+    read_layout,
+    require_same_settings,
+    write_layout,
+)
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
-from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie
+from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie, waiting_for_all
 from spark_pace.spark.sources.throttle import Throttle
-from spark_pace.spark.stages.merger import MergerHost, table_schemas
+from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
 
@@ -110,11 +115,11 @@ def _run(
             if change is None:
                 layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
                 change = change_of(checkpoint, layout, spec.rules, ())
-            spark.conf.set("spark.sql.shuffle.partitions", str(change.before.slots))  # one partition per slot
+            spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
-            spec = _waiting_for(spec, job_input, spark)
+            spec = waiting_for_all(spec, job_input, spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                tables = _tables(spec, spark, change, job_input, marks)
+                tables = _tables(spec, spark, change.after.app_id, job_input, marks)
                 merger_of = partial(
                     MergerHost,
                     tables=tables,
@@ -141,25 +146,17 @@ def _known_change(
     return change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
 
 
-def _waiting_for(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
-    """The job that waits for all known sources, if it orders by sources and does not say which it expects."""
-    order = spec.events.order
-    if not order.by_source or order.expected_sources or spec.events.source_column is not None:
-        return spec
-    order = replace(order, expected_sources=job_input.expected_sources(spark))
-    return replace(spec, events=replace(spec.events, order=order))
-
-
 def _tables(
-    spec: JobSpec, spark: SparkSession, change: Change, job_input: Input, marks: Mapping[str, Any]
+    spec: JobSpec, spark: SparkSession, app_id: str, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    tables = DeltaTables(spark, path, change.before.app_id)
-    require_whole(change.checkpoint, tables.written(TABLES), TABLES)
-    remove_leftovers(change.checkpoint)
+    tables = DeltaTables(spark, path, app_id)
+    written = tables.written(TABLES)
+    require_whole(job_input.checkpoint, written, TABLES)
+    remove_leftovers(job_input.checkpoint)
     tie(job_input, marks)
-    tables.prepare(table_schemas(_plan(spec, change.after, spark)))
+    tables.prepare(table_schemas(spec.rules))
     return tables
 
 
@@ -174,13 +171,16 @@ def _queries(
 
     Where rules or settings have changed, the first query does the batch that was planned and not finished.
     """
+    cores = spark.sparkContext.defaultParallelism
     for layout, unfinished in change.layouts(planned_settings(spec)):
         job = as_planned(spec, layout.planned) if unfinished else spec
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
-        plan, job_input = _plan(job, layout, spark), inputs(job)
+        plan, job_input = _plan(job, layout, cores), inputs(job)
+        checkpoint = job_input.checkpoint
+        write_layout(checkpoint, layout)
         for end in (False,) if unfinished else job_input.ends:
-            events, chunks = job_input.rows(spark, plan, end), change.checkpoint.chunks()
-            rows = split_rows(events, plan, layout.keys, _cores(spark), chunks)
+            events = job_input.rows(spark, plan, end)
+            rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
             merger = merger_of(plan, late_in=job_input.late_in)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
@@ -189,7 +189,7 @@ def _queries(
             yield query, merger
 
 
-def _plan(spec: JobSpec, layout: Layout, spark: SparkSession) -> Plan:
+def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
     events = spec.events
     return build_plan(
         spec.rules,
@@ -198,13 +198,9 @@ def _plan(spec: JobSpec, layout: Layout, spark: SparkSession) -> Plan:
         heartbeat=events.heartbeat,
         slots=layout.slots,
         buckets=layout.buckets,
-        lanes=_cores(spark) if spec.lanes == "auto" else spec.lanes,
+        lanes=cores if spec.lanes == "auto" else spec.lanes,
         latency_bound_us=spec.latency_bound_us,
         on_operator_error=events.on_operator_error,
         operator_timeout_us=events.operator_timeout_us,
         places=layout.places,
     )
-
-
-def _cores(spark: SparkSession) -> int:
-    return spark.sparkContext.defaultParallelism

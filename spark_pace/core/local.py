@@ -145,7 +145,8 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    matches = joined(matches_schema(plan), [step.matches for step in steps])
+    schema = matches_schema(planned.rule for planned in plan.rules)
+    matches = joined(schema, [step.matches for step in steps])
     if len(plan.rules) > 1:  # those of one rule are in order
         matches = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace import ways
 from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.method import method_of
@@ -42,20 +41,19 @@ class Merged:
     next_out_seq: dict[str, int]
 
 
-def matches_schema(plan: Plan) -> pa.Schema:
+def matches_schema(rules: Iterable[Rule]) -> pa.Schema:
     """The columns of all rules' matches: the fixed ones, every field of `emit`, every partition column."""
     fixed = {name: kind for name, kind in FIXED_COLUMNS.items() if name != "events"}
-    return pa.schema([*fixed.items(), *_own_fields(plan.rules).items(), ("events", EVENTS_TYPE)])
+    return pa.schema([*fixed.items(), *_own_fields(rules).items(), ("events", EVENTS_TYPE)])
 
 
-def _own_fields(rules: Iterable[RulePlan]) -> dict[str, pa.DataType]:
+def _own_fields(rules: Iterable[Rule]) -> dict[str, pa.DataType]:
     """The columns of these rules that not every match has."""
     fields: dict[str, pa.DataType] = {}
-    for planned in rules:
-        types = {field.name: field.type for field in planned.rule.schema.fields}
-        fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in planned.rule.emit}
-        keys = planned.rule.partition_by
-        fields |= {column_name(name): _final(ARROW_TYPES[types[name]]) for name in keys}
+    for rule in rules:
+        types = {field.name: field.type for field in rule.schema.fields}
+        fields |= {field.name: _final(ARROW_TYPES[field.type]) for field in rule.emit}
+        fields |= {column_name(name): _final(ARROW_TYPES[types[name]]) for name in rule.partition_by}
     return fields
 
 
@@ -78,7 +76,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
     for result in results:
         of_rules.setdefault(result.header.rule_index, []).append(result)
     following = dict(next_out_seq)
-    schema = matches_schema(plan)
+    schema = matches_schema(planned.rule for planned in plan.rules)
     tables, failed = list[pa.Table](), [FAILED_SCHEMA.empty_table()]
     for rule_index in sorted(of_rules, key=lambda index: plan.rules[index].rule.name):
         planned = plan.rules[rule_index]
@@ -87,10 +85,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         following[planned.rule.name] = base + ordered.num_rows
         tables.append(_finished(planned, ordered, base, schema))
         failed += [result.failed for result in of_rules[rule_index]]
-    matches = all_filled(schema, tables)
-    if ways.is_one_chunk(matches.num_rows, matches.column("seq").num_chunks):
-        matches = matches.combine_chunks()
-    return Merged(matches, _in_order(pa.concat_tables(failed)), following)
+    return Merged(all_filled(schema, tables), _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
@@ -192,7 +187,7 @@ def _finished(planned: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema
     """
     rows = ordered.num_rows
     given = {name: ordered.column(name) for name in ordered.column_names if not name.startswith("@")}
-    if wrong := (FIXED_COLUMNS.keys() - _FILLED_HERE | _own_fields([planned]).keys()) ^ given.keys():
+    if wrong := (FIXED_COLUMNS.keys() - _FILLED_HERE | _own_fields([planned.rule]).keys()) ^ given.keys():
         must, got = "must have each of their columns and no other", ", ".join(sorted(wrong))
         raise ValueError(f"matches of {planned.rule.name} — {must}; got a difference in {got}")
     given["rule"] = pa.repeat(pa.scalar(planned.rule.name), rows)

@@ -13,11 +13,15 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import StateError
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
+from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.io.query import TABLES
 from spark_pace.io.sink_owner import SinkOwner
 
 if TYPE_CHECKING:
@@ -46,9 +50,13 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.logRetentionDuration": "interval 1 days",
 }
-
-
 _MOST_CONFLICTS = 5
+
+
+def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
+    """The columns of the tables of a job with these rules."""
+    schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
+    return dict(zip(TABLES, schemas, strict=True))
 
 
 class DeltaTables:

@@ -100,9 +100,10 @@ def _merged(results: DataFrame, plan: Plan) -> DataFrame:
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
-    crossing = _without_zone(matches_schema(plan))
+    schema = matches_schema(planned.rule for planned in plan.rules)
+    crossing = _without_zone(schema)
     merged = observed.mapInArrow(ResultsMerger(plan).stage(), spark_schema(crossing))
-    return merged.select(*(_final(field) for field in matches_schema(plan) if field.name != "out_seq"))
+    return merged.select(*(_final(field) for field in schema if field.name != "out_seq"))
 
 
 def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots: int, cores: int) -> Plan:

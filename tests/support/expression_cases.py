@@ -293,8 +293,8 @@ _FORMS = {
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
     "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
-    "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})|unix_micros({T})"
-    "|unix_seconds({T})|element_at(li, 1)|size(ls)|cast({D} as bigint)|cast({B} as bigint)"
+    "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})"
+    "|unix_micros({T})|unix_seconds({T})|element_at(li, 1)|size(ls)|cast({D} as bigint)|cast({B} as bigint)"
     "|case when {B} then {I} when {B} then {I} else {I} end|case {S} when 'a' then {I} end",
     "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})"
     "|greatest({D}, {I})|least({D}, {D})|coalesce({D}, {I})"

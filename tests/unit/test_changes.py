@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,7 @@ class Left:
         """
         change = change_of(self.kept, read_layout(self.kept) or EMPTY, rules, reset)
         for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
+            write_layout(self.kept, layout)
             if steps == stops_after:
                 return
             self.ran.append((sorted(layout.rules), unfinished))
@@ -218,7 +220,7 @@ def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(tmp_path: Path,
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
     change = change_of(checkpoint.kept, read_layout(checkpoint.kept) or EMPTY, [two, three], ())
-    next(change.layouts({}))
+    write_layout(checkpoint.kept, change.layouts({})[0][0])
     checkpoint.batch(0)
     checkpoint.start([two, three])
     assert checkpoint.ran[1:] == [(["three", "two"], False)]
@@ -337,6 +339,21 @@ def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
             r"got another content than its checksum is of\. Restore"
         ),
     ):
+        read_layout(Checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (FORMAT_VERSION, "must be as this program wrote it; got another content than its checksum is of"),
+        (1, f"must have format version {FORMAT_VERSION}; got 1"),
+    ],
+)
+def test_only_a_layout_of_an_older_version_may_be_without_a_checksum(
+    tmp_path: Path, version: int, told: str
+) -> None:
+    (tmp_path / "layout.json").write_text(json.dumps(laid_out([0, 1], [0]) | {"version": version}))
+    with pytest.raises(StateError, match=told):
         read_layout(Checkpoint(tmp_path))
 
 

@@ -9,8 +9,6 @@ from spark_pace.degree import (
     Load,
     fewest_instances,
     fewest_surviving_instances,
-    fully_replicated,
-    half_replicated,
     queue_before_loss,
     short_queue_probability,
     survives_loss,
@@ -93,10 +91,6 @@ def test_tables_6_2_and_6_4(n: int) -> None:
             fewest_surviving_instances(LOAD, guarantee)
     else:
         assert fewest_surviving_instances(LOAD, guarantee) == surviving
-
-
-def test_replication_of_section_6_2() -> None:
-    assert (fully_replicated(LOAD, Guarantee(4, 0.99)), half_replicated(LOAD, Guarantee(4, 0.99))) == (36, 35)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7, 40])

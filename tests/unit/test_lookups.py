@@ -12,7 +12,7 @@ import pytest
 
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, has_bit
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.intake.bitmaps import as_bools, bitmap_of, bitmap_of_rows, rows_of
+from spark_pace.core.intake.bitmaps import as_bools, bitmap_of, bitmap_of_rows, side_by_side
 from spark_pace.core.intake.pack import pack, wanted
 from spark_pace.core.intake.predicates import held
 from spark_pace.core.order.order import OrderSpec
@@ -133,4 +133,11 @@ def test_a_bitmap_names_the_events_that_it_was_made_of(count: int, share: float)
     rows = np.flatnonzero(holds)
     for bitmap in (bitmap_of(holds), bitmap_of_rows(rows, count)):
         assert (as_bools(bitmap, count) == holds).all()
-        assert rows_of(bitmap, count).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 64, 65, 5_000])
+@pytest.mark.parametrize("bitmaps", [1, 7, 8])
+def test_events_get_a_bit_of_each_bitmap_in_their_order(count: int, bitmaps: int) -> None:
+    holds = np.random.default_rng(count).random((bitmaps, count)) < 0.5
+    bits = sum(one.astype(np.uint8) << np.uint8(place) for place, one in enumerate(holds))
+    assert (side_by_side([bitmap_of(one) for one in holds], count) == bits).all()

@@ -21,10 +21,10 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta import DeltaTables, table_schemas
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.stages.merger import MergerHost, table_schemas
+from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
 
 RULES = """
@@ -47,7 +47,7 @@ def plan(tmp_path: Path) -> Plan:
 @pytest.fixture
 def host(plan: Plan, tmp_path: Path) -> MergerHost:
     tables = DeltaTables(cast(Any, None), str(tmp_path / "out"), "app")
-    tables.prepare(table_schemas(plan))
+    tables.prepare(table_schemas([planned.rule for planned in plan.rules]))
     (tmp_path / "offsets").mkdir()
     for number in range(2):
         (tmp_path / "offsets" / str(number)).write_text("v1")

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace import ways
 from spark_pace.core.local import LocalRun, run
-from spark_pace.core.match.stream import rows_before
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
@@ -45,12 +43,3 @@ def test_a_batch_has_the_lanes_of_all_rules_one_behind_the_other(tmp_path: Path)
     found = {one["values"]: one["counts"] for one in pc.value_counts(expected["rule"]).to_pylist()}
     assert found == {"first": 8_000, "late": 3_499, "second": 8_000}  # late: in one second before the first c
     assert step.matches.combine_chunks().equals(expected)
-
-
-def test_rows_are_counted_or_looked_up_alike() -> None:
-    random = np.random.default_rng(1)
-    for count in (0, 1, 50, 500):
-        rows = np.flatnonzero(random.random(count) < 0.3)
-        for size in (0, 1, count // ways.MANY_TIMES, count):
-            places = random.integers(0, count + 1, size)
-            assert rows_before(rows, places, count).tolist() == [(rows < place).sum() for place in places]

@@ -16,6 +16,7 @@ from spark_pace.spark.sources.kafka import KafkaInput
 
 IMPORT = "from spark_pace.spark.java.session_folder import session_folder; "
 WAITS = IMPORT + "print(session_folder(), flush=True); input()"
+LAUNCHES = "from spark_pace.spark.java.launch import launch; launch({})"
 ENDS = IMPORT + "print(session_folder())"
 
 
@@ -56,6 +57,24 @@ def test_a_folder_is_removed_by_the_next_start_only_if_its_process_was_killed(te
         assert list(temporary.iterdir()) == [held]
         process.kill()
     assert held.is_dir()
+    ends()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_process_that_is_killed_while_java_starts_leaves_its_folder_alone(
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = tmp_path_factory.mktemp("spark")
+    (spark / "bin").mkdir()
+    (spark / "bin" / "spark-submit").write_text("#!/bin/sh\necho starts\nexec cat\n")
+    (spark / "bin" / "spark-submit").chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(spark))
+    with subprocess.Popen([sys.executable, "-c", LAUNCHES], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "starts\n"
+        process.kill()
+    [left] = temporary.iterdir()
+    assert left.name.startswith("spark-pace-session-") and any(left.iterdir())
     ends()
     assert list(temporary.iterdir()) == []
 

@@ -5,15 +5,21 @@ With many rules, each has a handful of a batch's events. To join such sets takes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 
 Bitmap = npt.NDArray[np.uint64]  # uint64[(n + 63) // 64], little-endian whatever the machine is
 
 _WORD = np.dtype("<u8")
+# how far bits move when a square of eight by eight is turned over, and which of them
+_TURNS = tuple(
+    (np.uint64(distance), np.uint64(kept))
+    for distance, kept in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
+)
 
 
 def bitmap_of(holds: Bools) -> Bitmap:
@@ -26,13 +32,9 @@ def bitmap_of(holds: Bools) -> Bitmap:
 
 def bitmap_of_rows(rows: Ints, count: int) -> Bitmap:
     """These of `count` events, each named once."""
-    if not ways.is_named(len(rows), count):
-        holds = np.zeros(count, np.bool_)
-        holds[rows] = True
-        return bitmap_of(holds)
-    bits = np.zeros(8 * _words(count), np.uint8)
-    np.bitwise_or.at(bits, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
-    return bits.view(_WORD)
+    holds = np.zeros(count, np.bool_)
+    holds[rows] = True
+    return bitmap_of(holds)
 
 
 def every_event(count: int) -> Bitmap:
@@ -50,18 +52,20 @@ def as_bools(bitmap: Bitmap, count: int) -> Bools:
     return np.unpackbits(bitmap.view(np.uint8), count=count, bitorder="little").view(np.bool_)
 
 
-def are_many(bitmap: Bitmap) -> bool:
-    """Tell whether it takes less to look at all events than to name those that are in the set."""
-    return not ways.is_named(int(np.count_nonzero(bitmap)), len(bitmap))
+def side_by_side(bitmaps: Sequence[Bitmap], count: int) -> npt.NDArray[np.uint8]:
+    """uint8[count], for each event a bit of each of up to eight bitmaps, the first one's the lowest.
 
-
-def rows_of(bitmap: Bitmap, count: int) -> Ints:
-    """int64[m], the events that are in the set, ascending."""
-    if are_many(bitmap):
-        return np.flatnonzero(as_bools(bitmap, count))
-    words = np.flatnonzero(bitmap)
-    word, bit = np.divmod(np.flatnonzero(as_bools(bitmap[words], 64 * len(words))), 64)
-    return words[word] * 64 + bit
+    Each word of a table with a column for each bitmap is a square of eight by eight bits, which is turned
+    over: its halves change places, then their halves, then theirs.
+    """
+    table = np.zeros((8 * _words(count), 8), np.uint8)
+    for column, bitmap in enumerate(bitmaps):
+        table[:, column] = bitmap.view(np.uint8)
+    square = table.view(_WORD).ravel()
+    for distance, kept in _TURNS:
+        moved = (square ^ (square >> distance)) & kept
+        square ^= moved ^ (moved << distance)
+    return square.view(np.uint8)[:count]
 
 
 def _words(count: int) -> int:

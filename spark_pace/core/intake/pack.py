@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, Ints
-from spark_pace.core.intake.bitmaps import Bitmap, are_many, as_bools, every_event, no_event, rows_of
+from spark_pace.core.intake.bitmaps import Bitmap, as_bools, every_event, no_event, side_by_side
 from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.intake.predicates import held
 from spark_pace.core.plan.buckets import buckets_of
@@ -100,42 +100,14 @@ def _with_bits(events: pa.Table, bitmaps: list[Bitmap], rows: Ints | None, count
         rows: which of those the events are; None: all.
         count: how many there were.
     """
-    words: dict[str, npt.NDArray[np.uint8]] = {}  # the lowest byte first
-    numbers_of: dict[int, list[int]] = {}
-    for number, bitmap in enumerate(bitmaps):
-        numbers_of.setdefault(id(bitmap), []).append(number)
-    for alike in numbers_of.values():
-        at = _places(bitmaps[alike[0]], rows, count)
-        for number in alike:
-            name, bit = bits_column(number)
-            word = words.setdefault(name, np.zeros((events.num_rows, 8), np.uint8))
-            if at.dtype == np.bool_:
-                word[:, bit // 8] |= at.view(np.uint8) << np.uint8(bit % 8)
-            else:
-                word[at, bit // 8] |= np.uint8(1 << bit % 8)
-    for name, word in words.items():
+    for first in range(0, len(bitmaps), 64):
+        word = np.zeros((events.num_rows, 8), np.uint8)  # the lowest byte first
+        for place, eighth in enumerate(range(first, min(first + 64, len(bitmaps)), 8)):
+            eight = side_by_side(bitmaps[eighth : eighth + 8], count)
+            word[:, place] = eight if rows is None else eight[rows]
+        name, _ = bits_column(first)
         events = with_column(events, name, word.view("<u8").ravel().astype(np.uint64, copy=False))
     return events
-
-
-def _places(bitmap: Bitmap, rows: Ints | None, count: int) -> Ints | Bools:
-    """The places of a bitmap's events among `rows`; where they may be many, bool[n] for each of the n rows.
-
-    Args:
-        bitmap: the bitmap.
-        rows: int64[n], ascending; None: all.
-        count: how many events the bitmap is about.
-    """
-    if are_many(bitmap):
-        holds = as_bools(bitmap, count)
-        return holds if rows is None else holds[rows]
-    those = rows_of(bitmap, count)
-    if rows is None:
-        return those
-    places = np.searchsorted(rows, those)
-    inside = places < len(rows)
-    inside[inside] = rows[places[inside]] == those[inside]
-    return places[inside]
 
 
 def _buckets(events: pa.Table, key_column: str, buckets: int) -> npt.NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -10,19 +10,19 @@ import pyarrow as pa
 from spark_pace.core.columns import NO_FRONTIER, Ints
 
 
-def reached_before(time: Ints, names: pa.DictionaryArray, before: Mapping[str, int]) -> Ints:
+def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str], int]) -> Ints:
     """The greatest time of the source of each record before it; the least of all times where there is none.
 
     Args:
         time: int64[n], event times in the order of the records.
         names: n sources; null for a record of no source.
-        before: the greatest time of each source before the first record.
+        before: tells of a source the greatest time before the first record.
 
     Returns:
         int64[n], O(n log n) where there are several sources.
     """
     texts = names.dictionary.cast(pa.string()).to_pylist()
-    known = np.array([*(before.get(text, NO_FRONTIER) for text in texts), NO_FRONTIER], np.int64)
+    known = np.array([*map(before, texts), NO_FRONTIER], np.int64)
     source = names.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()
     if len(source) and (source == source[0]).all():
         found = _earlier_greatest(time, known[source[0]])

@@ -19,7 +19,7 @@ from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.intake.late import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached_times import reached_before
 from spark_pace.core.order.order import IN
-from spark_pace.core.order.progress import Progress, file_progress, together
+from spark_pace.core.order.progress import Progress, file_progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.tables import array, chosen, numbers, paired
 
@@ -33,14 +33,21 @@ class Past:
             the files before an event decide: the splitter knows these.
         reached: the greatest event time of each source before; empty unless the earlier records of its source
             decide whether an event is late.
+        moved: the same of those sources that records of the batch have moved on; they are fewer, as a rule.
     """
 
     frontier_us: int = NO_FRONTIER
     reached: Mapping[str, int] = field(default_factory=dict)
+    moved: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, progress: Progress) -> Past:
         """What is known behind records of this progress."""
-        return Past(self.frontier_us, together([Progress(sources=dict(self.reached)), progress]).sources)
+        moved = {source: max(time, self.reached_by(source)) for source, time in progress.sources.items()}
+        return replace(self, moved={**self.moved, **moved})
+
+    def reached_by(self, source: str) -> int:
+        """The greatest event time of a source before; the least of all times where there is none."""
+        return self.moved.get(source, self.reached.get(source, NO_FRONTIER))
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class _Limits(NamedTuple):
 def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> _Limits | None:
     """For each record the time before which it is late; None where no record can be late."""
     if plan.order.before == "records" and names is not None:
-        reached = reached_before(numbers(records, TIME), names, past.reached)
+        reached = reached_before(numbers(records, TIME), names, past.reached_by)
         own = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)
         return _Limits(np.maximum(own, past.frontier_us), own >= past.frontier_us)
     if past.frontier_us == NO_FRONTIER:

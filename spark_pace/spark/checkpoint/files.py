@@ -119,12 +119,14 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
 
 
-def read_json(path: Path, *, unsigned: bool = False) -> dict[str, Any] | None:
+def read_json(
+    path: Path, *, unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False
+) -> dict[str, Any] | None:
     """The value in a file; None if there is no such file.
 
     Args:
         path: the file.
-        unsigned: take a file without a checksum too, as the first builds wrote them.
+        unsigned: tells of a value whether it may be without a checksum, as the first builds wrote them.
 
     Raises:
         StateError: the file is damaged.
@@ -139,7 +141,7 @@ def read_json(path: Path, *, unsigned: bool = False) -> dict[str, Any] | None:
     if not isinstance(stored, dict):
         raise damaged(path, f"damaged text ({str(stored)[:100]})")
     checksum = stored.pop(_CHECKSUM, None)
-    if checksum != _checksum(stored) and not (unsigned and checksum is None):
+    if checksum != _checksum(stored) and not (checksum is None and unsigned(stored)):
         raise damaged(path, "another content than its checksum is of")
     return stored
 

@@ -123,7 +123,8 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
     path = checkpoint.layout_file
-    stored = read_json(path, unsigned=True)  # the version is told first, whatever the build
+    # the version is told first, whatever the build; today's has a checksum
+    stored = read_json(path, unsigned=lambda stored: stored.get("version") != FORMAT_VERSION)
     if stored is None and checkpoint.has_batches():
         do = "Restore the whole checkpoint."
         raise StateError(f"{path} — must be there where batches are; got no file. {do}")
@@ -133,7 +134,6 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
     if version != FORMAT_VERSION:  # a release that also reads an older one makes today's layout of it here
         do = "Go on with the release that made it, or start a new checkpoint with a sink of its own."
         raise StateError(f"{path} — must have format version {FORMAT_VERSION}; got {version}. {do}")
-    read_json(path)  # one of this version has a checksum
     try:
         return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -7,7 +7,7 @@ job is stopped between two steps, the next start goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from spark_pace.core.plan.plan import dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.layout import LaidRule, Layout, differing, write_layout
+from spark_pace.spark.checkpoint.layout import LaidRule, Layout, differing
 
 
 @dataclass(frozen=True)
@@ -24,41 +24,29 @@ class Change:
     """From the rules that a checkpoint knows to those of the job.
 
     Attributes:
-        checkpoint: the checkpoint.
         before: the layout without the rules that go or start anew.
-        rules: the rules of the job.
+        after: the layout with the rules of the job. New ones begin with the first batch that is not planned.
         planned: whether a batch was planned and is not finished.
         same_rules: whether no rule comes, goes or starts anew.
     """
 
-    checkpoint: Checkpoint
     before: Layout
-    rules: tuple[Rule, ...]
+    after: Layout
     planned: bool
     same_rules: bool
 
-    def layouts(self, settings: dict[str, Any]) -> Iterator[tuple[Layout, bool]]:
+    def layouts(self, settings: dict[str, Any]) -> list[tuple[Layout, bool]]:
         """The layouts to run by, one after the other: (layout, whether only for the unfinished batch).
 
-        Each is written to the checkpoint before it is given.
+        Each must be in the checkpoint before a batch goes by it.
 
         Args:
             settings: of the job (`spark_pace.job_file.batch_settings`): later batches are planned with them.
         """
+        last = (replace(self.after, planned=settings), False)
         if self.planned and not (self.same_rules and self.before.planned == settings):
-            write_layout(self.checkpoint, self.before)
-            yield self.before, True
-        layout = replace(self.after, planned=settings)
-        write_layout(self.checkpoint, layout)
-        yield layout, False
-
-    @property
-    def after(self) -> Layout:
-        """The layout with the job's rules. New ones begin with the next batch."""
-        before, since = self.before, self.checkpoint.next_batch()
-        places = dealt_out(self.rules, before.slots, before.buckets, before.places, since)
-        rules = {rule.name: LaidRule(rule_parts(rule), places[rule.name]) for rule in self.rules}
-        return replace(before, rules=rules)
+            return [(self.before, True), last]
+        return [last]
 
 
 def change_of(
@@ -77,15 +65,18 @@ def change_of(
     """
     batch = checkpoint.next_batch()
     planned = checkpoint.has_begun(batch)
-    begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < batch + planned}
+    since = batch + planned
+    begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
     parts = {rule.name: rule_parts(rule) for rule in rules}
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in reset}
     changed = {name: rule for name, rule in kept.items() if rule.parts != parts[name]}
     if changed:
         differences = {name: _differences(rule.parts, parts[name]) for name, rule in changed.items()}
         raise StateError(_refusal(differences))
-    same = set(begun) == set(kept) == set(parts)
-    return Change(checkpoint, replace(layout, rules=kept), tuple(rules), planned, same)
+    before = replace(layout, rules=kept)
+    places = dealt_out(rules, layout.slots, layout.buckets, before.places, since)
+    after = replace(layout, rules={name: LaidRule(parts[name], places[name]) for name in parts})
+    return Change(before, after, planned, same_rules=set(begun) == set(kept) == set(parts))
 
 
 def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:

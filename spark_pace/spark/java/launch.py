@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 
 from spark_pace.spark.internals import launch_jvm
+from spark_pace.spark.java.session_folder import session_folder
 
 _LAST_WORDS_SECONDS = 2
 _PIECE_BYTES = 1 << 16
@@ -60,6 +63,16 @@ def _say(piece: bytes) -> None:
         os.write(2, piece)
 
 
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Let temporary files of this process be in a folder: if it is killed, PySpark leaves one of its own."""
+    usual, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = usual
+
+
 def launch(settings: Mapping[str, str]) -> Any:
     """Start the JVM with these settings on its command line, and return PySpark's connection to it.
 
@@ -68,7 +81,8 @@ def launch(settings: Mapping[str, str]) -> Any:
     """
     errors = HeldBack()
     try:
-        gateway = launch_jvm(settings, errors.end)
+        with _temporary_files_in(session_folder()):
+            gateway = launch_jvm(settings, errors.end)
     except PySparkRuntimeError as error:
         raise RuntimeError(errors.reason()) from error
     errors.release()

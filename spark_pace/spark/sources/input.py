@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -120,6 +121,15 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
     kind = _INPUTS[type(source)]
     first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
     return kind(source, checkpoint, spec.finish, spec.events.on_bad_record, first_cap)
+
+
+def waiting_for_all(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
+    """The job that waits for all known sources, if it orders by sources and does not say which it expects."""
+    order = spec.events.order
+    if not order.by_source or order.expected_sources or spec.events.source_column is not None:
+        return spec
+    order = replace(order, expected_sources=job_input.expected_sources(spark))
+    return replace(spec, events=replace(spec.events, order=order))
 
 
 def tie(job_input: Input, marks: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
 from spark_pace.core.intake.late import LATE_SCHEMA
-from spark_pace.core.merger import matches_schema, merge
+from spark_pace.core.merger import merge
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
@@ -32,7 +32,6 @@ from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,
-    METRICS_SCHEMA,
     SLOTS,
     TASKS,
     BatchReport,
@@ -51,12 +50,6 @@ from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
-
-
-def table_schemas(plan: Plan) -> dict[str, pa.Schema]:
-    """The columns of a job's tables."""
-    schemas = (matches_schema(plan), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
-    return dict(zip(TABLES, schemas, strict=True))
 
 
 @dataclass
