@@ -51,11 +51,6 @@ IMPOSSIBLE = (
         "it is for selections that close, and matches that wait",
     ),
     Impossible(
-        ("is_rid_of_values",),
-        (*NOT_SIMPLE, "prev", *SPANS, *KEYS, *NO_TIME, *SELECTED),
-        "join values hold matches of simple patterns without keys together, within a time",
-    ),
-    Impossible(
         (
             *("is_compiled", "is_in_orders", "is_decided_compiled", "FIRST_OPENINGS"),
             *("FIRST_ROWS", "FIRST_HORIZON_ROWS", "UNITED_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),

@@ -274,10 +274,13 @@ class Carry:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget join values of which nothing is carried, in the oldest chunk if it is new or has many."""
+        """Forget join values of which nothing is carried, in the oldest chunk: there they are dead rows.
+
+        A chunk that is not stored can do without them at once.
+        """
         oldest = self.chunks[0]
-        stored = oldest.name is not None
-        if ways.is_rid_of_values(oldest.event_rows, oldest.keys.num_rows, stored):
+        dead = oldest.keys.num_rows - oldest.event_rows  # at least
+        if oldest.name is None or ways.is_cleaned(dead, oldest.weight):
             self.chunks[0] = lasting(oldest)
         if len(self.chunks) > 1 and not self.chunks[0].weight:
             del self.chunks[0]
