@@ -1,0 +1,98 @@
+"""A layout file that cannot be taken is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.layout import FORMAT_VERSION, Layout, read_layout, write_layout
+
+EMPTY = Layout(2, 2, (0, 1), "app", {})
+
+
+def laid_out(keys: list[int], slots: list[int]) -> dict[str, Any]:
+    place = {"slots": slots, "since": 0}
+    rules = {"a": {"parts": {}, "place": place}}
+    return {
+        "version": FORMAT_VERSION,
+        "slots": 2,
+        "buckets": 2,
+        "keys": keys,
+        "app_id": "a",
+        "events": {},
+        "rules": rules,
+        "planned": {},
+    }
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *({"version": FORMAT_VERSION, **rules} for rules in ({}, {"rules": {"a": {}}}, {"rules": []})),
+        *(
+            laid_out(keys, slots)
+            for keys, slots in (([0], [0]), ([0, 1], [2]), ([0, 1], [0, 1, 0]), ([0, 1], []))
+        ),
+    ],
+)
+def test_a_layout_with_parts_missing_is_refused(tmp_path: Path, stored: dict[str, Any]) -> None:
+    write_json(tmp_path / "layout.json", stored)
+    with pytest.raises(
+        StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"
+    ):
+        read_layout(Checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_layout_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "layout.json").write_text(text)
+    with pytest.raises(
+        StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"
+    ):
+        read_layout(Checkpoint(tmp_path))
+
+
+def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
+    write_layout(Checkpoint(tmp_path), EMPTY)
+    path = tmp_path / "layout.json"
+    write_json(path, (read_json(path) or {}) | {"version": 99})
+    with pytest.raises(
+        StateError, match=r"must have format version 7; got 99\. Go on with the release that made it"
+    ):
+        read_layout(Checkpoint(tmp_path))
+
+
+def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
+    write_layout(Checkpoint(tmp_path), replace(EMPTY, planned={"delay_us": 8_000_000}))
+    path = tmp_path / "layout.json"
+    path.write_text(path.read_text().replace("8000000", "9000000"))
+    with pytest.raises(
+        StateError,
+        match=(
+            r"layout\.json — must be as this program wrote it; "
+            r"got another content than its checksum is of\. Restore"
+        ),
+    ):
+        read_layout(Checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (FORMAT_VERSION, "must be as this program wrote it; got another content than its checksum is of"),
+        (1, f"must have format version {FORMAT_VERSION}; got 1"),
+    ],
+)
+def test_only_a_layout_of_an_older_version_may_be_without_a_checksum(
+    tmp_path: Path, version: int, told: str
+) -> None:
+    (tmp_path / "layout.json").write_text(json.dumps(laid_out([0, 1], [0]) | {"version": version}))
+    with pytest.raises(StateError, match=told):
+        read_layout(Checkpoint(tmp_path))
