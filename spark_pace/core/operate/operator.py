@@ -141,10 +141,8 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     openings = lane.column("opening")
     found = way.inside(stream, rule.pattern, openings, lane.column("close"))
     ids = lane.column("selection_id")[found.selection]
-    at, matched_us = (
-        lane.positions("release").take(found.selection),
-        lane.column("matched_us")[found.selection],
-    )
+    at = lane.positions("release").take(found.selection)
+    matched_us = lane.column("matched_us")[found.selection]
     return found, Labels(ids, stream.time[openings[found.selection]], matched_us, at)
 
 

@@ -58,8 +58,8 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
     for piece in lanes_by_rows(task, np.maximum(1, last - opening + 1)):
         i, j = piece.first, piece.last
         start, stop = int(opening[i]), int(last[i:j].max()) + 1
-        own = {"selection_id": ids[done[i:j]], "opening": opening[i:j] - start, "close": close[i:j] - start}
-        own |= {"matched_us": matched_us[i:j]}
+        own = {"selection_id": ids[done[i:j]], "matched_us": matched_us[i:j]}
+        own |= {"opening": opening[i:j] - start, "close": close[i:j] - start}
         own |= position_columns("release", release.take(np.arange(i, j)), start)
         header = numbered(task.header("closed"), len(lanes), (0, stop - start), piece)
         events = stream.events.slice(start, stop - start)
@@ -86,11 +86,8 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
     if not found.matches:
         return []
     lanes: list[Lane] = []
-    sizes, matched_us = (
-        np.diff(found.offsets),
-        match_times(task.stream, found.last, found.deciding, pattern.within),
-    )
-    for piece in lanes_by_rows(task, sizes):
+    matched_us = match_times(task.stream, found.last, found.deciding, pattern.within)
+    for piece in lanes_by_rows(task, np.diff(found.offsets)):
         i, j = piece.first, piece.last
         members = found.members[found.offsets[i] : found.offsets[j]]
         last = release.code[i:j] // 2
