@@ -24,7 +24,6 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.delay import matched_before
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.operator import work_off
-from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import Result
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by
@@ -58,7 +57,7 @@ class Levels:
             StateError: the snapshot is damaged, of another format version or of other rules.
         """
         self._plan = plan
-        kept = {} if snapshot is None else _kept(snapshot)
+        kept = {} if snapshot is None else stored_states(snapshot)
         self._splitters = [SlotSplitter(level.plan, 0, kept.get(_id(level)), store) for level in plan.levels]
         self.standing = dict.fromkeys(STANDING, 0)
 
@@ -72,13 +71,12 @@ class Levels:
         """The names of what is in the store and the last snapshot needs."""
         return [name for splitter in self._splitters for name in splitter.stored()]
 
-    def advance(self, merged: Merged, frontier_us: int, call: CallOperator = call_here) -> Merged:
+    def advance(self, merged: Merged, frontier_us: int) -> Merged:
         """Process a batch.
 
         Args:
             merged: the matches of the rules that read events.
             frontier_us: the frontier of these events.
-            call: calls a rule's Python operator for the selections of a lane.
 
         Returns:
             The matches of all rules.
@@ -89,7 +87,7 @@ class Levels:
         standing: Counter[str] = Counter()
         for level, splitter in zip(self._plan.levels, self._splitters, strict=True):
             reached_us = min(out_before.get(rule.name, frontier_us) for rule in level.reads)
-            output = _advance(level, splitter, merged, reached_us, call)
+            output = _advance(level, splitter, merged, reached_us)
             merged = merged.beside(merge(level.plan, output.lanes, merged.next_out_seq))
             standing.update({name: output.stats[name] for name in STANDING})
             for planned in level.plan.rules:
@@ -98,14 +96,10 @@ class Levels:
         return merged
 
 
-def _advance(
-    level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int, call: CallOperator
-) -> StepOutput[Result]:
+def _advance(level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int) -> StepOutput[Result]:
     records, passed_us = matches_as_events(level, merged.of_rules), splitter.frontier_us
     frames = [] if records is None else [frame for _, frame in pack(level.plan, records)]
-    output = splitter.advance(
-        frames, _progress(records, reached_us), partial(work_off, level.plan, call=call)
-    )
+    output = splitter.advance(frames, _progress(records, reached_us), partial(work_off, level.plan))
     if output.late is not None:
         got = f"one at {output.late['event_time'][0]} behind {passed_us} µs"
         must = f"must come before those that read them need them: {', '.join(r.name for r in level.reads)}"
@@ -178,8 +172,12 @@ def _id(level: Level) -> str:
     return json.dumps([[rule.name, fingerprint(rule_parts(rule))] for rule in level.reads])
 
 
-def _kept(snapshot: bytes) -> dict[str, bytes]:
-    """The state of each level, by what it reads."""
+def stored_states(snapshot: bytes) -> dict[str, bytes]:
+    """The state of each level, by what it reads.
+
+    Raises:
+        StateError: the snapshot is damaged.
+    """
     parcel, checksum = snapshot[:-_CHECKSUM_BYTES], snapshot[-_CHECKSUM_BYTES:]
     if zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
         must, do = "must be as this program wrote it", "Start again with a new checkpoint."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -162,9 +162,9 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
         _read_merge(fields)
         _check_syntax(fields, read_selecting(fields))
         return
-    rule = _read_body(fields, entry.name.text if entry.name else "", match_schema(reads) if reads else schema)
+    rule = _read_body(fields, entry.name.text if entry.name else "", schema, reads)
     if entry.name is not None and not entry.problems and report.count == before:
-        entry.rule = with_what_is_used(replace(rule, reads=reads)) if reads else rule
+        entry.rule = with_what_is_used(rule)
         rules[entry.name.text] = entry.rule
 
 
@@ -184,10 +184,11 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
         check_pattern_syntax(fields, selecting)
 
 
-def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
+def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    schema = match_schema(reads) if reads else of_input
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
-    operator = _read_operator(fields)
+    operator = _read_operator(fields, reads=bool(reads))
     pattern, having = None, None
     if aggregates(fields):
         having = read_having(fields, schema, partition_by)
@@ -211,6 +212,7 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         description=_read_description(fields),
         forget_key_after_us=read_forgetting(fields, pattern, span),
         having=having,
+        reads=reads,
     )
 
 
@@ -279,9 +281,10 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _read_operator(fields: Section) -> str | None:
+def _read_operator(fields: Section, *, reads: bool) -> str | None:
     text = fields.text("operator", "operator: my_module:my_function")
     if fields.has("operator"):
+        fields.refuse(["from"] if reads else [], "A Python operator works on events, where they are read.")
         fields.refuse(["pattern"], "A rule has either a pattern or an operator.")
         if not fields.has("pattern"):
             fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pytest
 import yaml
 
 from spark_pace import load_rules, replay
+from spark_pace.core.intake.pack import pack
 from spark_pace.core.levels import Levels
 from spark_pace.core.local import LocalRun, run
 from spark_pace.core.merger import Merged
+from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, over_input, readers_of
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.plan import build_plan
@@ -93,9 +97,9 @@ def test_events_are_handed_on_only_as_far_as_the_reader_can_want_them(tmp_path: 
     assert [field.name for field in handing.emit] == ["event.id", "event.type", "event.x", "event.y"]
     events = parse_events("a1=1,1 b1=1,1 b2=1,2 b3=1,1")
     local = LocalRun(build_plan(rules.values(), order=OrderSpec()))
-    local.step(table_of(rules["low"], events))
-    local.step(None, finish=True)
-    assert local.next_out_seq == {"low": 1, "mid": 1, "top": 1, "events of top": 2}
+    frames = [frame for _, frame in pack(local.plan, table_of(rules["low"], events))]
+    handed = local.splitters[0].advance(frames, Progress(finish=True), partial(work_off, local.plan)).lanes
+    assert [result.matches.num_rows for result in handed] == [1, 2]
 
 
 def test_only_the_rules_that_are_asked_for_are_in_the_result(tmp_path: Path) -> None:

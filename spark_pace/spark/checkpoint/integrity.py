@@ -15,16 +15,24 @@ from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.checkpoint.level_states import read_state
 from spark_pace.spark.checkpoint.sequences import read_sequence
 
 
-def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tables: Collection[str]) -> None:
+def require_whole(
+    checkpoint: Checkpoint,
+    written: Mapping[str, int] | None,
+    tables: Collection[str],
+    *,
+    has_levels: bool = False,
+) -> None:
     """Refuse a checkpoint with which a batch would never be done, or with another input than the first time.
 
     Args:
         checkpoint: the checkpoint.
         written: the last batch in each table that is there, -1 if it has none; None if that is not known.
         tables: the names of all tables.
+        has_levels: whether rules that read matches go on with what they know from batches that are done.
 
     Raises:
         StateError: something is missing or damaged, or it is older or newer than the tables.
@@ -49,6 +57,7 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
         got = f"no {checkpoint.sequence(following).name}"
         raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
     _require_offsets(checkpoint, done)
+    read_state(checkpoint, following, required=has_levels)
     checkpoint.chunks().require_whole(begin.chunks)
     if written is None:
         return
@@ -112,5 +121,8 @@ def remove_leftovers(checkpoint: Checkpoint) -> None:
     if checkpoint.last_begun() < 0:
         for name in files.names(checkpoint.offsets):
             files.remove(checkpoint.offsets / name)  # no batch's: their names start with a dot
-    begin = read_sequence(checkpoint, checkpoint.next_batch())
-    checkpoint.chunks().remove_all_but([] if begin is None else begin.chunks)
+    batch = checkpoint.next_batch()
+    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]  # it may have written its matches
+    checkpoint.chunks().remove_all_but(
+        {name for begin in known if begin is not None for name in begin.chunks}
+    )
