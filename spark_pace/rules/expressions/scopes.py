@@ -13,7 +13,7 @@ from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
 from spark_pace.rules.expressions.types import Wrong
 
-_ONE_EVENT = "Write the attribute alone: one event is looked at here."
+_ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
 
 
 class Scope(Protocol):
