@@ -93,7 +93,7 @@ def goes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism, finish: 
     """The state is saved and restored between all batches."""
     order = OrderSpec(arrival.delay_us)
     plan = build_plan(
-        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1
+        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, least_lane_rows=1
     )
     events = arrival.on_time()[0]
     everything, releases = expected_rows(rule, events), [match.releasable for match in evaluate(rule, events)]
