@@ -5,6 +5,8 @@ from __future__ import annotations
 from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import Within
 
+# To add one here lets rule files use it. Checkpoints keep lengths in the units of
+# `spark_pace.core.expr.canonical`, which never change.
 UNITS_US = {
     "us": 1,
     "ms": 1_000,

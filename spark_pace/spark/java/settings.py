@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # each stage has a partition per slot or lane already
     "spark.sql.adaptive.enabled": "false",
+    # where Spark is one process, the driver's heap is that of all tasks too: twice Spark's default, for room
+    # (`make soak` runs with 1g)
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
