@@ -46,6 +46,6 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
 
 
 def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:
-    """None where the key is misspelt, which is reported already."""
+    """The node of a key, with the length; None where the key is misspelt, which is reported already."""
     entry = mapping.entries.get(key)
     return None if entry is None else (entry[1], length_us)

@@ -19,7 +19,7 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of any exception, `shortened`."""
+    """The traceback of an exception, cut to `MOST_CHARACTERS`; if it cannot be shown, a sentence says so."""
     try:
         return shortened("".join(traceback.format_exception(error)))
     except Exception as why:  # Python calls the exception's own code for that

@@ -30,7 +30,7 @@ class Field:
 
     @property
     def is_plain(self) -> bool:
-        """True if compiled code reads it from JSON: no DECIMAL, no parts, no escapes in its name."""
+        """True if compiled code reads the attribute from JSON: no DECIMAL, no parts, no escaped name."""
         return self.type in PLAIN_TYPES and self.name.isprintable() and not {'"', "\\"} & set(self.name)
 
 

@@ -83,7 +83,7 @@ def _of_whole_spans(rule: Rule) -> tuple[str, str]:
 
 
 def _adds_in_order(node: Expr, rule: Rule) -> bool:
-    """Tell whether it is an aggregate over spans that adds floating-point numbers."""
+    """Tell whether a node is an aggregate over spans that adds floating-point numbers."""
     if not isinstance(node, Aggregate) or node.function not in ("sum", "avg", "stddev"):
         return False
     doubles = [field.name for field in rule.schema.fields if field.type == "DOUBLE"]
