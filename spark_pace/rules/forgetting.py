@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.core.plan.durations import show_duration
+from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Span
 from spark_pace.rules.document.document import Mapping, Node, describe
 from spark_pace.rules.document.section import Section
@@ -27,7 +27,7 @@ def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -
     after_us = read_duration(node, report)
     window = _longest_window(rule, pattern, span)
     if after_us is not None and window is not None and window[1] > after_us:
-        must = f"must be at most forget_key_after, {show_duration(after_us)}"
+        must = f"must be at most forget_key_after, {canonical_duration(after_us)}"
         report.add(window[0].place, must, describe(window[0]), "Shorten it, or lengthen forget_key_after.")
     return after_us
 
