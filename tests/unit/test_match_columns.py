@@ -14,7 +14,6 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import Result, decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
@@ -24,6 +23,7 @@ from spark_pace.errors import RuleError
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
+from tests.support.drive import operate
 
 RULES = """
 events: {schema: "time TIMESTAMP, k STRING, x BIGINT", event_time: time}

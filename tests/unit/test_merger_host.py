@@ -14,7 +14,6 @@ import pytest
 from spark_pace import read_table
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
 from spark_pace.core.order.order import OrderSpec
@@ -26,6 +25,7 @@ from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
+from tests.support.drive import operate
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
