@@ -31,9 +31,10 @@ MOST_SELECTIONS = 20
 def explained(source: Source, place: Place) -> Why:
     """All that is told of the event at a place."""
     rule, reason = source.rule, bad_reason(source, place)
-    why = Why(rule.name, None, place.source, place.offset, None, None, reason, {})
-    if reason is not None:
-        return replace(why, not_in_stream=f"it is a bad record: {reason}")
+    told = None if reason is None else f"it is a bad record: {reason}"
+    why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
+    if told is not None:
+        return why
     events = source.read.events
     event = events.filter(pa.array(at_source(events, place.source, place.offset)))
     attributes = {one.name: plain(event[one.name][0].as_py()) for one in rule.schema.fields}
