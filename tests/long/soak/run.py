@@ -9,7 +9,6 @@ see `tolerance.grows`.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from tests.long.soak.check import Account, check
 from tests.long.soak.sampler import Sample, Sampler, Watched
 from tests.long.soak.settings import TOPIC, Settings, from_environment
 from tests.long.soak.tolerance import Tolerance
+from tests.support.commands import environment
 
 FIRST_MINUTES = 1 / 60  # of events, so that there is a first batch
 SAMPLE_SECONDS = 3
@@ -99,16 +99,12 @@ def _process(settings: Settings, name: str, command: list[str]) -> Iterator[subp
     """A process that does not outlive the soak; what it says goes into a log."""
     with (
         open(settings.out / f"{name}.log", "ab") as log,
-        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment()) as process,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=environment()) as process,
     ):
         try:
             yield process
         finally:
             process.kill()
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 def _require(process: subprocess.Popen[bytes], code: int) -> None:
