@@ -55,7 +55,7 @@ class Tables:
             self._engine.register(name, table)
 
     def add_rules(self, sql: str) -> None:
-        """Add a view of its matches for each rule that `sql` names, without the columns that are null in all.
+        """Add a view of the matches of each rule that `sql` names, without the columns that are null in all.
 
         Only the tables tell which rules there are and what they emit, so a rule without matches has no view.
         """

@@ -109,7 +109,7 @@ def _joined(lists: pa.Array, texts: pa.Array) -> pa.Array:
 
 
 def _put_together(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
-    """For each row its parts, with nothing between them; null where a part is null."""
+    """The parts of each row as one text, with nothing between them; null where a part is null."""
     return pc.binary_join_element_wise(
         *(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT)
     )
