@@ -24,7 +24,8 @@ SEQUENCES = {
     "equal": ("a: type = 'a', b: type = 'b'", "a.x = b.x"),
     "two compared": ("a: type = 'a', b: type = 'b'", "a.x < b.x"),
     "compared": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x = b.x and c.x > a.x"),
-    "evaluated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x + b.x < c.x"),
+    "calculated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x + b.x < c.x"),
+    "evaluated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.type || b.type < c.type"),
     "group": ("a: type = 'a', {name: g, when: x = 1, times: 0+}, c: type = 'c'", "a.x = c.x"),
 }
 

@@ -95,7 +95,7 @@ def _of_conjunction(search: Search, each: Begin) -> Technique:
 
 
 def _is_compilable(search: Search) -> bool:
-    return search.simple and search.comparable
+    return search.simple and search.runnable
 
 
 def _is_looked_up(search: Search) -> bool:

@@ -1,7 +1,4 @@
-"""What the compiled turns of *earliest, selected* are given and give back.
-
-Compiled code that is kept holds the order of the fields: change a line of `compiled/turns.py` with them.
-"""
+"""What the compiled turns of *earliest, selected* are given and give back."""
 
 from __future__ import annotations
 

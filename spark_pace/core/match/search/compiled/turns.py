@@ -1,8 +1,4 @@
-"""*earliest, selected* of patterns with groups and negations: terminator by terminator, depth-first.
-
-What is kept of it holds the values of NULL_ORDER, WHOLE, BEFORE and BEHIND, and the order of LESS, EQUAL and
-GREATER: see `kept`.
-"""
+"""*earliest, selected* of patterns with groups and negations: terminator by terminator, depth-first."""
 
 from __future__ import annotations
 
