@@ -10,7 +10,7 @@ from spark_pace.core.match.search.compiled.compilation import compiled, inlined,
 from spark_pace.core.match.search.compiled.interpreter import first_that_holds
 from spark_pace.core.match.search.search_arguments import Levels, Programs, Searches
 
-_FIRST_ROWS = 4  # for which programs are run together
+_FIRST_ROWS = 16  # for which programs are run together
 
 
 @compiled
