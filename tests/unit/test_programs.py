@@ -157,7 +157,7 @@ A, B = Column("a", "n", "BIGINT"), Column("b", "n", "BIGINT")
         Call("<=>", (A, B), "BOOLEAN"),
         Call("<", (Call("coalesce", (A, B), "BIGINT"), A), "BOOLEAN"),
         Call("<", (Call("cast", (Call("<", (A, B), "BOOLEAN"),), "BIGINT"), A), "BOOLEAN"),
-        Call("<", (Aggregate("sum", "a", "n", "BIGINT"), B), "BOOLEAN"),
+        Call("<", (Aggregate("min", "a", "s", "STRING"), Column("b", "s", "STRING")), "BOOLEAN"),
         Call("not", (Call("like", (A, B), "BOOLEAN"),), "BOOLEAN"),
     ],
     ids=str,

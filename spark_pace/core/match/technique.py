@@ -77,7 +77,7 @@ def of_unused(search: Search) -> Technique:
     if search.pattern.order == "conjunction":
         return Technique("terminator", "in turn")
     if not search.simple:
-        return Technique("terminator", "in turn", search.comparable)
+        return Technique("terminator", "in turn", search.runnable)
     if search.plain:
         return Technique("terminator", search.pattern.strategy or "in order")
     return _of_sequence(search, "terminator")
@@ -86,7 +86,7 @@ def of_unused(search: Search) -> Technique:
 def _of_sequence(search: Search, each: Begin) -> Technique:
     if search.plain:
         return Technique(each, "nearest")
-    if search.runnable:
+    if search.simple and search.runnable:
         return Technique(each, "first candidate", True)
     return Technique(each, "all candidates")
 

@@ -6,7 +6,7 @@ Five ways lead to the same result:
 - production sets: each event joins the earliest set that waits for it;
 - merger filter: candidates in order; one that needs a used event is dropped;
 - in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil;
-  compiled where all conditions compare two components and there are many combinations.
+  compiled where compiled code takes all conditions and there are many combinations.
 
 `_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
 

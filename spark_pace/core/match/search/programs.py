@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import Aggregate, Call, EventColumns, Expr, evaluate, walk
+from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
 from spark_pace.core.match.search import operations as do
 from spark_pace.core.match.search.comparison import ACCEPTS, components_of, of_one_event
 from spark_pace.core.match.search.search_arguments import Programs
@@ -33,6 +33,15 @@ _ARITHMETIC = {
     "*": do.MULTIPLY,
     "/": do.DIVIDE,
 }
+_AGGREGATES = {
+    "count": do.COUNT,
+    "first": do.FIRST,
+    "last": do.LAST,
+    "sum": do.SUM,
+    "avg": do.AVG,
+    "min": do.MIN,
+    "max": do.MAX,
+}
 _CODES = {**_LOGIC, **_ARITHMETIC, "cast": do.TO_DOUBLE, **dict.fromkeys(ACCEPTS, do.COMPARE)}
 
 
@@ -40,14 +49,11 @@ def is_program(expr: Expr, components: Mapping[str | None, int]) -> bool:
     """Tell whether compiled code can test a condition; every comparison of two components it can.
 
     Args:
-        expr: the condition.
-        components: the index of each component, by name.
+        expr: the condition, or a part of it: then whether a program can have its value on the stack.
+        components: the index of each component that stands for one event, by name.
     """
-    return not any(isinstance(node, Aggregate) for node in walk(expr)) and _is_run(expr, components)
-
-
-def _is_run(expr: Expr, components: Mapping[str | None, int]) -> bool:
-    """Tell whether a program can have the value of an expression on its stack."""
+    if isinstance(expr, Aggregate):
+        return expr.function in _AGGREGATES and expr.type in ("BIGINT", "DOUBLE")
     if _is_column(expr, components):
         return True
     assert isinstance(expr, Call)
@@ -59,16 +65,20 @@ def _is_run(expr: Expr, components: Mapping[str | None, int]) -> bool:
         known = (*kinds, expr.type) == ("BIGINT", "DOUBLE")
     else:
         known = expr.function in _CODES
-    return known and all(_is_run(side, components) for side in expr.arguments)
+    return known and all(is_program(side, components) for side in expr.arguments)
 
 
 def _is_column(expr: Expr, components: Mapping[str | None, int]) -> bool:
-    """Tell whether an expression is of one component at most."""
-    return not isinstance(expr, Call) or len(components_of(expr, components)) < 2
+    """Tell whether an expression is of one event at most."""
+    grouped = any(isinstance(node, Aggregate) for node in walk(expr))
+    return not grouped and len(components_of(expr, components)) < 2
 
 
 def programs_of(
-    exprs: Sequence[Sequence[Expr]], components: Mapping[str | None, int], stream: Stream
+    exprs: Sequence[Sequence[Expr]],
+    components: Mapping[str | None, int],
+    stream: Stream,
+    gaps: Mapping[str | None, int] | None = None,
 ) -> Programs:
     """The programs of the conditions of each level.
 
@@ -76,14 +86,16 @@ def programs_of(
         exprs: the conditions that are decided at each level.
         components: the level of each component, by name.
         stream: the stream.
+        gaps: the gap of each group, by name.
     """
-    written = _Writing(components, stream)
-    bounds = [0]
+    written = _Writing(components, stream, gaps or {})
+    bounds, aggregate_bounds = [0], [0]
     for of_level in exprs:
         for expr in of_level:
             written.add(expr)
             written.lines.append((do.HOLDS, -1, -1, 0))
         bounds.append(len(written.lines))
+        aggregate_bounds.append(len(written.aggregates))
     ints = np.array(written.columns, np.int64).reshape(len(written.columns), stream.rows)
     lines = np.array(written.lines, np.int64).reshape(-1, 4)
     room = (_depth(lines), MOST_ROWS)
@@ -93,6 +105,8 @@ def programs_of(
         ints=ints,
         doubles=ints.view(np.float64),
         nulls=np.array(written.nulls, np.bool_).reshape(ints.shape),
+        aggregates=np.array(written.aggregates, np.int64).reshape(-1, 4),
+        aggregate_bounds=np.array(aggregate_bounds),
         rows=np.zeros(MOST_ROWS, np.int64),
         places=np.zeros(MOST_ROWS, np.int64),
         held=np.zeros(MOST_ROWS, np.bool_),
@@ -115,13 +129,18 @@ class _Writing:
 
     components: Mapping[str | None, int]
     stream: Stream
+    gaps: Mapping[str | None, int]
     lines: list[tuple[int, int, int, int]] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
     nulls: list[Bools] = field(default_factory=list)
+    aggregates: list[tuple[int, int, int, int]] = field(default_factory=list)
     places: dict[tuple[Expr, ...], int] = field(default_factory=dict)
 
     def add(self, expr: Expr) -> None:
         """Write what leaves the value of an expression on the stack."""
+        if isinstance(expr, Aggregate):
+            self._aggregate(expr)
+            return
         if _is_column(expr, self.components):
             code = do.PUSH + do.OF_DOUBLES * (expr.type == "DOUBLE")
             self._push(code, expr, self._value(expr))
@@ -143,6 +162,17 @@ class _Writing:
         else:
             self.add(last)
             self.lines.append((code, -1, -1, accepts))
+
+    def _aggregate(self, expr: Aggregate) -> None:
+        """Write a line that pushes an aggregate, and which aggregate is to be written before."""
+        code, values, rows, gap = _AGGREGATES[expr.function], -1, self.stream.rows, self.gaps[expr.component]
+        if expr.attribute is not None:
+            kind = self.stream.attribute(expr.attribute).type
+            values = self._value(Column(None, expr.attribute, expr.type))
+            code += do.OF_DOUBLES * pa.types.is_floating(kind)
+        column = self._add(np.zeros(rows, np.int64), np.zeros(rows, np.bool_))
+        self.aggregates.append((gap, code, values, column))
+        self.lines.append((do.PUSH + do.OF_DOUBLES * (expr.type == "DOUBLE"), gap + 1, column, 0))
 
     def _push(self, code: int, expr: Expr, column: int, accepts: int = 0) -> None:
         """Write a line that pushes a column's value, and what it does then."""
@@ -173,6 +203,10 @@ class _Writing:
         return self.places[left, right], self.places[left, right, right]
 
     def _keep(self, key: tuple[Expr, ...], numbers: Ints, null: Bools) -> None:
-        self.places[key] = len(self.columns)
+        self.places[key] = self._add(numbers, null)
+
+    def _add(self, numbers: Ints, null: Bools) -> int:
+        """Add a column."""
         self.columns.append(numbers)
         self.nulls.append(null)
+        return len(self.columns) - 1

@@ -120,16 +120,12 @@ class Search:
 
     @cached_property
     def comparable(self) -> bool:
-        """True if each condition compares two components that stand for one event; one may be negated."""
-        negated = {one.component for one in self.between.forbidding}
-        return all(
-            is_comparison(one.expr, self.places) and not negated.issuperset(one.components)
-            for one in self.pattern.where
-        )
+        """True if each condition compares two components that stand for one event."""
+        return all(is_comparison(one.expr, self.places) for one in self.pattern.where)
 
     @cached_property
     def runnable(self) -> bool:
-        """True if compiled code can test each condition, where nothing stands between the components."""
+        """True if compiled code can test each condition."""
         return all(is_program(one.expr, self.places) for one in self.pattern.where)
 
     @property

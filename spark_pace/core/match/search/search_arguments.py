@@ -20,6 +20,10 @@ class Programs(NamedTuple):
         ints: int64[c, rows], values that are BIGINTs, BOOLEANs, or compare as others do.
         doubles: float64[c, rows], the same bits as DOUBLEs.
         nulls: bool[c, rows], where they are null.
+        aggregates: int64[g, 4], the aggregates over groups that programs read: the gap of the group, what is
+            done, the column of the values (-1 for `COUNT`), and the column to which the aggregate of the rows
+            that are taken is written, at the row of the anchor behind the group.
+        aggregate_bounds: int64[n + 1], where those of each level begin and end.
         rows: int64[m], room for the rows of a level that programs are run for together.
         places: int64[m], room for the places of these in the pools of a search.
         held: bool[m], room for what is said of them.
@@ -33,6 +37,8 @@ class Programs(NamedTuple):
     ints: Ints
     doubles: npt.NDArray[np.float64]
     nulls: Bools
+    aggregates: Ints
+    aggregate_bounds: Ints
     rows: Ints
     places: Ints
     held: Bools

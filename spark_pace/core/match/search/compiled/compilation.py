@@ -35,7 +35,7 @@ SOURCES = (  # the modules that compiled code takes functions, constants and the
     ),
     *(
         f"{_FOLDER}.compiled.{name}"
-        for name in ("compilation", "depth_first", "interpreter", "sets", "turns")
+        for name in ("aggregates", "compilation", "depth_first", "interpreter", "sets", "turns")
     ),
 )
 
