@@ -173,8 +173,9 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
     message = (
         r"^rules keyed, busy, last — must be as the checkpoint knows them; got keyed with a changed within: "
         r"31 s, was 30 s; busy with a changed from: keyed \w+, pairs \w+, was keyed \w+, pairs \w+; last "
-        r"with a changed from: busy \w+, events, high \w+, was busy \w+, events, high \w+\. Restore them, give "
-        r"them new names, or start them anew with --reset-rule keyed --reset-rule busy --reset-rule last\.$"
+        r"with a changed from: busy \w+, events, high \w+, was busy \w+, events, high \w+\. Restore them, "
+        r"give them new names, or start them anew with --reset-rule keyed --reset-rule busy --reset-rule last"
+        r"\.$"
     )
     with pytest.raises(StateError, match=message):
         run_job(changed)
