@@ -113,6 +113,11 @@ class Checkpoint:
         """What the rules that read matches begin a batch with."""
         return self.path / "levels" / str(batch_id)
 
+    def forget_begin(self, batch_id: int) -> None:
+        """Remove what a batch began with, long after it is done."""
+        files.remove(self.sequence(batch_id))
+        files.remove(self.level_state(batch_id))
+
     def kept_sequences(self) -> Iterator[int]:
         """The batches of which it is known what they begin with."""
         stems = (name.removesuffix(".json") for name in files.names(self.sequences))

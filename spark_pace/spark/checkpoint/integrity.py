@@ -16,7 +16,7 @@ from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
-from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
 
 
 def require_whole(
@@ -51,11 +51,7 @@ def require_whole(
     if not following:
         return
     _require_commit(checkpoint.commit_of(done))
-    begin = read_sequence(checkpoint, following)
-    if begin is None:
-        must = f"must hold the numbers that batch {following} goes on from"
-        got = f"no {checkpoint.sequence(following).name}"
-        raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
+    begin = _begin(checkpoint, following)
     _require_offsets(checkpoint, done)
     read_state(checkpoint, following, required=has_levels)
     checkpoint.chunks().require_whole(begin.chunks)
@@ -65,6 +61,15 @@ def require_whole(
         if written[name] != batch and not begun == written[name] > done:
             got = f"batch {batch} as the last of {name} here, batch {written[name]} there"
             raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
+
+
+def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
+    begin = read_sequence(checkpoint, batch_id)
+    if begin is None:
+        must = f"must hold the numbers that batch {batch_id} goes on from"
+        got = f"no {checkpoint.sequence(batch_id).name}"
+        raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
+    return begin
 
 
 def _require_identity(path: Path) -> None:

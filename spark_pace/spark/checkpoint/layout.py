@@ -156,6 +156,7 @@ def _layout(stored: dict[str, Any]) -> Layout:
         raise ValueError(f"{len(layout.keys)} keys of {layout.slots} slots")
     for name, rule in rules.items():
         slots = rule.place.slots
-        if len(slots) not in (0, 1, layout.buckets) or not set(slots) <= set(range(layout.slots)):
+        numbers = (0,) if "from" in rule.parts else (1, layout.buckets)
+        if len(slots) not in numbers or not set(slots) <= set(range(layout.slots)):
             raise ValueError(f"slots {slots} of rule {name}")
     return layout

@@ -33,7 +33,7 @@ class LevelStates:
         Raises:
             StateError: it is missing or damaged.
         """
-        running, self._running = self._running, None  # the batch may fail, and then run again
+        running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
         if running is not None and running[0] == batch_id:
             return running[1]
         snapshot = None
@@ -43,16 +43,13 @@ class LevelStates:
         return Levels(self.plan, snapshot, self.checkpoint.chunks())
 
     def write(self, batch_id: int, levels: Levels) -> int:
-        """Keep what a batch begins with; gives the number of its bytes."""
+        """Keep what a batch begins with, in memory too; gives the number of its bytes."""
+        self._running = (batch_id, levels)
         if not self.plan.levels:
             return 0
         snapshot = levels.snapshot()
         files.write(self.checkpoint.level_state(batch_id), snapshot)
         return len(snapshot)
-
-    def go_on(self, batch_id: int, levels: Levels) -> None:
-        """Let the batch begin with what is in memory, for its file has the same."""
-        self._running = (batch_id, levels)
 
 
 def read_state(checkpoint: Checkpoint, batch_id: int, *, required: bool) -> bytes | None:

@@ -39,7 +39,6 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
@@ -111,19 +110,15 @@ class MergerHost:
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
-        merged = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
+        of_events = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
         levels = self._levels.begin(batch_id)
-        merged = levels.advance(merged, frontier_us)
+        merged = levels.advance(of_events, frontier_us)
         kept = self._written(batch_id, begin.out_seq)
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         # matches last: a selection that fails in one try only may then be in two tables, but never in none
-        tables = {
-            "late": late,
-            "quarantine": quarantine,
-            "matches": merged.matches,
-        }
+        tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
@@ -135,8 +130,7 @@ class MergerHost:
         write_sequence(self.checkpoint, batch_id + 1, following)
         self._remove_chunks(batch_id, {*begin.chunks, *chunks})
         tell_pasts(session, {batch_id + 1: following.past})
-        files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
-        files.remove(self.checkpoint.level_state(batch_id - _KEPT_SEQUENCES))
+        self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
         failed = merged.failed.num_rows
         counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
@@ -147,8 +141,6 @@ class MergerHost:
         for name, table in tables.items():
             self.tables.append(name, table, batch_id)
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
-        if kept is None:
-            self._levels.go_on(batch_id + 1, levels)
         self._since = time.monotonic()
         self.on_report(report)
 
