@@ -31,7 +31,10 @@ SCHEMA = EventSchema(
 AB = "pattern: {sequence: [a: kind = 'a', b: kind = 'b']}"
 INCIDENTS = """
 rules:
-  - {name: twice, within: 1 h, pattern: {sequence: [a: rule = 'up', b: rule = 'up' and ratio > a.ratio]}}
+  - name: twice
+    within: 1 h
+    pattern: {sequence: [a: rule = 'up', b: rule = 'up']}
+    where: b.ratio > a.ratio
 """
 
 
