@@ -55,9 +55,14 @@ def require_whole(
     _require_offsets(checkpoint, done)
     read_state(checkpoint, following, required=has_levels)
     checkpoint.chunks().require_whole(begin.chunks)
-    if written is None:
-        return
-    for name, batch in begin.tables.items():
+    if written is not None:
+        _require_age(checkpoint, begin.tables, written, begun, done)
+
+
+def _require_age(
+    checkpoint: Checkpoint, known: Mapping[str, int], written: Mapping[str, int], begun: int, done: int
+) -> None:
+    for name, batch in known.items():
         if written[name] != batch and not begun == written[name] > done:
             got = f"batch {batch} as the last of {name} here, batch {written[name]} there"
             raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
