@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Call, Column, Expr, Literal, TypeName, conjunction
+import pyarrow as pa
+
+from spark_pace.core.expr import (
+    Call,
+    Column,
+    EventColumns,
+    Expr,
+    Literal,
+    TypeName,
+    conjunction,
+    evaluate_mask,
+)
 from spark_pace.core.plan.conditions import conjuncts, mentions_previous, of_its_event, others_count
 from spark_pace.core.plan.meaning import attributes_of, used_attributes
 from spark_pace.core.plan.previous_tests import looks_back
@@ -168,19 +179,17 @@ def _predicates(rule: Rule) -> list[Expr]:
 def _asked(condition: Expr, known: set[str]) -> Expr:
     """What a condition asks of an event of the input, as far as its attributes and its ``rule`` say it."""
     parts = conjuncts(condition)
-    if any(_is_of_rules(part) for part in parts):
+    if not all(_may_be_events(part) for part in parts):
         return _FALSE
     of_event = [part for part in parts if attributes_of([part]) <= known and not mentions_previous(part)]
     return conjunction([part for part in of_event if part != _TRUE])
 
 
-def _is_of_rules(condition: Expr) -> bool:
-    """Tell whether a condition says by name that an event is a match of a rule: ``rule = 'a'``."""
-    if not isinstance(condition, Call) or condition.function not in ("=", "in"):
-        return False
-    names = [one.value for one in condition.arguments if isinstance(one, Literal)]
-    rest = [one for one in condition.arguments if not isinstance(one, Literal)]
-    return rest == [Column(None, "rule", "STRING")] and EVENTS not in names
+def _may_be_events(condition: Expr) -> bool:
+    """Tell whether a condition leaves open that an event is one of the input: unlike ``rule = 'a'``."""
+    if attributes_of([condition]) != {"rule"} or mentions_previous(condition):
+        return True
+    return bool(evaluate_mask(condition, EventColumns(pa.table({"rule": [EVENTS]})))[0])
 
 
 def _either(conditions: Sequence[Expr]) -> Expr:
