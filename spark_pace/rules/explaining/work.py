@@ -39,7 +39,7 @@ def splitter(rule: Rule) -> str:
 
 def parallel(rule: Rule) -> ParallelFacts:
     """What the operators do in parallel, and why that much."""
-    keys = bool(rule.partition_by)
+    keys = bool(rule.partition_by) and not rule.reads
     if rule.span is not None:
         why = "events alone open and close a span, whatever is found in others"
         return ParallelFacts("work on spans", "spans", keys, why)
