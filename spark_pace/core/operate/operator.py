@@ -23,6 +23,7 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
+from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
 from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
@@ -59,6 +60,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
+    if rule.fold is not None:
+        matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
+        return Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)
     if rule.operator is not None:
         return _by_python(plan, planned, lane, stream, call)
     if rule.pattern is None:

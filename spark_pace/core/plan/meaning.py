@@ -17,11 +17,13 @@ from spark_pace.core.plan.rule import (
     Component,
     EmitField,
     EventSchema,
+    Fold,
     GridSpan,
     Pattern,
     PredicateSpan,
     Rule,
     Span,
+    StateMachine,
     Times,
     Within,
 )
@@ -30,6 +32,8 @@ from spark_pace.core.plan.rule import (
 def rule_parts(rule: Rule) -> dict[str, str]:
     """The parts of a rule, by their names in a rule file. Parts that it does not have are left out."""
     parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
+    if rule.fold is not None:
+        parts["fold"] = rule.function or _machine_text(rule.fold)
     if rule.having is not None:
         parts["where"] = canonical_text(rule.having)
     if rule.span is not None:
@@ -52,8 +56,8 @@ def fingerprint(parts: Mapping[str, str]) -> str:
 
 
 def used_attributes(rule: Rule) -> set[str]:
-    """The attributes on which the rule's matches depend. A Python operator sees all of them."""
-    if rule.operator is not None:
+    """The attributes on which the rule's matches depend. A Python function sees all of them."""
+    if rule.function is not None:
         return {field.name for field in rule.schema.fields}
     used = attributes_of([*_predicates(rule), *expressions_over_matches(rule)])
     return {rule.schema.event_time, *rule.partition_by, *rule.schema.tie_break, *used}
@@ -83,9 +87,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
 
 
 def _predicates(rule: Rule) -> list[Expr]:
-    exprs = [rule.filter] if rule.filter is not None else []
-    if rule.pattern is not None:
-        exprs += [component.predicate for component in rule.pattern.components]
+    exprs = [*([] if rule.filter is None else [rule.filter]), *rule.conditions]
     if isinstance(rule.span, PredicateSpan):
         exprs += [rule.span.open, rule.span.close]
     return exprs
@@ -115,6 +117,17 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
         "close": pattern.close,
         "contiguity": pattern.contiguity if pattern.contiguity != "relaxed" else "",
     }
+
+
+def _machine_text(machine: Fold) -> str:
+    assert isinstance(machine, StateMachine)
+    moves = []
+    for move in machine.moves:
+        sources = ", ".join(machine.states[source] for source in move.sources)
+        when = "true" if move.condition is None else canonical_text(machine.conditions[move.condition])
+        emits = "" if move.emits else " without a match"
+        moves.append(f"from {sources} when {when} to {machine.states[move.target]}{emits}")
+    return "; ".join([f"initial {machine.states[0]}", *moves])
 
 
 def _component_text(component: Component) -> str:
