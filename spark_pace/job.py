@@ -91,8 +91,8 @@ def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
             choice = f"Choose from {', '.join(known)}."
             raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
     for rule in spec.rules:
-        if rule.operator is not None:
-            load_operator(rule.operator)
+        if rule.function is not None:
+            load_operator(rule.function)
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.oracle.stream import Placed, Stream
 def fold_rows(rule: Rule, stream: Stream) -> Iterator[tuple[Placed, dict[str, Any]]]:
     """The events of a key's stream that give a match, each with its fields."""
     machine = rule.fold
-    assert isinstance(machine, StateMachine)
+    if not isinstance(machine, StateMachine):
+        yield from python_rows(rule, stream)
+        return
     state, since = machine.states[0], None
     for placed in stream:
         here = Bindings(event=placed.row, before=placed.before)
@@ -30,3 +33,15 @@ def fold_rows(rule: Rule, stream: Stream) -> Iterator[tuple[Placed, dict[str, An
                         if field.expr is not None
                     }
                 break
+
+
+def python_rows(rule: Rule, stream: Stream) -> Iterator[tuple[Placed, dict[str, Any]]]:
+    """The same by the rule's function; one that takes tables has one beside it that takes events."""
+    assert rule.function is not None
+    module, name = rule.function.split(":")
+    function = getattr(importlib.import_module(module), name.removesuffix("_of_table"))
+    state = None
+    for placed in stream:
+        state, rows = function(state, dict(placed.row))
+        for row in rows:
+            yield placed, {field.name: row.get(field.name) for field in rule.emit}

@@ -12,11 +12,11 @@ from spark_pace.core.plan.rule import Rule
 from tests.oracle.matches import evaluate
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.fold_strategies import machine_rules
+from tests.support.fold_strategies import fold_rules
 from tests.support.strategies import forgetful
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms
 
-RULES = st.one_of(machine_rules(), machine_rules().flatmap(forgetful))
+RULES = st.one_of(fold_rules(), fold_rules().flatmap(forgetful))
 
 
 @WIDE

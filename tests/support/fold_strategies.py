@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Column, Expr, Previous
-from spark_pace.core.plan.rule import EmitField, Move, Rule, StateMachine
+from spark_pace.core.plan.rule import EmitField, Move, PythonFold, Rule, StateMachine
 from tests.support.strategies import column, condition, number, predicates, schemas, varied
 
 STATES = ("idle", "busy", "done", "lost")
@@ -51,3 +51,22 @@ def machines(draw: st.DrawFn) -> StateMachine:
 def machine_rules(draw: st.DrawFn) -> Rule:
     plain = Rule("rule", draw(schemas()), None, (), None, None, None, "detection", FIELDS)
     return replace(draw(varied(plain)), merge="detection", fold=draw(machines()))
+
+
+FUNCTIONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "tests.support.folds:balance": (("id", "STRING"), ("balance", "BIGINT")),
+    "tests.support.folds:balance_of_table": (("id", "STRING"), ("balance", "BIGINT")),
+    "tests.support.folds:seen": (),
+}
+
+
+@st.composite
+def function_rules(draw: st.DrawFn) -> Rule:
+    name = draw(st.sampled_from(sorted(FUNCTIONS)))
+    fields = tuple(EmitField(*field, None) for field in FUNCTIONS[name])
+    plain = Rule("rule", draw(schemas()), None, (), None, None, None, "detection", fields)
+    return replace(draw(varied(plain)), merge="detection", fold=PythonFold(name))
+
+
+def fold_rules() -> st.SearchStrategy[Rule]:
+    return machine_rules() | function_rules()

@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, Ints
 from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
+from spark_pace.core.plan.structs import nested
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
+from spark_pace.core.split.python_fold import Runs
 from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.tables import array
 
-STATE = "@state"  # large_string, of a key: the name of its state
+STATE = "@state"  # large_string, of a key: the name of its state, or what a Python function says, as JSON
 ROW, SELECTION = "@row", "@selection"  # of each match in a lane: the row of its event, its number
 
 
@@ -24,18 +27,22 @@ def columns_of_states(rule: Rule) -> pa.Schema:
     """The columns that a fold keeps of each key."""
     if rule.fold is None:
         return pa.schema([])
-    return pa.schema([(STATE, pa.large_string()), (STATE_SINCE, pa.int64())])
+    kept = [(STATE, pa.large_string())]
+    return pa.schema([*kept, (STATE_SINCE, pa.int64())] if isinstance(rule.fold, StateMachine) else kept)
 
 
 def split_fold(task: SplitTask) -> Split:
     """Move the states of all keys; lanes hold the events that give matches."""
-    machine = task.planned.rule.fold
-    assert isinstance(machine, StateMachine)
-    rows, table, states = _walked(task, machine)
-    stream = task.stream
+    fold, stream = task.planned.rule.fold, task.stream
+    if isinstance(fold, StateMachine):
+        rows, table, states = _walked(task, fold)
+    else:
+        rows, table, states = _by_python(task)
     of_segments = np.bincount(stream.segment[rows], minlength=len(stream.starts))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(of_segments) - of_segments, of_segments)
-    table = table.append_column(SELECTION, pa.array(task.next_selection[stream.segment[rows]] + place))
+    numbers = task.next_selection[stream.segment[rows]] + place
+    columns = {name: array(table, name) for name in table.column_names}
+    table = pa.table(columns | {SELECTION: numbers})
     none = np.zeros(len(stream.starts), np.int64)
     keep, following = np.zeros(stream.rows, np.bool_), task.next_selection + of_segments
     return Split(_lanes(task, rows, table), keep, none, following, last_values=states)
@@ -63,6 +70,21 @@ def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dic
     })  # fmt: skip
     entered = pa.array(walk.since, mask=walk.since == NOTHING_US)
     return rows, table, {STATE: names.take(pa.array(walk.state)), STATE_SINCE: entered}
+
+
+def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
+    """What `_walked` gives, by the rule's Python function; the table has the fields of ``emit``."""
+    stream, planned = task.stream, task.planned
+    keys = None
+    if planned.key_column is not None:
+        texts = stream.attribute(planned.key_column).take(pa.array(stream.starts)).cast(pa.string())
+        keys = texts.to_pylist()
+    schema = planned.rule.schema
+    attributes = nested(stream.events.select([field.name for field in schema.fields]), schema)
+    bounds = np.append(stream.starts, stream.rows)
+    states = task.last_values[STATE].to_pylist()
+    folded = task.fold(Runs(planned.rule, attributes, stream.seq, bounds, keys, states))
+    return folded.rows, folded.fields, {STATE: pa.array(folded.states, pa.large_string())}
 
 
 def _moves(machine: StateMachine) -> tuple[Ints, Ints, Ints, Ints]:

@@ -20,6 +20,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.lanes import Lane
+from spark_pace.core.split.python_fold import FoldRuns, fold_here
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 from spark_pace.core.tables import array, numbers
@@ -104,6 +105,7 @@ class SlotSplitter:
         progress: Progress,
         hand_over: Callable[[Lane], Work],
         prices: Mapping[int, Price] | None = None,
+        fold: FoldRuns = fold_here,
     ) -> StepOutput[Work]:
         """Process a batch.
 
@@ -113,11 +115,15 @@ class SlotSplitter:
             hand_over: takes each lane as soon as its unit is done, so that not all must be held.
             prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
                 as it is known. Lanes go by it if the plan has a bound; no result does.
+            fold: calls the Python function of a rule's fold.
+
+        Raises:
+            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
-        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
+        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {}, fold)
         lanes, counts = self._cut(batch, hand_over)
         late = self._late(advance, passed_us)
         late_rows = 0 if late is None else late.num_rows

@@ -17,6 +17,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
+from spark_pace.core.split.python_fold import FoldRuns, fold_here
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class SplitTask:
             are not in `stream`; else None.
         price: what the rule's operators are predicted to take; None where nothing is known.
         last_values: of each segment, what a fold keeps of its key; null where the segment's stream begins.
+        fold: calls a fold's Python function.
     """
 
     plan: Plan
@@ -49,6 +51,7 @@ class SplitTask:
     resolution: Resolution | None = None
     price: Price | None = None
     last_values: Mapping[str, pa.Array] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def pattern(self) -> Pattern | None:

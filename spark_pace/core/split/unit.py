@@ -52,6 +52,7 @@ from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
 from spark_pace.core.split.parallel_selections import split_parallel
+from spark_pace.core.split.python_fold import FoldRuns, fold_here
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
@@ -68,6 +69,7 @@ class Batch:
         frontier_us: the frontier now.
         seen_us: the greatest event time seen.
         prices: what the operators of rules are predicted to take, by the rule's place in the plan.
+        fold: calls a fold's Python function.
     """
 
     released: pa.Table | None
@@ -75,6 +77,7 @@ class Batch:
     frontier_us: int
     seen_us: int
     prices: Mapping[int, Price] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def ends(self) -> bool:
@@ -124,7 +127,7 @@ class Turn:
         return SplitTask(
             self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
             self.method, resolution, batch.prices.get(self.planned.index),
-            last_values_of(touched, segments, columns_of_states(self.planned.rule)),
+            last_values_of(touched, segments, columns_of_states(self.planned.rule)), batch.fold,
         )  # fmt: skip
 
 
