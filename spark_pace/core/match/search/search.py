@@ -294,7 +294,7 @@ class Search:
             return found_of(openings, closes, selection, matrix)
         if deciding is None and self.trailing:
             deciding = matrix[:, 0]
-        offsets, members, roles = self.between.production_sets(matrix, capped=self.walking)
+        offsets, members, roles = self.production_sets(matrix)
         return Found(openings, closes, selection, offsets, members, roles, deciding)
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
@@ -313,8 +313,8 @@ class Search:
         return matrix[:, -1]
 
     def production_sets(self, matrix: Ints) -> Sets:
-        """The events of whole candidates."""
-        return self.between.production_sets(matrix, capped=False)
+        """The events of whole candidates, or of walks, in stream order."""
+        return self.between.production_sets(matrix, capped=self.walking)
 
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
