@@ -123,7 +123,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     """How matches are searched; the steps of a conjunction are not told."""
     way, search = context_of(pattern).way, search_of(_no_events(rule), pattern)
     technique = technique_of(way, search)
-    if search.steps == 1:
+    if search.steps == 1 and search.plain:
         each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
         return SearchCost(each, "nearest", False, ())
     if pattern.order == "conjunction":
