@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta import DeltaTables, table_schemas

@@ -9,12 +9,12 @@ import click
 import pyarrow as pa
 
 from spark_pace.cli.show.matches import WRITERS, show
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.replay import Replayed, replay_files
-from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
+from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
 
@@ -48,8 +48,8 @@ def replay_command(
 
 def _replayed_by(job: JobSpec, events: Path) -> Replayed:
     """What a job's rules find in other events than its own."""
-    files = isinstance(job.source, FilesSource)
-    most_bad = job.files.max_bad_records_per_file if files else MOST_BAD_RECORDS
+    source = job.source
+    most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
     return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad)
 
 

@@ -27,11 +27,14 @@ def fold_rows(rule: Rule, stream: Stream) -> Iterator[tuple[Placed, dict[str, An
                 state, since = machine.states[move.target], placed.time
                 if move.emits:
                     seen = {**placed.row, "@from": left, "@to": state, "@since": since_left}
-                    yield placed, {
-                        field.name: value_of(field.expr, Bindings(event=seen))
-                        for field in rule.emit
-                        if field.expr is not None
-                    }
+                    yield (
+                        placed,
+                        {
+                            field.name: value_of(field.expr, Bindings(event=seen))
+                            for field in rule.emit
+                            if field.expr is not None
+                        },
+                    )
                 break
 
 

@@ -31,7 +31,7 @@ def test_after_each_batch_the_rows_below_the_frontier_are_out(
         slots=spread.slots,
         buckets=spread.buckets,
         lanes=spread.lanes,
-        lane_rows=1,
+        least_lane_rows=1,
     )
     events = arrival.on_time()[0]
     everything, times = expected_rows(rule, events), [match.matched_at for match in evaluate(rule, events)]

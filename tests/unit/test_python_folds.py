@@ -1,4 +1,4 @@
-"""Folds by Python functions: what they may return, and what is said of those that fail, here and in a process."""
+"""Folds by Python functions: what they may return, and what is said of those that fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import replay
-from spark_pace.core.split.python_fold import FoldRuns, Runs, fold_here
+from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.fold_process import FoldProcess
@@ -178,7 +178,8 @@ def test_a_failure_is_told_with_its_event_and_the_next_batch_has_a_process_again
     with pytest.raises(OperatorError) as caught:
         process.call(runs(tmp_path, "poisoned", [0, 20, 0, number], (None, None)), TIMEOUT_US)
     message = str(caught.value)
-    assert message.startswith(f'rule folds key {{"k":"b"}} seq 103 — its fold {HERE}:poisoned must return; got ')
+    must = f"its fold {HERE}:poisoned must return; got "
+    assert message.startswith(f'rule folds key {{"k":"b"}} seq 103 — {must}')
     assert REASONS[number] in message and "\n" not in message
     assert process.call(runs(tmp_path, "poisoned", [0]), TIMEOUT_US).rows.tolist() == [0]
 
@@ -215,7 +216,10 @@ def tables(state: Any, events: pa.Table) -> tuple[Any, Any]:
 
 
 tables.takes_table = True  # type: ignore[attr-defined]
-PLACES = 'ValueError: the column "row" must be ascending whole numbers from 0 to 1, the places of events; got others'
+PLACES = (
+    'ValueError: the column "row" must be ascending whole numbers from 0 to 1, the places of events; '
+    "got others"
+)
 OF_TABLES = {
     1: "TypeError: the rows must be a pyarrow.Table; got list",
     2: 'ValueError: the table must have a column "row"; got n',
@@ -244,5 +248,5 @@ def test_replay_folds_in_its_own_process_and_stops_at_a_failure(tmp_path: Path) 
     assert found["n"].to_pylist() == [0, 20, 30]
     assert found["selection_id"].to_pylist() == [0, 1, 2]
     assert [row[0]["component"] for row in found["events"].to_pylist()] == ["event"] * 3
-    with pytest.raises(OperatorError, match='key {"k":"a"} seq 1 — .* ZeroDivisionError'):
+    with pytest.raises(OperatorError, match=r'key {"k":"a"} seq 1 — .* ZeroDivisionError'):
         replay([asked.rule], runs(tmp_path, "poisoned", [0, 1]).events)

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME
+from spark_pace.core.functions.operator_rows import emit_schema
+from spark_pace.core.functions.texts import last_line, shortened
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
@@ -25,25 +27,18 @@ from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
 from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
-from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
-from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
-from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
+from spark_pace.core.split.lanes import Lane, LaneHeader
 from spark_pace.core.tables import array, numbers
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection
 MOST_SHOWN_BYTES = 1 << 20  # of the lines of JSON that show them
-
-
-def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
-    """`work_off` for a lane's bytes: a result's bytes."""
-    return work_off(plan, decode_lane(parcel), call).encode()
 
 
 def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, Ints
+from spark_pace.core.functions.python_fold import Runs
 from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
 from spark_pace.core.plan.structs import nested
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
-from spark_pace.core.split.python_fold import Runs
 from spark_pace.core.split.task import Split, SplitTask
 from spark_pace.core.tables import array
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
@@ -20,7 +21,6 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.lanes import Lane
-from spark_pace.core.split.python_fold import FoldRuns, fold_here
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 from spark_pace.core.tables import array, numbers
@@ -132,17 +132,25 @@ class SlotSplitter:
             "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
             "late": late_rows,
             "repeats": advance.repeats,
-            "pending": self._order.pending.counted,
-            "carry": sum(carry.rows for carry in self._carries),
-            "open": sum(carry.open for carry in self._carries),
+            **self._held(),
             **counts,
-            "frontier_us": batch.frontier_us,
+            "frontier_us": frontier_us,
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        by_record = self._plan.order.before == "records"
-        reached = dict(self._order.sources) if by_record else {}
-        return StepOutput(lanes, late, stats, slowest, advance.late_files, reached)
+        return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached())
+
+    def _reached(self) -> dict[str, int]:
+        """How far each source has come, where that is told of single records."""
+        return dict(self._order.sources) if self._plan.order.before == "records" else {}
+
+    def _held(self) -> dict[str, int]:
+        """How much is held for later batches."""
+        return {
+            "pending": self._order.pending.counted,
+            "carry": sum(carry.rows for carry in self._carries),
+            "open": sum(carry.open for carry in self._carries),
+        }
 
     def _late(self, advance: Advance, frontier_us: int) -> pa.Table | None:
         """The late events that this slot reports, see `StepOutput`."""
@@ -165,7 +173,7 @@ class SlotSplitter:
 
     @property
     def frontier_us(self) -> int:
-        """Events below it have been released."""
+        """The frontier: events with a smaller event time have been released."""
         return self._order.frontier_us
 
     @property

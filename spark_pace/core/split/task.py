@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
@@ -17,7 +18,6 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
-from spark_pace.core.split.python_fold import FoldRuns, fold_here
 
 
 @dataclass(frozen=True)

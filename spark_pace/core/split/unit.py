@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
     Bools,
     has_bit,
 )
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
@@ -52,7 +53,6 @@ from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
 from spark_pace.core.split.parallel_selections import split_parallel
-from spark_pace.core.split.python_fold import FoldRuns, fold_here
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up

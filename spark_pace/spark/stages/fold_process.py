@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.operate.python_operator import ATTEMPTS, load_operator
-from spark_pace.core.split.python_fold import Folded, Runs, fold_runs
+from spark_pace.core.functions.python_fold import Folded, Runs, fold_runs
+from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Child, Ended, Link
 
