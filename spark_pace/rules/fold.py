@@ -20,10 +20,12 @@ from spark_pace.rules.operator import KEYS_OF_PATTERNS, function_name
 
 MAX_STATES = 64
 MAX_MOVES = 256
+MAX_VERSION = 1_000_000
 ANY = "any"  # stands for every state in ``from``
 _STATE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOVE_KEYS = ("from", "when", "to", "emit")
 _EXAMPLE = "{initial: closed, moves: [{from: closed, when: kind = 'open', to: open}]}"
+_FUNCTION = "my_rules.sessions:step"
 _MOVE = "{from: closed, when: kind = 'open', to: open}"
 
 
@@ -44,9 +46,11 @@ def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
     _refuse_others(rule)
     node = rule.node("fold")
     if isinstance(node, Scalar) and isinstance(node.value, str):
-        function = function_name(node, rule.report, "my_rules.sessions:step")
+        function = function_name(node, rule.report, _FUNCTION)
         return None if function is None else PythonFold(function)
     mapping = rule.mapping("fold", f"{_EXAMPLE}, or my_rules.sessions:step")
+    if mapping is not None and "function" in mapping.entries:
+        return _read_function(mapping, rule.report)
     return None if mapping is None else _read_machine(mapping, rule.report, schema)
 
 
@@ -54,7 +58,7 @@ def check_fold_syntax(rule: Section) -> None:
     """Report what is wrong with a fold and what stands beside it, as far as that needs no attributes."""
     _refuse_others(rule)
     node = rule.node("fold")
-    if isinstance(node, Mapping):
+    if isinstance(node, Mapping) and is_machine(rule):
         check_syntax(rule, ("emit",))
         moves = node.entries.get("moves", (node.place, node))[1]
         for move in moves.items if isinstance(moves, Listing) else ():
@@ -64,13 +68,23 @@ def check_fold_syntax(rule: Section) -> None:
 
 def is_machine(rule: Section) -> bool:
     """Tell whether the rule has a fold that is a table of states and moves."""
-    return isinstance(rule.node("fold"), Mapping)
+    node = rule.node("fold")
+    return isinstance(node, Mapping) and "function" not in node.entries
 
 
 def _refuse_others(rule: Section) -> None:
     rule.refuse(("pattern", "operator", "span"), "A fold goes from event to event, and needs none of these.")
     rule.refuse(KEYS_OF_PATTERNS, "It belongs to a pattern; in a fold the moves or the function decide.")
     rule.refuse(("merge",), "The matches of a fold come in the order of their events.")
+
+
+def _read_function(mapping: Mapping, report: Report) -> PythonFold | None:
+    fields = Section(mapping, report, ("function", "version"))
+    text, version = fields.text("function", f"function: {_FUNCTION}"), fields.whole("version", 1, MAX_VERSION)
+    function = None if text is None else function_name(text, report, _FUNCTION)
+    if function is None or (version is None and fields.has("version")):
+        return None
+    return PythonFold(function, version or 1)
 
 
 def _read_machine(mapping: Mapping, report: Report, schema: EventSchema) -> StateMachine | None:

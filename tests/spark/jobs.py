@@ -114,6 +114,33 @@ def hostile(span: Any) -> Iterator[dict[str, Any]]:
     yield from [{"total": 1.5}] if 1005 in values else total(span)
 
 
+def streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    """A fold: how many events of one kind came in a row; a row for every second one of them."""
+    kind, number = state or (None, 0)
+    number = number + 1 if event["kind"] == kind else 1
+    return [event["kind"], number], [] if number % 2 else [{"label": event["kind"], "number": number}]
+
+
+def streak_of_table(state: Any, events: pa.Table) -> tuple[Any, pa.Table]:
+    """The same for all events of a run."""
+    rows = []
+    for place, event in enumerate(events.to_pylist()):
+        state, found = streak(state, event)
+        rows += [{"row": place, **row} for row in found]
+    schema = pa.schema({"row": pa.int64(), "label": pa.string(), "number": pa.int64()})
+    return state, pa.Table.from_pylist(rows, schema=schema)
+
+
+streak_of_table.takes_table = True  # type: ignore[attr-defined]
+
+
+def deadly_streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    """The same, but ends its process as long as there is a file that an event names."""
+    if Path(event["k"]).is_file():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return streak(state, event)
+
+
 def write_everywhere() -> None:
     for number in range(3, 64):
         with suppress(OSError):

@@ -22,9 +22,9 @@ from spark_pace.core.plan.rule import (
     GridSpan,
     Pattern,
     PredicateSpan,
+    PythonFold,
     Rule,
     Span,
-    StateMachine,
 )
 
 
@@ -32,7 +32,7 @@ def rule_parts(rule: Rule) -> dict[str, str]:
     """The parts of a rule, by their names in a rule file. Parts that it does not have are left out."""
     parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
     if rule.fold is not None:
-        parts["fold"] = rule.function or _machine_text(rule.fold)
+        parts["fold"] = fold_text(rule.fold)
     if rule.having is not None:
         parts["where"] = canonical_text(rule.having)
     if rule.span is not None:
@@ -118,15 +118,17 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
     }
 
 
-def _machine_text(machine: Fold) -> str:
-    assert isinstance(machine, StateMachine)
+def fold_text(fold: Fold) -> str:
+    """What a fold does, in words. Checkpoints keep this text."""
+    if isinstance(fold, PythonFold):
+        return fold.function if fold.version == 1 else f"{fold.function} version {fold.version}"
     moves = []
-    for move in machine.moves:
-        sources = ", ".join(machine.states[source] for source in move.sources)
-        when = "true" if move.condition is None else canonical_text(machine.conditions[move.condition])
+    for move in fold.moves:
+        sources = ", ".join(fold.states[source] for source in move.sources)
+        when = "true" if move.condition is None else canonical_text(fold.conditions[move.condition])
         emits = "" if move.emits else " without a match"
-        moves.append(f"from {sources} when {when} to {machine.states[move.target]}{emits}")
-    return "; ".join([f"initial {machine.states[0]}", *moves])
+        moves.append(f"from {sources} when {when} to {fold.states[move.target]}{emits}")
+    return "; ".join([f"initial {fold.states[0]}", *moves])
 
 
 def _component_text(component: Component) -> str:

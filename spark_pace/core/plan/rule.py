@@ -225,9 +225,15 @@ class StateMachine:
 
 @dataclass(frozen=True)
 class PythonFold:
-    """A fold by a Python function. `function` is "module:function"."""
+    """A fold by a Python function.
+
+    Attributes:
+        function: "module:function".
+        version: of what the function does with states, as the rule says; states of another are of no use.
+    """
 
     function: str
+    version: int = 1
 
 
 Fold = StateMachine | PythonFold
