@@ -59,6 +59,38 @@ rules:
     within: 3 h
     emit: {first: a.x, second: b.x}
 """
+EVENTS = 'events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}\nrules:\n'
+FOLDS = f"""{EVENTS}
+  - name: door
+    partition_by: [k]
+    fold:
+      initial: closed
+      moves:
+        - {{from: closed, when: kind = 'a', to: open}}
+        - {{from: open, when: x > prev(x), to: ajar, emit: false}}
+        - {{from: [open, ajar], when: kind = 'b', to: closed}}
+    emit: {{was: state.from, now: state.to, since: state.since, x: x}}
+  - name: whole
+    filter: x > 2
+    fold:
+      initial: even
+      moves: [{{from: even, when: kind = 'c', to: odd}}, {{from: odd, to: even}}]
+    emit: {{now: state.to}}
+  - name: forgetful
+    partition_by: [k]
+    forget_key_after: 3 s
+    fold:
+      initial: fresh
+      moves: [{{from: fresh, to: known}}, {{from: known, when: x > prev(x), to: known}}]
+    emit: {{was: state.from, x: x}}
+  - name: streaks
+    partition_by: [k]
+    fold: tests.spark.jobs:streak
+    emit: {{label: STRING, number: BIGINT}}
+  - name: streaks_of_tables
+    fold: {{function: tests.spark.jobs:streak_of_table}}
+    emit: {{label: STRING, number: BIGINT}}
+"""
 KEYS = 3 * SMALL
 JOB = """
 name: test

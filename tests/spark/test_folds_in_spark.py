@@ -12,42 +12,21 @@ import pytest
 from spark_pace.errors import OperatorError, StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from tests.spark.jobs import failing, in_core, job, matches, random_events, stop_at, table, write_files
+from tests.spark.jobs import (
+    EVENTS,
+    FOLDS,
+    failing,
+    in_core,
+    job,
+    matches,
+    random_events,
+    stop_at,
+    table,
+    write_files,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-EVENTS = 'events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}\nrules:\n'
-FOLDS = f"""{EVENTS}
-  - name: door
-    partition_by: [k]
-    fold:
-      initial: closed
-      moves:
-        - {{from: closed, when: kind = 'a', to: open}}
-        - {{from: open, when: x > prev(x), to: ajar, emit: false}}
-        - {{from: [open, ajar], when: kind = 'b', to: closed}}
-    emit: {{was: state.from, now: state.to, since: state.since, x: x}}
-  - name: whole
-    filter: x > 2
-    fold:
-      initial: even
-      moves: [{{from: even, when: kind = 'c', to: odd}}, {{from: odd, to: even}}]
-    emit: {{now: state.to}}
-  - name: forgetful
-    partition_by: [k]
-    forget_key_after: 3 s
-    fold:
-      initial: fresh
-      moves: [{{from: fresh, to: known}}, {{from: known, when: x > prev(x), to: known}}]
-    emit: {{was: state.from, x: x}}
-  - name: streaks
-    partition_by: [k]
-    fold: tests.spark.jobs:streak
-    emit: {{label: STRING, number: BIGINT}}
-  - name: streaks_of_tables
-    fold: {{function: tests.spark.jobs:streak_of_table}}
-    emit: {{label: STRING, number: BIGINT}}
-"""
 CONDITIONS = ("kind = 'a'", "kind = 'b'", "x > 4", "x < prev(x)", "x = prev(x, 2)", "kind <> 'c' and x > 1")
 NAMES = ("p", "q", "r", "s")
 

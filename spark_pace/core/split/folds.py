@@ -6,18 +6,25 @@ state is carried, and no event.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, Ints
 from spark_pace.core.functions.python_fold import Runs
+from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
 from spark_pace.core.plan.structs import nested
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
 from spark_pace.core.split.task import Split, SplitTask
 from spark_pace.core.tables import array
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.search.compiled.state_machine import Walk
 
 STATE = "@state"  # large_string, of a key: the name of its state, or what a Python function says, as JSON
 ROW, SELECTION = "@row", "@selection"  # of each match in a lane: the row of its event, its number
@@ -48,28 +55,40 @@ def split_fold(task: SplitTask) -> Split:
     return Split(_lanes(task, rows, table), keep, none, following, last_values=states)
 
 
-def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
-    """The rows that give matches, what is known of each beside its event, and the states from then on."""
+def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Array]) -> Walk:
+    """The walk of all segments of a stream through the states.
+
+    Args:
+        stream: the stream.
+        machine: the states and moves.
+        last_values: of each segment, what is kept of its key (`columns_of_states`).
+    """
     from spark_pace.core.match.search.compiled.compilation import normal
     from spark_pace.core.match.search.compiled.state_machine import Moves, Walk, walk_states
 
-    stream, names = task.stream, pa.array(machine.states, pa.large_string())
-    known = pc.fill_null(pc.index_in(task.last_values[STATE], value_set=names), 0)
-    since = pc.fill_null(task.last_values[STATE_SINCE], NOTHING_US)
+    names = pa.array(machine.states, pa.large_string())
+    known = pc.fill_null(pc.index_in(last_values[STATE], value_set=names), 0)
+    since = pc.fill_null(last_values[STATE_SINCE], NOTHING_US)
     before, before_since, taken = (np.empty(stream.rows, np.int64) for _ in range(3))
-    walk = Walk(normal(known.to_numpy()), normal(since.to_numpy()), before, before_since, taken)
+    walked = Walk(normal(known.to_numpy()), normal(since.to_numpy()), before, before_since, taken)
     bounds, mask = np.append(stream.starts, stream.rows), stream.mask.astype(np.int64)
-    walk_states(Moves(*_moves(machine)), normal(bounds), normal(mask), normal(stream.time), walk)
+    walk_states(Moves(*_moves(machine)), normal(bounds), normal(mask), normal(stream.time), walked)
+    return walked
+
+
+def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
+    """The rows that give matches, what is known of each beside its event, and the states from then on."""
+    walked = walk(task.stream, machine, task.last_values)
     emits = np.array([*(move.emits for move in machine.moves), False])
-    rows = np.flatnonzero(emits[taken])
+    rows = np.flatnonzero(emits[walked.taken])
     targets = np.array([move.target for move in machine.moves], np.int64)
     table = pa.table({
-        STATE_BEFORE: before[rows],
-        STATE_AFTER: targets[taken[rows]],
-        STATE_SINCE: before_since[rows],
+        STATE_BEFORE: walked.before[rows],
+        STATE_AFTER: targets[walked.taken[rows]],
+        STATE_SINCE: walked.before_since[rows],
     })  # fmt: skip
-    entered = pa.array(walk.since, mask=walk.since == NOTHING_US)
-    return rows, table, {STATE: names.take(pa.array(walk.state)), STATE_SINCE: entered}
+    states = pa.array(machine.states, pa.large_string()).take(pa.array(walked.state))
+    return rows, table, {STATE: states, STATE_SINCE: pa.array(walked.since, mask=walked.since == NOTHING_US)}
 
 
 def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
