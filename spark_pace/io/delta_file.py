@@ -120,7 +120,7 @@ def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | 
     if pa.types.is_integer(kind):
         return least, most
     days = pa.types.is_date32(kind)
-    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # what readers expect; how many are one; its suffix
+    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # as readers expect it: name, size, suffix
     rounded = np.array([least // unit[1], -(-most // unit[1])])
     low, high = rounded.astype(f"datetime64[{unit[0]}]")
     return (f"{low}{unit[2]}", f"{high}{unit[2]}") if low >= _YEARS[0] and high < _YEARS[1] else None

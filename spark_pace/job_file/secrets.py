@@ -46,7 +46,7 @@ class Secrets:
         return _REFERENCE.sub(value, text)
 
     def resolve_all(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """The mapping under the key `where`, with each of its values resolved."""
+        """`texts`, the mapping under the key `where`, with each of its values resolved."""
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:

@@ -28,7 +28,7 @@ class SeekingAnyOrder(Seeking):
     given: tuple[int, ...] = ()
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
-        """Where the next row may stand, up to the row before the second number: behind the initiator."""
+        """The first row in which the next event may be, and the row after the last: behind the initiator."""
         if len(rows) < len(self.given):
             return self.given[len(rows)], self.given[len(rows)] + 1
         return rows[0] + 1, self.stretch.stream.rows if self.last is None else self.last + 1

@@ -29,7 +29,7 @@ Trigger = int | Literal["available_now", "unfinished"]
 
 
 def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
-    """The rows for the merger (`PART_ROWS`), with all lanes worked off. See `split_rows`."""
+    """The rows for the merger (`PART_ROWS`), with all lanes worked off; arguments: see `split_rows`."""
     return operated(split_rows(intake, plan, keys, parts), plan)
 
 
@@ -62,7 +62,7 @@ def split_rows(
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
-    """Start the query on the merger's checkpoint; its tasks hear what is known there of earlier records."""
+    """Start the query on the merger's checkpoint, and tell its tasks what that says of earlier records."""
     tell_pasts(rows.sparkSession, kept_pasts(merger.checkpoint))
     writer = rows.writeStream.queryName(name).foreachBatch(merger)
     writer = writer.option("checkpointLocation", str(merger.checkpoint))

@@ -47,7 +47,7 @@ _MOST_DEPTH = 60  # of lists and objects inside each other in a value that is pa
 
 
 class Record(NamedTuple):
-    """The text that holds a record, and the place of the record's last brace: all else ends before it."""
+    """The text that holds a record, and the place of its last brace, before which all else of it ends."""
 
     text: Bytes
     last: int

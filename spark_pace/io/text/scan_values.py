@@ -39,7 +39,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Function) -> Function:
-    """The function, to be compiled where a compiled function calls it."""
+    """The function as numba compiles it where a compiled function calls it."""
     return cast("Function", numba.njit(function, **_OPTIONS))
 
 

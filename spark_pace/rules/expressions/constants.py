@@ -88,7 +88,7 @@ def text_constant(text: str, kind: str) -> Literal | Wrong | None:
 
 
 def cast_to(value: Expr, kind: str) -> Expr | Wrong:
-    """The value converted to the type `kind`, or what is wrong unless Spark and the core convert it alike."""
+    """The value converted to the type `kind`; what is wrong if Spark and the core do not convert it alike."""
     digits = decimal_digits(kind)
     target = kind if digits else _NAMES.get(kind)
     if target is None or (digits and not is_decimal(*digits)):
@@ -151,7 +151,7 @@ def _possible(kind: ExprType) -> str:
 
 
 def no_type(got: str) -> Wrong:
-    """What is wrong where `got` stands and is not a type."""
+    """What is wrong where `got` stands in place of a type."""
     return Wrong("must be a type of events", got, f"Use one of: {', '.join(_CASTS)}, DECIMAL(p,s).")
 
 

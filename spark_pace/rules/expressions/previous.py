@@ -20,7 +20,7 @@ _EXAMPLE = "Write for example prev(price, 2)."
 
 
 def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
-    """What ``prev`` of these arguments stands for."""
+    """What ``prev`` of these arguments stands for, or what is wrong with them."""
     if not scope.looks_back:
         do = "Only the condition of a component (when) looks at the events before: write it there."
         return Wrong("must not use prev", "prev(...)", do)

@@ -152,7 +152,7 @@ def damaged(path: Path, got: str) -> StateError:
 
 
 def digest(content: bytes, before: str = "0") -> str:
-    """The checksum, eight hexadecimal digits, of `content` behind bytes whose checksum is `before`."""
+    """Eight hexadecimal digits, a checksum of the bytes with the checksum `before` and then `content`."""
     return f"{zlib.crc32(content, int(before, 16)):08x}"
 
 

@@ -65,7 +65,7 @@ class KafkaInput:
         return cap if most is None else min(cap, most)
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """The offsets that a batch has passed, which may be more than it has records."""
+        """How many offsets a batch has passed, which may be more than it has records."""
         start, end = (_by_partition(offsets) for offsets in (before, after))
         # Spark does not note where a partition begins that is new to the job
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
@@ -111,7 +111,7 @@ class KafkaInput:
         return intake_rows(records.union(ends), plan, self.on_bad_record, read)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`; there are no files."""
+        """See `Input`; there are no files, so none."""
         return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:
