@@ -125,6 +125,23 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class FoldStep:
+    """What a fold does at an event. All fields are None if it is a Python function, which is not called.
+
+    Attributes:
+        before: the state before the event.
+        since: when the key entered that state; None where it begins in it.
+        after: the state behind the event.
+        move: the number of the move that the event takes, from 1 on; None where none fits.
+    """
+
+    before: str | None = None
+    since: str | None = None
+    after: str | None = None
+    move: int | None = None
+
+
+@dataclass(frozen=True)
 class Why:
     """Why an event is part of matches of a rule, or of none.
 
@@ -136,12 +153,14 @@ class Why:
         not_in_stream: why it does not belong there; None where it does.
         attributes: its attributes.
         filter: the event's tests against the parts of the rule's filter.
-        components: its tests against each component.
-        matches: those that it is part of, and how many `more_matches` there are.
+        components: its tests against each component; of a fold, against each move that leaves the state
+            before the event.
+        matches: those that the event is part of, and how many `more_matches` there are.
         selections: those that were open at the event, or the last one before; and how many more there are.
         candidates: those that failed, and how many more there are, initiators that were not looked at
             included.
         untold: what of the rule is not explained here.
+        fold: what a fold does at the event; None for other rules, and for an event not in the stream.
     """
 
     rule: str
@@ -161,3 +180,4 @@ class Why:
     candidates: tuple[Candidate, ...] = ()
     more_candidates: int = 0
     untold: tuple[str, ...] = field(default=())
+    fold: FoldStep | None = None
