@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta import DeltaTables, table_schemas
@@ -91,8 +91,8 @@ def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
             choice = f"Choose from {', '.join(known)}."
             raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
     for rule in spec.rules:
-        if rule.operator is not None:
-            load_operator(rule.operator)
+        if rule.function is not None:
+            load_operator(rule.function)
 
 
 def _run(

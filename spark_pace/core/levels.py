@@ -20,6 +20,7 @@ import pyarrow as pa
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import TableStore, encode_parcel, frames_of
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.delay import matched_before
 from spark_pace.core.merger import Merged, merge
@@ -71,15 +72,19 @@ class Levels:
         """The names of what is in the store and the last snapshot needs."""
         return [name for splitter in self._splitters for name in splitter.stored()]
 
-    def advance(self, merged: Merged, frontier_us: int) -> Merged:
+    def advance(self, merged: Merged, frontier_us: int, fold: FoldRuns = fold_here) -> Merged:
         """Process a batch.
 
         Args:
             merged: the matches of the rules that read events.
             frontier_us: the frontier of these events.
+            fold: calls the Python function of a rule's fold.
 
         Returns:
             The matches of all rules.
+
+        Raises:
+            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
         """
         out_before = {
             planned.rule.name: matched_before(planned.rule, frontier_us) for planned in self._plan.rules
@@ -87,7 +92,7 @@ class Levels:
         standing: Counter[str] = Counter()
         for level, splitter in zip(self._plan.levels, self._splitters, strict=True):
             reached_us = min(out_before.get(rule.name, frontier_us) for rule in level.reads)
-            output = _advance(level, splitter, merged, reached_us)
+            output = _advance(level, splitter, merged, reached_us, fold)
             merged = merged.beside(merge(level.plan, output.lanes, merged.next_out_seq))
             standing.update({name: output.stats[name] for name in STANDING})
             for planned in level.plan.rules:
@@ -96,10 +101,14 @@ class Levels:
         return merged
 
 
-def _advance(level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int) -> StepOutput[Result]:
+def _advance(
+    level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int, fold: FoldRuns
+) -> StepOutput[Result]:
     records, passed_us = matches_as_events(level, merged.of_rules), splitter.frontier_us
     frames = [] if records is None else [frame for _, frame in pack(level.plan, records)]
-    output = splitter.advance(frames, _progress(records, reached_us), partial(work_off, level.plan))
+    output = splitter.advance(
+        frames, _progress(records, reached_us), partial(work_off, level.plan), fold=fold
+    )
     if output.late is not None:
         got = f"one at {output.late['event_time'][0]} behind {passed_us} µs"
         must = f"must come before those that read them need them: {', '.join(r.name for r in level.reads)}"

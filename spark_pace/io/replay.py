@@ -18,10 +18,9 @@ from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.files import EventsRead, read_source_file, table_events
+from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
-PACKED = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 
 def _format(file: Path) -> str | None:
-    name = file.with_suffix("") if file.suffix in PACKED else file
+    name = file.with_suffix("") if file.suffix in ARCHIVES else file
     return FORMATS.get(name.suffix)
 
 

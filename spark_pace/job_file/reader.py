@@ -154,7 +154,7 @@ def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:
     """The modules that rules may name; a package also stands for the modules in it."""
     modules = tuple(item.text for item in fields.texts("operators", "operators: [my_rules]"))
     for rule in rules:
-        module = (rule.operator or "").partition(":")[0]
+        module = (rule.function or "").partition(":")[0]
         if module and not any(module == allowed or module.startswith(f"{allowed}.") for allowed in modules):
             place = fields.key_place("operators") if fields.has("operators") else fields.place
             must = f"must name the modules of all operators, for the rule {quote(rule.name)} too"

@@ -36,10 +36,9 @@ class LowerMatches:
     of_rules: Mapping[str, pa.Table]
 
     @staticmethod
-    def of(plan: Plan, events: pa.Table) -> LowerMatches:
-        """From the plan of the rule and all below, and the events of the input."""
-        step = LocalRun(plan).step(events, finish=True)
-        return LowerMatches(plan.levels[-1], step.of_rules)
+    def of(level: Level, below: Plan, events: pa.Table) -> LowerMatches:
+        """From the rule's level, the plan of the rules that it reads, and the events of the input."""
+        return LowerMatches(level, LocalRun(below).step(events, finish=True).of_rules)
 
     def events(self) -> pa.Table:
         """The matches of the rules that are read, as the events of the rule."""
@@ -76,11 +75,11 @@ def reading_all(rule: Rule) -> Rule:
     """The rule, reading all events of the input where it reads some, so that each can be asked about.
 
     Raises:
-        ConfigError: a rule below has a Python operator.
+        ConfigError: a rule below calls a Python function.
     """
     for lower in every_rule(rule.reads):
-        if lower.operator is not None:
-            must = "must stand above rules without a Python operator, for none is called here"
+        if lower.function is not None:
+            must = "must stand above rules without a Python function, for none is called here"
             raise ConfigError.of(
                 "--rule", must, f"{rule.name} above {lower.name}", f"Ask about {lower.name}."
             )

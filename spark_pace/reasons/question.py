@@ -1,4 +1,4 @@
-"""Which event is asked about: where the position is, or what is wrong with it."""
+"""Which event is asked about: where it is, or what is wrong with the position that was given."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Input:
     Attributes:
         read: all records.
         on_time: the events of `read` that are not late, and the heartbeats.
-        late: the late ones, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
+        late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
         ties: what orders events of one time, where the rules do not.
         settings: those of the job.
     """
@@ -80,6 +80,10 @@ class Input:
         on_time = without_late(read.events, late) if late.num_rows else read.events
         return Input(read, on_time, late, ties, settings)
 
+    def plan_of(self, *rules: Rule) -> Plan:
+        """The plan of rules over this input."""
+        return build_plan(rules, **vars(self.settings), tie_break=self.ties)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -103,7 +107,11 @@ class Source:
 
     @staticmethod
     def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
-        """Read the events, and put them in order for the rule of that name."""
+        """Read the events, and put them in order for the rule called `name`.
+
+        Raises:
+            ConfigError: there is no such rule.
+        """
         names = [rule.name for rule in rules]
         if name not in names:
             do = f"Choose from {', '.join(names)}."
@@ -114,10 +122,10 @@ class Source:
     @staticmethod
     def over(given: Input, rule: Rule) -> Source:
         """What a rule makes of an input."""
-        plan = build_plan((rule,), **vars(given.settings), tie_break=given.ties)
+        plan = given.plan_of(rule)
         read, on_time, lower = given.read, given.on_time, None
         if rule.reads:
-            lower = LowerMatches.of(plan, given.on_time)
+            lower = LowerMatches.of(plan.levels[-1], given.plan_of(*rule.reads), given.on_time)
             plan, on_time = lower.level.plan, lower.events()
             read = EventsRead(on_time, given.read.bad, given.read.read_rows)
         task = stream_of(plan, on_time) if on_time.num_rows else None
@@ -137,7 +145,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event is: its source and offset, and its row in the rule's whole stream, if it is there."""
+    """Where an event is: its source and offset, and its row in the rule's whole stream; None if not there."""
 
     source: str
     offset: int
@@ -150,10 +158,10 @@ class Place:
 
 
 def asked(source: Source, position: Asked) -> Place:
-    """Where the position is.
+    """The place of the record at a position.
 
     Raises:
-        ConfigError: nowhere, or it may be several events.
+        ConfigError: there is no such record, or it cannot be told which of several is meant.
     """
     text = str(position.at)
     if re.fullmatch(r"\d{1,18}", text):
@@ -203,7 +211,7 @@ def late_reason(source: Source, place: Place) -> str | None:
 
 
 def _some(source: Source) -> str:
-    """The names of the first sources."""
+    """The names of the first three sources, and how many more there are."""
     events = source.given.read.events
     names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -235,7 +243,11 @@ def _by_seq(source: Source, seq: int, key: str | None) -> Place:
 
 
 def _key_text(rule: Rule, key: str | None) -> str | None:
-    """The key as the engine writes it."""
+    """The key as the engine writes it; None if the rule has no `partition_by`.
+
+    Raises:
+        ConfigError: the rule needs a key and has none, or must not have one, or `key` is no such object.
+    """
     names = ", ".join(rule.partition_by)
     if not rule.partition_by:
         if key is not None:

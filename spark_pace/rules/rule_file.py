@@ -23,7 +23,9 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.fold import check_fold_syntax, read_fold
 from spark_pace.rules.forgetting import read_forgetting
+from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.window import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
@@ -32,7 +34,7 @@ from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax
 
 RULE_KEYS = (
     "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "emit",
+    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -40,9 +42,7 @@ _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
-_PATTERN_KEYS = ("where", "within", "contiguity", "context", "strategy", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -178,7 +178,9 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
-    if aggregates(fields):
+    if fields.has("fold"):
+        check_fold_syntax(fields)
+    elif aggregates(fields):
         check_aggregates_syntax(fields)
     elif not fields.has("operator"):
         check_pattern_syntax(fields, selecting)
@@ -188,17 +190,19 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
     schema = match_schema(reads) if reads else of_input
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
-    operator = _read_operator(fields, reads=bool(reads))
+    fold = read_fold(fields, schema)
+    operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
     pattern, having = None, None
     if aggregates(fields):
         having = read_having(fields, schema, partition_by)
-    elif fields.has("pattern") or not fields.has("operator"):
+    elif not fields.has("fold") and (fields.has("pattern") or not fields.has("operator")):
         if not fields.has("pattern"):
             do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-            fields.report.add(fields.place, 'must have a "pattern", an "operator" or a "span"', "none", do)
+            must = 'must have a "pattern", an "operator", a "span" or a "fold"'
+            fields.report.add(fields.place, must, "none", do)
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
-    readable = pattern is not None or operates or aggregates(fields)
+    readable = pattern is not None or operates or aggregates(fields) or fold is not None
     return Rule(
         name=name,
         schema=schema,
@@ -207,11 +211,12 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         pattern=pattern,
         span=span,
         operator=operator,
-        merge=_read_merge(fields),
+        merge="detection" if fold is not None else _read_merge(fields),
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
         forget_key_after_us=read_forgetting(fields, pattern, span),
         having=having,
+        fold=fold,
         reads=reads,
     )
 
@@ -279,21 +284,3 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
         else:
             found.append(name)
     return tuple(found)
-
-
-def _read_operator(fields: Section, *, reads: bool) -> str | None:
-    text = fields.text("operator", "operator: my_module:my_function")
-    if fields.has("operator"):
-        fields.refuse(["from"] if reads else [], "A Python operator works on events, where they are read.")
-        fields.refuse(["pattern"], "A rule has either a pattern or an operator.")
-        if not fields.has("pattern"):
-            fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")
-        if not fields.has("span"):
-            do = "Add for example span: {every: 10 s, size: 60 s}."
-            must = 'must have the key "span", for an operator works on spans'
-            fields.report.add(fields.place, must, "none", do)
-    if text is not None and not _OPERATOR.fullmatch(text.text):
-        do = "Write for example my_rules.traffic:overtakers."
-        fields.report.add(text.place, "must be module:function", quote(text.text), do)
-        return None
-    return text.text if text else None

@@ -20,6 +20,7 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from tests.support.any_rule import any_rule
+from tests.support.fold_strategies import fold_rules
 from tests.support.strategies import ATTRIBUTES, schemas, typed
 from tests.support.strategies import rule as plain_rule
 from tests.support.streams import SECOND
@@ -30,6 +31,8 @@ def like_events(rule: Rule) -> Rule:
     kinds = {name: kind for name, kind in ATTRIBUTES.items() if name not in rule.partition_by}
     if rule.operator is not None:
         return replace(rule, operator="tests.support.operators:known", emit=declared({"id", "x"} & {*kinds}))
+    if rule.function is not None:
+        return rule
     names = [None]
     if rule.pattern is not None:
         names = [component.name for component in rule.pattern.components if not component.negated]
@@ -46,6 +49,8 @@ def declared(names: set[str]) -> tuple[EmitField, ...]:
 
 def field_of(rule: Rule, name: str | None, attribute: str) -> Expr:
     kind = ATTRIBUTES[attribute]
+    if rule.fold is not None:
+        return Column(None, attribute, kind)
     gathers = rule.pattern is None or rule.pattern.context.selection == "all"
     grouped = rule.pattern is not None and any(
         component.name == name and component.times for component in rule.pattern.components
@@ -87,17 +92,17 @@ def graphs(draw: st.DrawFn) -> list[Rule]:
     schema = draw(schemas())
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):
-        drawn = draw(frequent() | any_rule())
+        drawn = draw(frequent() | any_rule() | fold_rules())
         rules.append(in_time(like_events(replace(drawn, name=f"r{number}", schema=schema))))
     for number in range(len(rules), len(rules) + draw(st.integers(1, 3))):
         name = f"r{number}"
-        with_all = [rule for rule in rules if rule.operator is None]
+        with_all = [rule for rule in rules if rule.function is None]
         reads = draw(
             st.lists(st.sampled_from(rules), unique_by=lambda rule: rule.name, min_size=1, max_size=3)
         )
         if draw(st.booleans()) or not {*map(id, reads)} & {*map(id, with_all)}:
             reads.insert(draw(st.integers(0, len(reads))), handing_on(name, schema))
-        drawn = draw(any_rule() | any_rule() | frequent())
+        drawn = draw(any_rule() | any_rule() | frequent() | fold_rules())
         upper = replace(drawn, name=name, schema=match_schema(reads), reads=tuple(reads))
         rules.append(with_what_is_used(in_time(like_events(upper))))
     return draw(st.permutations(rules))

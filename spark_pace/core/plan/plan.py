@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, MOST_COMPONENTS, OFFSET, OPEN_BIT, SOURCE
+from spark_pace.core.columns import (
+    BITS,
+    CLOSE_BIT,
+    KEYS,
+    MOST_COMPONENTS,
+    MOST_CONDITIONS,
+    OFFSET,
+    OPEN_BIT,
+    SOURCE,
+)
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
@@ -35,10 +44,10 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate as
-            far as it is about that event alone).
-        looking_back: what the components say of the events before; None where they say nothing, or say it of
-            the events of a span.
+        bits: for each component or condition of a move, and for P_s and P_c of a span: (bit of ``@mask``,
+            number of the predicate as far as it is about that event alone).
+        looking_back: what the components or moves say of the events before; None where they say nothing, or
+            say it of the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
@@ -288,10 +297,9 @@ def _rule_plan(
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
-    bits = []
-    if rule.pattern is not None:
-        assert len(rule.pattern.components) <= MOST_COMPONENTS, "the bits behind are the span's"
-        bits += [(bit, number(of_its_event(c.predicate))) for bit, c in enumerate(rule.pattern.components)]
+    most = MOST_COMPONENTS if rule.fold is None else MOST_CONDITIONS
+    assert len(rule.conditions) <= most, "the bits behind are the span's, or there are none"
+    bits = [(bit, number(of_its_event(condition))) for bit, condition in enumerate(rule.conditions)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
@@ -314,7 +322,7 @@ def key_column_of(names: Sequence[str]) -> str:
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     """The attributes that a rule needs after the intake, in the schema's order."""
     names = [field.name for field in rule.schema.fields]
-    if rule.operator is not None:
+    if rule.function is not None:
         return tuple(names)
     used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)

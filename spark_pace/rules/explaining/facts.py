@@ -87,6 +87,29 @@ class AggregateFacts:
 
 
 @dataclass(frozen=True)
+class MoveFacts:
+    """A move of a fold: from which states to which, what an event must satisfy, and whether it gives a match.
+
+    `condition` is None where any event does.
+    """
+
+    sources: tuple[str, ...]
+    condition: ConditionFacts | None
+    target: str
+    emits: bool
+
+
+@dataclass(frozen=True)
+class FoldFacts:
+    """A fold: a function of which version, or the state in which a key begins, and the moves."""
+
+    function: str | None
+    version: int | None
+    initial: str | None
+    moves: tuple[MoveFacts, ...]
+
+
+@dataclass(frozen=True)
 class KeyFacts:
     """What splits the stream before selections do.
 
@@ -235,7 +258,7 @@ class LevelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that is told of a rule. One of `pattern`, `operator` and `aggregates` is set.
+    """All that is told of a rule. One of `pattern`, `operator`, `fold` and `aggregates` is set.
 
     `levels` is set if the rule reads other rules, `json` if it reads the events of the input.
     """
@@ -245,6 +268,7 @@ class Explanation:
     filter: ConditionFacts | None
     pattern: PatternFacts | None
     operator: str | None
+    fold: FoldFacts | None
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts

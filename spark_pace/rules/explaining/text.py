@@ -11,8 +11,10 @@ from spark_pace.rules.explaining.cost import METHODS
 from spark_pace.rules.explaining.facts import (
     INTAKE,
     ComponentFacts,
+    ConditionFacts,
     Cost,
     Explanation,
+    FoldFacts,
     KeyFacts,
     LevelFacts,
     OrderFacts,
@@ -31,7 +33,7 @@ def json_value(explanation: Explanation) -> dict[str, Any]:
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:
-    """The facts as lines; what belongs to the line before has no label."""
+    """The facts as lines; a line without a label belongs to the one before."""
     yield f"rule {explanation.rule}"
     for label, text in _labelled(explanation):
         yield f"  {label:<12} {text}"
@@ -46,13 +48,15 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
         yield from _pattern(told.pattern)
     if told.operator is not None:
         yield "operator", f"{told.operator}, called once for each span"
+    if told.fold is not None:
+        yield from _fold(told.fold)
     if told.aggregates is not None:
         yield "aggregates", f"of {told.aggregates.of} in each span, when it is closed"
         if told.aggregates.where is not None:
             yield "where", f"{told.aggregates.where.condition}  [on {told.aggregates.where.decided}]"
     if told.span is not None:
         yield from _span(told.span)
-    yield "key", _key(told.key)
+    yield "key", _key(told.key) if told.fold is None or told.key.partition_by else "none: one state"
     if told.json is not None:
         yield "json", f"read by {told.json}"
     yield "splitter", told.splitter
@@ -114,6 +118,22 @@ def _form(component: ComponentFacts) -> Iterator[tuple[str, str]]:
         yield "forbids", f"{component.name}: {component.forbids}{end}"
     if component.decided_by is not None:
         yield "", f"a match is decided there: {component.decided_by}"
+
+
+def _fold(fold: FoldFacts) -> Iterator[tuple[str, str]]:
+    if fold.function is not None:
+        yield "fold", f"{fold.function}, version {fold.version}, called in stream order"
+        return
+    yield "fold", f"a key begins in {fold.initial}; an event takes the first move that fits"
+    for move in fold.moves:
+        when = "any event" if move.condition is None else _decided(move.condition)
+        emits = "" if move.emits else ", without a match"
+        yield "", f"{', '.join(move.sources)} to {move.target}{emits}: {when}"
+
+
+def _decided(condition: ConditionFacts) -> str:
+    at = _AT_THE_INTAKE if condition.decided == INTAKE else f"[{condition.decided}]"
+    return f"{condition.condition}  {at}"
 
 
 def _span(span: SpanFacts) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,7 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
+from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.past import tell_pasts
@@ -79,6 +81,7 @@ class MergerHost:
         self._rows = BatchRows(self.plan)
         self._prices = Prices(self.plan)
         self._levels = LevelStates(self.plan, self.checkpoint)
+        self._folds = FoldProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
@@ -98,6 +101,7 @@ class MergerHost:
         """Write nothing from now on. If a batch is being written, wait for its end first."""
         with self._writing:
             self._closed = True
+            self._folds.stop()
 
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
@@ -112,7 +116,8 @@ class MergerHost:
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         of_events = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
         levels = self._levels.begin(batch_id)
-        merged = levels.advance(of_events, frontier_us)
+        fold = partial(self._folds.call, timeout_us=self.plan.operator_timeout_us)
+        merged = levels.advance(of_events, frontier_us, fold)
         kept = self._written(batch_id, begin.out_seq)
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
