@@ -9,7 +9,13 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.rules.explaining import work
 from spark_pace.rules.explaining.cost import cost_of
 from spark_pace.rules.explaining.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
-from spark_pace.rules.explaining.forms import aggregate_facts, key_facts, pattern_facts, span_facts
+from spark_pace.rules.explaining.forms import (
+    aggregate_facts,
+    key_facts,
+    lookup_facts,
+    pattern_facts,
+    span_facts,
+)
 from spark_pace.rules.explaining.text import json_value, lines_of
 
 __all__ = ["explain", "explain_as_json"]
@@ -34,6 +40,7 @@ def _explanation(rule: Rule) -> Explanation:
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
+        lookup=lookup_facts(rule),
         json=work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),

@@ -87,6 +87,19 @@ class AggregateFacts:
 
 
 @dataclass(frozen=True)
+class LookupFacts:
+    """A side table of which the rule uses `attributes`, the name of the table itself if it asks for null.
+
+    `on` are the attributes of an event by which it finds its row.
+    """
+
+    name: str
+    path: str
+    on: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class KeyFacts:
     """What splits the stream before selections do.
 
@@ -213,6 +226,7 @@ class Explanation:
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts
+    lookup: tuple[LookupFacts, ...]
     json: str
     splitter: str
     parallel: ParallelFacts

@@ -11,6 +11,7 @@ from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
 from spark_pace.rules.explaining.facts import (
     CANDIDATES,
@@ -23,6 +24,7 @@ from spark_pace.rules.explaining.facts import (
     ComponentFacts,
     ConditionFacts,
     KeyFacts,
+    LookupFacts,
     PatternFacts,
     SpanFacts,
 )
@@ -143,6 +145,18 @@ def span_facts(span: Span) -> SpanFacts:
     closes = " and ".join(to_text(expr) for expr in (span.close, *span.close_where))
     within = show_duration(span.within_us)
     return SpanFacts("between events", open=to_text(span.open), close=closes, within=within)
+
+
+def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
+    """The side tables that the rule uses."""
+    used = used_attributes(rule)
+    facts = []
+    for side in rule.schema.side_tables:
+        names = tuple(field.name for field in side.fields if field.name in used)
+        if names:
+            on = tuple(attribute for attribute, _ in side.on)
+            facts.append(LookupFacts(side.name, side.path, on, names))
+    return tuple(facts)
 
 
 def key_facts(rule: Rule) -> KeyFacts:
