@@ -17,10 +17,10 @@ from spark_pace.io.replay import Replayed, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
-SHOWN_BAD = 3
 
-
-def replay_command(rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+def replay_command(
+    rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...], listed: int
+) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
     if out is not None and out.suffix not in WRITERS:
         raise ConfigError.of("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
@@ -43,7 +43,7 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
         show(replayed.result.matches, rules)
     else:
         WRITERS[out.suffix](replayed.result.matches, rules, out)
-    _summarise(replayed, rules)
+    _summarise(replayed, rules, listed)
 
 
 def _replayed_by(job: JobSpec, events: Path) -> Replayed:
@@ -62,7 +62,7 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 
-def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
+def _summarise(replayed: Replayed, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules}
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():
@@ -73,13 +73,13 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
         what = "null in every record; a name in the schema that no record has?"
         click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
     late, failed = replayed.result.late, replayed.result.failed
-    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows)
-    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows)
-    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows)
+    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
+    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)
+    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows, listed)
 
 
-def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int) -> None:
-    for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
+def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int, listed: int) -> None:
+    for row in table.slice(0, listed).select(columns).to_pylist():
         click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
-    if count > SHOWN_BAD:
-        click.echo(f"{what}: and {count - SHOWN_BAD:,} more", err=True)
+    if count > listed:
+        click.echo(f"{what}: and {count - listed:,} more", err=True)
