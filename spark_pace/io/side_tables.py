@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from spark_pace.io.text.parsers import CsvParser, header_names
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.lz4", ".csv.zst")
 _BOM = b"\xef\xbb\xbf"
 _CORRECT = "Correct the table, or the lookup."
+MOST_BYTES = 512 * 1024 * 1024  # of a table in memory, and of the text of one
 
 
 def read_side_tables(schema: EventSchema) -> dict[str, pa.Table]:
@@ -55,7 +56,7 @@ def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
     wanted = EventSchema((*keys, *side.columns), keys[0].name)
     try:
         table, rows = _read(side, wanted)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, MemoryError, pa.ArrowException) as error:
         must, got = "must be a table that can be read", " ".join(str(error).split())
         raise _refused(side, must, got) from error
     _require_values(side, table, wanted, rows)
@@ -96,18 +97,42 @@ def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
         names = [field.name for field in wanted.fields]
         types = {name: schema.field(name).type for name in names}
         parts = (stored_rows(side.path, file, names, types) for file in log.files(last))
-        return pa.concat_tables(fitted(part, wanted) for part in (schema.empty_table(), *parts)), None
+        return _whole(side, wanted, schema, parts), None
     if not side.path.endswith(".parquet"):
         got = "nothing there" if not os.path.exists(side.path) else "something else"
         raise _refused(side, "must be a file .csv or .parquet, or the folder of a Delta table", got)
     with pa.parquet.ParquetFile(side.path) as file:
         _require_columns(side, wanted, file.schema_arrow.names)
-        return fitted(file.read(use_threads=False), wanted), None
+        names = [field.name for field in wanted.fields]
+        groups = range(file.num_row_groups)
+        parts = (file.read_row_group(group, names, use_threads=False) for group in groups)
+        return _whole(side, wanted, file.schema_arrow, parts), None
+
+
+def _whole(side: SideTable, wanted: EventSchema, schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
+    """The parts of a table as one, each with the columns that are wanted."""
+
+    def bounded() -> Iterator[pa.Table]:
+        size = 0
+        yield fitted(schema.empty_table(), wanted)
+        for part in parts:
+            size += part.nbytes
+            _require_small(side, size)
+            yield fitted(part, wanted)
+
+    return pa.concat_tables(bounded())
+
+
+def _require_small(side: SideTable, size: int) -> None:
+    if size > MOST_BYTES:
+        must = f"must have at most {MOST_BYTES:,} bytes, for each process has all of it in memory"
+        raise _refused(side, must, "more")
 
 
 def _csv(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints]:
     with pa.input_stream(side.path, compression="detect") as stream:
-        content: bytes = stream.read()
+        content: bytes = stream.read(MOST_BYTES + 1)
+    _require_small(side, len(content))
     header, _, lines = content.removeprefix(_BOM).partition(b"\n")
     names = header_names(header)
     _require_columns(side, wanted, names)

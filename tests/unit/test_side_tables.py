@@ -17,6 +17,7 @@ from spark_pace import load_rules, replay, why
 from spark_pace.core.intake.side_tables import joined
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.errors import SparkPaceError
+from spark_pace.io import side_tables
 from spark_pace.io.replay import replay_files
 from spark_pace.io.side_tables import read_side_table, read_side_tables, stamp_of
 from spark_pace.job_file import as_planned, planned_settings, read_job
@@ -165,6 +166,25 @@ def test_a_file_that_is_no_such_table_is_refused(tmp_path: Path, name: str, word
     one = side(tmp_path / name, on=(("host", "host"), ("port", "port")))
     with pytest.raises(SparkPaceError, match=words):
         read_side_table(one, schema_with(one))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "delta"])
+def test_a_table_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    rows = pa.table({"host": [f"h{n}" for n in range(99)], "owner": ["x"] * 99, "tier": [1] * 99})
+    path = tmp_path / f"hosts.{kind}"
+    if kind == "delta":
+        for part in (rows.slice(0, 50), rows.slice(50)):
+            write_deltalake(path, part, mode="append")
+    elif kind == "csv":
+        path.write_text("host,owner,tier\n" + "".join(f"h{n},some owner,1\n" for n in range(99)))
+    else:
+        pq.write_table(rows, path, row_group_size=50)
+    assert read_side_table(side(path), schema_with(side(path))).num_rows == 99
+    monkeypatch.setattr(side_tables, "MOST_BYTES", 1000)
+    with pytest.raises(SparkPaceError, match=r"must have at most 1,000 bytes, for .*; got more\. Correct"):
+        read_side_table(side(path), schema_with(side(path)))
 
 
 def test_replay_and_why_join_what_rules_name(tmp_path: Path) -> None:
