@@ -114,7 +114,10 @@ def _whole(side: SideTable, wanted: EventSchema, schema: pa.Schema, parts: Itera
 
     def bounded() -> Iterator[pa.Table]:
         size = 0
-        yield fitted(schema.empty_table(), wanted)
+        try:
+            yield fitted(schema.empty_table(), wanted)
+        except pa.ArrowInvalid as error:
+            raise _refused(side, "must have columns of the declared types", str(error)) from error
         for part in parts:
             size += part.nbytes
             _require_small(side, size)

@@ -21,6 +21,7 @@ from spark_pace.io import side_tables
 from spark_pace.io.replay import replay_files
 from spark_pace.io.side_tables import read_side_table, read_side_tables, stamp_of
 from spark_pace.job_file import as_planned, planned_settings, read_job
+from spark_pace.rules import explain, explain_as_json
 from spark_pace.spark import detect
 
 OWN = (Field("time", "TIMESTAMP"), Field("host", "STRING"), Field("port", "BIGINT"))
@@ -154,7 +155,7 @@ def test_a_table_that_cannot_be_joined_is_refused_in_one_line(tmp_path: Path, na
         ("twice.parquet", r"one row for each key; got host = a, port = 1 in row 1 and in row 3"),
         (
             "typed.parquet",
-            "must be a table that can be read; got tier — must be BIGINT; got: a column of string",
+            "must have columns of the declared types; got tier — must be BIGINT; got: a column of string",
         ),
     ],
 )
@@ -203,6 +204,21 @@ def test_replay_and_why_join_what_rules_name(tmp_path: Path) -> None:
     assert told.not_in_stream is not None
     told = why(rules, tmp_path / "events.json", rule="pair", at="events.json:3")
     assert len(told.matches) == 1
+
+
+def test_explain_says_what_a_rule_takes_from_tables(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (rule,) = load_rules(tmp_path / "rules.yaml")
+    words = f"  lookup       hosts, hosts.owner, hosts.tier: of the row in {tmp_path}/hosts.csv for host"
+    assert words in explain(rule)
+    assert explain_as_json(rule)["lookup"] == [
+        {
+            "name": "hosts",
+            "path": f"{tmp_path}/hosts.csv",
+            "on": ["host"],
+            "attributes": ["hosts", "hosts.owner", "hosts.tier"],
+        }
+    ]
 
 
 def test_detect_joins_no_tables(tmp_path: Path) -> None:
