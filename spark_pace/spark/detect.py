@@ -107,6 +107,10 @@ def _merged(results: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots: int, cores: int) -> Plan:
+    for rule in rules:
+        if rule.reads:
+            must, got = "must be given rules that read events", f"{rule.name}, which reads other rules"
+            raise ConfigError.of("detect", must, got, "Run rules over rules in a job, or by replay.")
     own = rules[0].schema
     if own.side_tables:
         must, got = "must be given rules whose events join no tables", "rules with events.lookup"
