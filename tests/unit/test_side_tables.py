@@ -221,6 +221,25 @@ def test_explain_says_what_a_rule_takes_from_tables(tmp_path: Path) -> None:
     ]
 
 
+UPPER = """  - name: upper
+    from: [pair, events]
+    pattern: {sequence: [p: rule = 'pair', e: hosts.owner = 'bob']}
+    within: 1 min
+    emit: {tier: p.tier, owner: p.hosts_owner, other: e.hosts.owner}
+"""
+
+
+def test_rules_over_rules_see_what_events_are_joined_with(tmp_path: Path) -> None:
+    last = EVENTS.splitlines()[1].replace("00:00:01Z", "00:00:05Z")
+    for name, text in (("rules.yaml", RULES + UPPER), ("hosts.csv", HOSTS), ("e.json", EVENTS + last)):
+        (tmp_path / name).write_text(text)
+    rules = load_rules(tmp_path / "rules.yaml")
+    matches = replay_files(rules, tmp_path / "e.json").result.matches.to_pylist()
+    (found,) = (match for match in matches if match["rule"] == "upper")
+    assert (found["tier"], found["owner"], found["other"]) == (None, "ann", "bob")
+    assert f"  lookup       hosts.owner: of the row in {tmp_path}/hosts.csv for host" in explain(rules[1])
+
+
 def test_detect_joins_no_tables(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES)
     words = "must be given rules whose events join no tables; got rules with events.lookup. Join the tables"

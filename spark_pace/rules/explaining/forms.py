@@ -160,10 +160,11 @@ def span_facts(span: Span) -> SpanFacts:
 
 
 def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
-    """The side tables that the rule uses."""
+    """The side tables that the rule uses, of the events of the input that it reads beside matches too."""
     used = used_attributes(rule)
+    schemas = [one.schema for one in (rule, *rule.reads) if one is rule or one.hands_on]
     facts = []
-    for side in rule.schema.side_tables:
+    for side in (side for schema in schemas for side in schema.side_tables):
         names = tuple(field.name for field in side.fields if field.name in used)
         if names:
             on = tuple(attribute for attribute, _ in side.on)
