@@ -23,6 +23,7 @@ MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: si
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
 LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
+SMALL_BYTES = 4096  # of a table: compressing each of its buffers takes longer than all else
 FEW_LINES = 64  # that fail together are looked through column by column
 WORTH_LOADING_BYTES = 16 << 20
 WORTH_COMPILING_BYTES = 512 << 20
@@ -132,6 +133,14 @@ def is_hashed(items: int) -> bool:
 def is_handed_over(seconds: float, bound: float) -> bool:
     """True if lanes that should take so long go to tasks of their own; else the splitter works them off."""
     return seconds > bound
+
+
+def is_compressed(table_bytes: int) -> bool:
+    """A frame of so many bytes is compressed; else it is as it is in memory.
+
+    To compress a few rows, and to read them again, takes ten times as long and saves next to no bytes.
+    """
+    return table_bytes > SMALL_BYTES
 
 
 def is_read_by_columns(read: int, records: int) -> bool:

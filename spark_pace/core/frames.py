@@ -13,6 +13,8 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from spark_pace import ways
+
 _ALIGNED = 64  # bytes
 
 
@@ -48,9 +50,10 @@ def or_none(table: pa.Table) -> pa.Table | None:
 
 
 def encode(table: pa.Table, compression: Literal["zstd", "lz4"] = "zstd") -> bytes:
-    """The table as one compressed Arrow IPC stream; lz4 takes less time, zstd gives fewer bytes."""
+    """The table as one Arrow IPC stream, compressed; lz4 takes less time, zstd gives fewer bytes."""
     sink = pa.BufferOutputStream()
-    _write_stream(table, sink, pa.ipc.IpcWriteOptions(compression=compression))
+    codec = compression if ways.is_compressed(table.nbytes) else None
+    _write_stream(table, sink, pa.ipc.IpcWriteOptions(compression=codec))
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 

@@ -12,10 +12,16 @@ KEYS_OF_PATTERNS = ("where", "within", "contiguity", "context", "strategy", "clo
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
-def read_operator(fields: Section) -> str | None:
-    """The key ``operator`` of a rule; None where it is missing or reported as wrong."""
+def read_operator(fields: Section, *, reads: bool) -> str | None:
+    """The key ``operator`` of a rule; None where it is missing or reported as wrong.
+
+    Args:
+        fields: the keys of the rule.
+        reads: whether the rule reads matches of others.
+    """
     text = fields.text("operator", "operator: my_module:my_function")
     if fields.has("operator"):
+        fields.refuse(["from"] if reads else [], "A Python operator works on events, where they are read.")
         fields.refuse(["pattern"], "A rule has either a pattern or an operator.")
         if not fields.has("pattern"):
             fields.refuse(KEYS_OF_PATTERNS, "It belongs to a pattern; a Python operator decides by itself.")

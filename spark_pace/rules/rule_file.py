@@ -11,6 +11,7 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
 from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
@@ -27,11 +28,12 @@ from spark_pace.rules.forgetting import read_forgetting
 from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span
 
 RULE_KEYS = (
-    "name", "description", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
+    "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
     "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
@@ -83,12 +85,12 @@ def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: 
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
     names: dict[str, Place] = {}
-    entries = [
-        _read_rule(node, schema, names, report)
-        for file in files
-        for node in (file.rules.items if file.rules else ())
-    ]
-    found = [entry for entry in entries if entry is not None]
+    nodes = [node for file in files for node in (file.rules.items if file.rules else ())]
+    entries = [entry for node in nodes if (entry := _entry(node, names, report)) is not None]
+    rules: dict[str, Rule] = {}
+    for entry in lower_first(entries, report):
+        _read_rule(entry, schema, rules)
+    found = [(entry.rule, entry.name.place) for entry in entries if entry.rule and entry.name]
     check_columns(found, report)
     return tuple(rule for rule, _ in found)
 
@@ -136,10 +138,8 @@ def _common_schema(
     return common
 
 
-def _read_rule(
-    node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report
-) -> tuple[Rule, Place] | None:
-    """A rule and the place of its name; None where something in it is reported as wrong.
+def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
+    """What the keys of a rule are, before what they hold is read; None where it has none.
 
     The name is noted in `names`, by which a second rule of this name is found.
     """
@@ -149,12 +149,23 @@ def _read_rule(
     before = report.count
     fields = Section(mapping, report, RULE_KEYS)
     name = _read_name(fields, names)
-    if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
+    return Entry(fields, name, read_from(fields), report.count - before)
+
+
+def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule]) -> None:
+    """Read a rule; one without problems is noted in the entry, and by its name in `rules`."""
+    fields, report = entry.fields, entry.fields.report
+    before = report.count
+    reads = None if schema is None else lower_rules(entry, rules, schema)
+    if schema is None or reads is None:
+        # what is wrong with the events, or the rules read, has been said; attributes cannot be looked up
         _read_merge(fields)
         _check_syntax(fields, read_selecting(fields))
-        return None
-    rule = _read_body(fields, name.text if name else "", schema)
-    return (rule, name.place) if name and report.count == before else None
+        return
+    rule = _read_body(fields, entry.name.text if entry.name else "", schema, reads)
+    if entry.name is not None and not entry.problems and report.count == before:
+        entry.rule = with_what_is_used(rule)
+        rules[entry.name.text] = entry.rule
 
 
 def _check_syntax(fields: Section, selecting: Selecting) -> None:
@@ -175,11 +186,12 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
         check_pattern_syntax(fields, selecting)
 
 
-def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
+def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    schema = match_schema(reads) if reads else of_input
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
-    operator = None if fields.has("fold") else read_operator(fields)
+    operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
     pattern, having = None, None
     if aggregates(fields):
         having = read_having(fields, schema, partition_by)
@@ -205,6 +217,7 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         forget_key_after_us=read_forgetting(fields, pattern, span),
         having=having,
         fold=fold,
+        reads=reads,
     )
 
 

@@ -160,7 +160,8 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     """The rows that the rule's Python operator yields for the spans; it gets each span once."""
     rule = planned.rule
     keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
-    attributes = stream.events.select([field.name for field in rule.schema.fields])
+    names = [field.name for field in rule.schema.fields if not field.name.startswith("@")]
+    attributes = stream.events.select(names)
     start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
     spans = Spans(rule, nested(attributes, rule.schema), keys, start, end, ids, lane.column("close") >= 0)
     tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []

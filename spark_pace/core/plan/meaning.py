@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
@@ -29,7 +30,12 @@ from spark_pace.core.plan.rule import (
 
 
 def rule_parts(rule: Rule) -> dict[str, str]:
-    """The parts of a rule, by their names in a rule file. Parts that it does not have are left out."""
+    """The parts of a rule, by their names in a rule file. Parts that it does not have are left out.
+
+    Of a rule that hands on events nothing is told: the one that reads it decides what that is.
+    """
+    if rule.hands_on:
+        return {"merge": rule.merge}
     parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
     if rule.fold is not None:
         parts["fold"] = fold_text(rule.fold)
@@ -43,6 +49,8 @@ def rule_parts(rule: Rule) -> dict[str, str]:
         parts["partition_by"] = ", ".join(rule.partition_by)
     if rule.forget_key_after_us is not None:
         parts["forget_key_after"] = canonical_duration(rule.forget_key_after_us)
+    if rule.reads:
+        parts["from"] = ", ".join(map(_read_text, rule.reads))
     parts["merge"] = rule.merge
     parts["emit"] = ", ".join(map(_emit_text, rule.emit))
     parts |= _schema_parts(rule.schema, used_attributes(rule))
@@ -52,6 +60,12 @@ def rule_parts(rule: Rule) -> dict[str, str]:
 def fingerprint(parts: Mapping[str, str]) -> str:
     """The SHA-256 digest of a rule's parts, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _read_text(rule: Rule) -> str:
+    """A rule that another one reads, with a checksum of what it means: both change with it."""
+    return "events" if rule.hands_on else f"{rule.name} {fingerprint(rule_parts(rule))[:12]}"
 
 
 def used_attributes(rule: Rule) -> set[str]:

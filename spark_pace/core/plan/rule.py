@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
@@ -261,6 +261,10 @@ class Rule:
 
     `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
     ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
+
+    `reads` are the rules whose matches are its events, in the order of `from`; empty: it reads the events of
+    the input. `schema` is then of these matches. A rule that `hands_on` gives the events of the input to
+    another one, as its matches; `spark_pace.core.plan.lower_rules` makes it, and no table has its matches.
     """
 
     name: str
@@ -275,6 +279,8 @@ class Rule:
     description: str = ""
     forget_key_after_us: int | None = None
     having: Expr | None = None
+    reads: tuple[Rule, ...] = field(default=(), hash=False)  # a hash of all below would take too long
+    hands_on: bool = False
     fold: Fold | None = None
 
     @property

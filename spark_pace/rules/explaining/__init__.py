@@ -16,6 +16,7 @@ from spark_pace.rules.explaining.forms import (
     pattern_facts,
     span_facts,
 )
+from spark_pace.rules.explaining.levels import level_facts
 from spark_pace.rules.explaining.text import json_value, lines_of
 
 __all__ = ["explain", "explain_as_json"]
@@ -34,6 +35,7 @@ def explain_as_json(rule: Rule) -> dict[str, Any]:
 def _explanation(rule: Rule) -> Explanation:
     return Explanation(
         rule=rule.name,
+        levels=level_facts(rule),
         filter=None if rule.filter is None else ConditionFacts(canonical_text(rule.filter), INTAKE),
         pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
         operator=rule.operator,
@@ -41,7 +43,7 @@ def _explanation(rule: Rule) -> Explanation:
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
-        json=work.json_reader(rule),
+        json=None if rule.reads else work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),
         carried=work.carried(rule),

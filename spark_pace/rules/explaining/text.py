@@ -16,6 +16,7 @@ from spark_pace.rules.explaining.facts import (
     Explanation,
     FoldFacts,
     KeyFacts,
+    LevelFacts,
     OrderFacts,
     ParallelFacts,
     PatternFacts,
@@ -39,6 +40,8 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
 
 
 def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
+    if told.levels is not None:
+        yield from _levels(told.levels)
     if told.filter is not None:
         yield "filter", f"{told.filter.condition}  {_AT_THE_INTAKE}"
     if told.pattern is not None:
@@ -54,10 +57,14 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     if told.span is not None:
         yield from _span(told.span)
     yield "key", _key(told.key) if told.fold is None or told.key.partition_by else "none: one state"
-    yield "json", f"read by {told.json}"
+    if told.json is not None:
+        yield "json", f"read by {told.json}"
     yield "splitter", told.splitter
-    yield "parallel", _parallel(told.parallel)
-    yield "", told.parallel.why
+    if told.levels is None:
+        yield "parallel", _parallel(told.parallel)
+        yield "", told.parallel.why
+    else:
+        yield "parallel", "nothing: rules over rules run in the merger, on one core of the driver"
     keys = f"; {told.carried.keys}" if told.carried.keys is not None else ""
     last = f"; for prev: {', '.join(told.carried.last_values)}" if told.carried.last_values else ""
     yield "carried", f"{told.carried.events}{keys}{last}"
@@ -66,6 +73,16 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     emitted = ", ".join(f"{field.name} {field.type}" for field in told.emits)
     yield "emits", emitted or "the fixed columns only"
     yield from zip(["costs", *[""] * 9], _cost(told.cost), strict=False)
+
+
+def _levels(levels: LevelFacts) -> Iterator[tuple[str, str]]:
+    for place, lower in enumerate(levels.reads):
+        which = "" if lower.condition is None else f" with {lower.condition}"
+        waits = "" if lower.waits is None else f", each up to {lower.waits} behind its time"
+        what = "events of the input" if lower.rule == "events" else f"matches of {lower.rule}"
+        yield "" if place else "from", f"{what}{which}{waits}"
+    waits = "for nothing" if levels.waits is None else f"up to {levels.waits} for others before it"
+    yield "level", f"{levels.level} above the rules over events; what it reads waits {waits}"
 
 
 def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ def splitter(rule: Rule) -> str:
 
 def parallel(rule: Rule) -> ParallelFacts:
     """What the operators do in parallel, and why that much."""
-    keys = bool(rule.partition_by)
+    keys = bool(rule.partition_by) and not rule.reads
     if rule.fold is not None:
         why = "the state behind an event decides about the next one, so a key's are taken one after the other"
         return ParallelFacts("compute fields", "matches", keys, why)
