@@ -97,7 +97,8 @@ def _write_stream(
 def _head(header: dict[str, Any], sizes: Iterable[int]) -> bytes:
     """The bytes in front of the frames of a parcel: the length of the header, and the header.
 
-    They are a multiple of 64, so that numbers in the frames are aligned if the frames' sizes are such, too.
+    Their number is a multiple of 64, so that numbers in the frames are aligned if the frames' sizes are such
+    multiples, too.
     """
     text = json.dumps({**header, "frame_bytes": list(sizes)}).encode()
     text += b" " * (-(len(text) + 4) % _ALIGNED)

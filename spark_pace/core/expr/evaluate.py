@@ -122,7 +122,7 @@ def _is_null(values: list[Any]) -> Any:
 
 
 def _case(values: list[Any]) -> Any:
-    """Arguments: condition, value, condition, value, …, otherwise."""
+    """The value of the first true condition. Arguments: condition, value, …, the value if none is true."""
     result = values[-1]
     for position in range(len(values) - 3, -1, -2):
         condition = pc.fill_null(values[position], False)

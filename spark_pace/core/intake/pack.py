@@ -123,7 +123,7 @@ def _slot_frames(
 ) -> list[tuple[int, pa.Table]]:
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
-    in_streams: dict[tuple[int, ...], Bools] = {}  # by the rules: they recur in each bucket
+    in_streams: dict[tuple[int, ...], Bools] = {}  # by rule indices: each bucket of a key has the same ones
     for slot in range(plan.slots):
         # where repeats are dropped, every slot must see every event: else slots would drop different ones
         wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))

@@ -42,7 +42,7 @@ class Past:
     moved: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, progress: Progress) -> Past:
-        """What is known after more records, whose progress this is."""
+        """What is known after more records with this progress."""
         moved = {source: max(time, self.reached_by(source)) for source, time in progress.sources.items()}
         return replace(self, moved={**self.moved, **moved})
 
@@ -105,7 +105,8 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
         entry: the place of this one file in the order of the files.
 
     Returns:
-        What the records hold, with the progress of the one file; and the past of the records after these.
+        What the records hold, with the progress of their file where files decide; and the past of the records
+        that come next.
     """
     sifted = sift(plan, records, past)
     if plan.order.before == "records":
@@ -117,7 +118,7 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
 
 
 class _Limits(NamedTuple):
-    """int64[n], the time before which each of n events is late; and whether its own source has set that."""
+    """For each record the time before which it is late, and whether its own source has set that time."""
 
     times: Ints
     by_source: Bools | bool

@@ -101,7 +101,7 @@ def _extend(
         yield partial
         return
     if ranges.last is not None and level == search.steps - 1:
-        yield _close(search, partial, ranges.last[origin])
+        yield _with_last_row(search, partial, ranges.last[origin])
         return
     after = ranges.after[origin] if level == 1 else partial[:, -1]
     pool, lo, hi = search.reach(level, partial, after, bounds[level][origin])
@@ -118,8 +118,8 @@ def _extend(
         yield from _extend(search, ranges, bounds, grown[keep], origin[rows[owner[keep]]])
 
 
-def _close(search: Search, partial: Ints, last: Ints) -> Ints:
-    """The candidates that partial ones become with the row `last`, which is all that they lack."""
+def _with_last_row(search: Search, partial: Ints, last: Ints) -> Ints:
+    """The candidates that partial ones become with the row `last` of each, the only row that they lack."""
     keep = partial[:, -1] < last + search.between.shape.one_group(search.steps - 1)
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]

@@ -108,7 +108,7 @@ class Stream:
         return self.segment * self._span + self._ranks(self.time, "left")
 
     def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
-        """For each of `rows` the row of its segment where an event of its time in `times` belongs.
+        """For each row and its time in `times`, the row of its segment where an event of that time belongs.
 
         That is before ("left") or behind ("right") all events of the same time.
         """
@@ -119,7 +119,7 @@ class Stream:
         return np.searchsorted(self._ranked, self.segment[rows] * self._span + self._ranks(times, side))
 
     def before_time(self, rows: Ints, times: Ints) -> Ints:
-        """For each of `rows` the first row of its segment whose event time is not below that of `times`."""
+        """For each row and its time in `times`, the first row of its segment that is not before that time."""
         return self.place(rows, times, "left")
 
     def take(self, rows: Ints, starts: Ints) -> Stream:

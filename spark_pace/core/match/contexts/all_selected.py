@@ -15,7 +15,9 @@ from spark_pace.core.ranges import expand
 
 
 def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
-    """One match for each closed selection: its events, once each, as the first component that they match.
+    """One match for each closed selection: its events, each as the first declared component it matches.
+
+    Events that match no component, or negated ones only, are left out.
 
     Sources: Snoop's cumulative context (two steps); Siddam 2015, section 2.5.
     """

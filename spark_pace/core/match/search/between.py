@@ -265,7 +265,7 @@ class CandidateColumns:
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """One attribute of one component of each candidate."""
         rows = self.forbidding.get(component)
-        if rows is None:  # the opening event's attributes are columns of all events
+        if rows is None:  # the opening event's attributes stand beside every event: any row will do
             rows = self.matrix[:, self.between.roles.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 

@@ -54,7 +54,7 @@ def _is_better(sets: Sets, one: Ints, other: Ints, *, backwards: bool) -> Bools:
 
 
 def _order(offsets: Ints, values: npt.NDArray[Any], one: Ints, other: Ints, *, backwards: bool) -> Ints:
-    """int64[p], -1, 0 or 1 as one of each pair is less than, equal to or greater than the other."""
+    """int64[p]: -1, 0 or 1 where set `one` is less than, equal to or greater than `other`, by `values`."""
     sizes = offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other]
     common = np.minimum(*sizes)
     pair, place = expand(np.zeros(len(one), np.int64), common)

@@ -8,7 +8,7 @@ from spark_pace.core.columns import Bools, Ints
 
 
 def earliest_unused(pools: Ints, bounds: Ints, starts: Ints, rows: int) -> Ints:
-    """The matches of a plain sequence: each terminator in turn takes the earliest unused events.
+    """The matches of a plain sequence: each terminator in turn takes, step by step, the first unused event.
 
     Args:
         pools: int64[], the rows of each component, ascending, one component after the other.
