@@ -69,7 +69,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run has measured, over those batches of the table `metrics` that have all of these numbers."""
+    """What was measured in a run, over the batches of the table `metrics` that have all of these numbers."""
 
     batches: int
     rate: float  # selections a second

@@ -40,12 +40,12 @@ class TableStore(Protocol):
 
 
 def or_empty(table: pa.Table | None) -> pa.Table:
-    """The table to store where there may be none: for None, one without columns."""
+    """The table to store: the table itself, or a table without columns for None."""
     return pa.table({}) if table is None else table
 
 
 def or_none(table: pa.Table) -> pa.Table | None:
-    """The table or None for which `or_empty` has given this table."""
+    """The table itself, or None if `or_empty` has made it for None."""
     return table if table.num_columns else None
 
 

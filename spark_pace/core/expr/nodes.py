@@ -91,7 +91,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Previous:
-    """An attribute of the event `back` places before in the rule's stream (of its key); null if none is."""
+    """An attribute of the event `back` places before in the stream of rule and key; null if there is none."""
 
     attribute: str
     back: int

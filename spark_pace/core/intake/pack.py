@@ -127,7 +127,7 @@ def _slot_frames(
     for slot in range(plan.slots):
         # where repeats are dropped, every slot must see every event: else slots would drop different ones
         wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))
-        for (key_column, bucket), rules in _alike(plan, slot).items():
+        for (key_column, bucket), rules in _rules_by_bucket(plan, slot).items():
             numbered = tuple(planned.index for planned in rules)
             if numbered not in in_streams:
                 in_streams[numbered] = _in_any_stream(plan, events, rules)
@@ -142,7 +142,7 @@ def _slot_frames(
     return frames
 
 
-def _alike(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
+def _rules_by_bucket(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
     """The rules of a slot by their partition key and bucket."""
     alike: dict[tuple[str | None, int], list[RulePlan]] = {}
     for unit in plan.units[slot]:

@@ -23,7 +23,7 @@ class Method:
     """How the matches of a rule are found.
 
     Attributes:
-        way: who decides about selections and matches; None where the rule has a span, which decides instead.
+        way: who decides about selections and matches; None where the rule's span or fold decides instead.
         join: the attribute by whose values events are kept and matched; None where they are not.
         pattern: what is tested among events that are matched together: the rule's pattern without the
             equalities that make `join`. None if the rule has no pattern.

@@ -91,7 +91,7 @@ def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
     """Each value less the one before it, 0 for the first; None if a difference takes 8 bytes.
 
     It is None, too, for a column that is empty, has a null, or is not of whole numbers of 8 bytes. All is
-    reckoned modulo 2**64, so that the sums of the differences are the values again.
+    computed modulo 2**64, so that the sums of the differences are the values again.
     """
     if not len(column) or column.null_count or str(column.type) not in _LONG:
         return None

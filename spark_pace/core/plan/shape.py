@@ -38,7 +38,7 @@ class Gap:
         times: how many events the group has.
         from_left: whether the left anchor is the group's first event.
         to_right: whether the right anchor is the group's last event.
-        before: the negated components between the left anchor and the group; without a group, all of them.
+        before: the negated components between the left anchor and the group; without a group, all in the gap.
         behind: the negated components between the group and the right anchor.
     """
 

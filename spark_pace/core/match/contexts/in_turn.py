@@ -23,8 +23,8 @@ def in_turn(search: Search, openings: Ints) -> Found:
     """The matches, found terminator by terminator; each match uses up its events.
 
     The loop takes one step for each terminator of a segment, in all segments at once, and looks only at the
-    window that ends with the terminator. With a trailing negation a match is decided when all candidates that
-    end at its terminator or before it are decided.
+    rows that a candidate of the terminator can have, or that may forbid one. With a trailing negation a match
+    is decided when all candidates that end at its terminator or before it are decided.
 
     Args:
         search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.

@@ -46,7 +46,8 @@ class Wanted:
 
     Attributes:
         forgetting: when keys are forgotten; None: they are not.
-        last_values: the columns with values of each key's last events, which ``prev`` reads.
+        last_values: the columns with what is kept of each key: values of its last events, which ``prev``
+            reads, or the state of its fold.
     """
 
     forgetting: Forgetting | None = None
@@ -70,8 +71,8 @@ class Touched:
         rows: int64[k], how many events of each key are carried.
         last: int64[k], the event time of each key's last event, where keys are forgotten.
         last_before: int64[k], `last` as the carry has it.
-        last_values: by the columns of `Wanted.last_values`, the values of each key's last events; null where
-            there are none.
+        last_values: by the columns of `Wanted.last_values`, what is kept of each key; null where there is
+            nothing.
         new: how many of the keys the carry has never met, or has forgotten.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
@@ -146,7 +147,7 @@ class Carry:
         )  # fmt: skip
 
     def _last_values(self, columns: pa.Schema, places: list[Ints], count: int) -> dict[str, pa.Array]:
-        """The values of the last events of `count` keys, as the newest chunk that has a key knows them."""
+        """What is kept of `count` keys in these columns, as the newest chunk that has a key knows it."""
         found: dict[str, pa.Array] = {}
         for column in columns:
             parts, rows = [pa.nulls(1, column.type)], np.zeros(count, np.int64)

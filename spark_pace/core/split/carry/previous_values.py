@@ -24,7 +24,7 @@ class InTurn:
     """The events of a batch, those of one key after those of another.
 
     Attributes:
-        order: int64[n], the index of each event.
+        order: int64[n], the indices of the events, key by key.
         keys: int64[n], the key of each event in this order, ascending.
         starts: int64[s], the places in `order` where streams begin: where another key follows, and where the
             stream of one has ended and the next begins.

@@ -74,8 +74,8 @@ def opening_bit(pattern: Pattern) -> int | None:
 def always_looks(rule: Rule) -> bool:
     """Tell whether a batch must look at every key of which an event has come.
 
-    It must for spans; for windows of a number of events, which any event can end; and where, without a
-    window, not all events since the oldest open selection are carried.
+    It must for folds and spans; for windows of a number of events, which any event can end; and where,
+    without a window, not all events since the oldest open selection are carried.
     """
     if rule.span is not None or rule.pattern is None:
         return True
