@@ -1,4 +1,4 @@
-"""Which event is asked about: where the position is, or what is wrong with it."""
+"""Which event is asked about: where it is, or what is wrong with the position that was given."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Source:
-    """The events, the plan of the one rule, and the rule's whole stream.
+    """The events, the plan of the rule that is asked about, and the rule's whole stream.
 
     Attributes:
         read: all records.
         on_time: the events of `read` that are not late, and the heartbeats.
-        late: the late ones, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        plan: the plan.
+        late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
+        plan: the plan, which has this rule alone.
         task: the rule's stream; None where it has no event.
     """
 
@@ -66,7 +66,11 @@ class Source:
 
     @staticmethod
     def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
-        """Read the events, and put them in order for the rule of that name."""
+        """Read the events, and put them in order for the rule called `name`.
+
+        Raises:
+            ConfigError: there is no such rule.
+        """
         names = [rule.name for rule in rules]
         if name not in names:
             do = f"Choose from {', '.join(names)}."
@@ -90,7 +94,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event is: its source and offset, and its row in the rule's whole stream, if it is there."""
+    """Where an event is: its source and offset, and its row in the rule's whole stream; None if not there."""
 
     source: str
     offset: int
@@ -98,10 +102,10 @@ class Place:
 
 
 def asked(source: Source, position: Asked) -> Place:
-    """Where the position is.
+    """The place of the record at a position.
 
     Raises:
-        ConfigError: nowhere, or it may be several events.
+        ConfigError: there is no such record, or it cannot be told which of several is meant.
     """
     text = str(position.at)
     if re.fullmatch(r"\d{1,18}", text):
@@ -142,7 +146,7 @@ def late_reason(source: Source, place: Place) -> str | None:
 
 
 def _some(source: Source) -> str:
-    """The names of the first sources."""
+    """The names of the first three sources, and how many more there are."""
     events = source.read.events
     names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -174,7 +178,11 @@ def _by_seq(source: Source, seq: int, key: str | None) -> Place:
 
 
 def _key_text(rule: Rule, key: str | None) -> str | None:
-    """The key as the engine writes it."""
+    """The key as the engine writes it; None if the rule has no `partition_by`.
+
+    Raises:
+        ConfigError: the rule needs a key and has none, or must not have one, or `key` is no such object.
+    """
     names = ", ".join(rule.partition_by)
     if not rule.partition_by:
         if key is not None:

@@ -33,7 +33,7 @@ def json_value(explanation: Explanation) -> dict[str, Any]:
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:
-    """The facts as lines; what belongs to the line before has no label."""
+    """The facts as lines; a line without a label belongs to the one before."""
     yield f"rule {explanation.rule}"
     for label, text in _labelled(explanation):
         yield f"  {label:<12} {text}"
