@@ -24,6 +24,7 @@ from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # of a file: any of them may be asked for
@@ -77,7 +78,9 @@ class Source:
             raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
         rule = rules[names.index(name)]
         if isinstance(events, pa.Table):
-            reads, ties = [table_events(events, rule.schema, "table")], "columns"
+            schema = rule.schema
+            read = table_events(events, schema.own, "table")
+            reads, ties = [with_side_tables(read, schema, read_side_tables(schema))], "columns"
         else:
             reads, ties = read_each(events, rule.schema, _MOST_BAD), "position"
         plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
