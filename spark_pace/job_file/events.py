@@ -54,6 +54,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
     Returns:
         None if the schema is None.
     """
+    own = schema and schema.own  # what decides the order of events comes with them
     if keys is None:
         order = OrderSpec(before=_before(sources_known, False))
         return None if schema is None else Events(schema, order)
@@ -69,13 +70,13 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         by_source=by_source,
         idle_after_us=_duration(keys, "idle_after", None),
         expected_sources=_expected(keys),
-        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", schema)),
+        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", own)),
         before=_before(sources_known, by_source),
     )
     column = keys.text("source_column", "source_column: device")
     if column is not None:
-        _is_attribute(keys, column, schema)
-    beat = _heartbeat(keys, schema)
+        _is_attribute(keys, column, own)
+    beat = _heartbeat(keys, own)
     on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
     timeout_us = _timeout(keys)
     name = column.text if column else None

@@ -168,11 +168,11 @@ class Why:
         candidates: those that failed, and how many more there are, initiators that were not looked at
             included.
         untold: what of the rule is not explained here.
+        fold: what a fold does at the event; None for other rules, and for an event not in the stream.
         made_of: of a rule over rules, the matches of lower rules that the event and `matches` are made of,
             level by level down to the events of the input.
         lower: of an event of the input that such a rule does not read: what its lower rules say of it;
         upper: and what the rule says of the first of their matches that have it.
-        fold: what a fold does at the event; None for other rules, and for an event not in the stream.
     """
 
     rule: str
@@ -192,7 +192,7 @@ class Why:
     candidates: tuple[Candidate, ...] = ()
     more_candidates: int = 0
     untold: tuple[str, ...] = field(default=())
+    fold: FoldStep | None = None
     made_of: tuple[LowerMatch, ...] = ()
     lower: tuple[Why, ...] = ()
     upper: tuple[Why, ...] = ()
-    fold: FoldStep | None = None

@@ -24,6 +24,7 @@ from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
@@ -71,7 +72,8 @@ class Input:
         schema = input_schema([rule])
         ties: TieBreak = "position"
         if isinstance(events, pa.Table):
-            reads, ties = [table_events(events, schema, "table")], "columns"
+            own = table_events(events, schema.own, "table")
+            reads, ties = [with_side_tables(own, schema, read_side_tables(schema))], "columns"
         else:
             reads = read_each(events, schema, _MOST_BAD)
         read = all_read(reads)

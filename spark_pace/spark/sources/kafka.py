@@ -107,8 +107,8 @@ class KafkaInput:
         records = records.select(*_PLACE, *own)
         ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower()).load()
         ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
-        read = partial(_read, self.source.format, plan.schema)
-        return intake_rows(records.union(ends), plan, self.on_bad_record, read)
+        read = partial(_read, self.source.format, plan.schema.own)
+        return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`; there are no files, so none."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.side_tables import joined
 from spark_pace.core.intake.sift import Past, sift_next
 from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
@@ -20,6 +22,7 @@ from spark_pace.io.files import WHOLE_FILE, EventsRead
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.past import past_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.side_tables import side_tables_of_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +49,9 @@ class InputFile:
 Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | None]]
 
 
-def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read) -> DataFrame:
+def intake_rows(
+    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: Path
+) -> DataFrame:
     """The streaming rows of the intake (`SLOT_ROWS`).
 
     Args:
@@ -56,10 +61,12 @@ def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read
         read: is called in a task with some of `records`, and gives their events: if the files before an
             event decide whether it is late, those of each file by itself. None says that the input ends.
             Spark pickles this function.
+        side_tables: the folder of the checkpoint with what side tables hold.
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
-        intake = TaskIntake(plan, Past() if plan.order.before == "files" else past_of_batch(), on_bad_record)
+        past = Past() if plan.order.before == "files" else past_of_batch()
+        intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
         for batch in batches:
             for found in read(batch):
@@ -85,11 +92,13 @@ class TaskIntake:
         plan: the plan.
         past: what is known of the records before those that come next.
         on_bad_record: whether bad records become rows or an error.
+        side_tables: what is joined to events before rules see them, by the names of the tables.
     """
 
     plan: Plan
     past: Past
     on_bad_record: OnBad
+    side_tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
@@ -153,7 +162,7 @@ class TaskIntake:
         rows = max(1, min(FRAME_EVENTS, events.num_rows * FRAME_BYTES // max(1, self._waiting_bytes)))
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         for start in range(0, events.num_rows, rows):
-            part = events.slice(start, rows).combine_chunks()
+            part = joined(events.slice(start, rows).combine_chunks(), self.plan.schema, self.side_tables)
             yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
 
     def _bad_row(self, bad: pa.Table) -> Row:
