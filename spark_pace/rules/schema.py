@@ -50,7 +50,7 @@ def read_schema(keys: Section) -> EventSchema | None:
 
 
 def type_name(text: str) -> TypeName | None:
-    """The type that a declaration names, in any case."""
+    """The single type that a text names, in any case and by any of its spellings; None if it names none."""
     return SCALARS.get(text.upper())
 
 
@@ -174,7 +174,7 @@ def show_schema(schema: EventSchema) -> str:
 
 
 def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
-    """The declarations inside some STRUCTs."""
+    """The declarations of what stands directly inside the STRUCTs `outer`."""
     for field in schema.fields:
         path = schema.path_of(field.name)
         if path[:-1] == outer:

@@ -33,7 +33,7 @@ def json_value(explanation: Explanation) -> dict[str, Any]:
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:
-    """The facts as lines; what belongs to the line before has no label."""
+    """The facts as lines; a line without a label belongs to the one before."""
     yield f"rule {explanation.rule}"
     for label, text in _labelled(explanation):
         yield f"  {label:<12} {text}"
@@ -128,10 +128,12 @@ def _fold(fold: FoldFacts) -> Iterator[tuple[str, str]]:
         yield "fold", f"{fold.function}, version {fold.version}, called in stream order"
         return
     yield "fold", f"a key begins in {fold.initial}; an event takes the first move that fits"
+    states = {fold.initial, *(move.target for move in fold.moves)}
     for move in fold.moves:
+        sources = "any" if states == set(move.sources) else ", ".join(move.sources)
         when = "any event" if move.condition is None else _decided(move.condition)
         emits = "" if move.emits else ", without a match"
-        yield "", f"{', '.join(move.sources)} to {move.target}{emits}: {when}"
+        yield "", f"{sources} to {move.target}{emits}: {when}"
 
 
 def _decided(condition: ConditionFacts) -> str:

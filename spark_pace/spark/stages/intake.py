@@ -58,8 +58,9 @@ def intake_rows(
         records: what the source gives, streaming.
         plan: the plan.
         on_bad_record: whether bad records become rows or an error.
-        read: in a task: the events in some of `records`, or those of files, if the files before an event
-            decide whether it is late; None where the input ends. Spark pickles it.
+        read: is called in a task with some of `records`, and gives their events: if the files before an
+            event decide whether it is late, those of each file by itself. None says that the input ends.
+            Spark pickles this function.
         side_tables: the folder of the checkpoint with what side tables hold.
     """
 
@@ -89,7 +90,7 @@ class TaskIntake:
 
     Attributes:
         plan: the plan.
-        past: what is known of the records before.
+        past: what is known of the records before those that come next.
         on_bad_record: whether bad records become rows or an error.
         side_tables: what is joined to events before rules see them, by the names of the tables.
     """
@@ -111,15 +112,15 @@ class TaskIntake:
         bad_rows: int = 0,
         entry: int = 0,
     ) -> Iterator[Row]:
-        """Take records in; gives late events and bad records at once, frames when there are enough events.
+        """Take records in; yields late events and bad records at once, frames when there are enough events.
 
         Args:
             records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: what is told of those that are no events, with the columns of
+            bad: what is told of the records that are no events, with the columns of
                 `spark_pace.io.bad_records.BAD_SCHEMA`; None: there are none.
-            bad_rows: how many of those there are.
-            entry: the place in the order of the files of the one that holds them, if the files before an
-                event decide whether it is late.
+            bad_rows: how many records are no events; one row of `bad` may tell of several.
+            entry: the place of the records' file in the order of the files, if the files before an event
+                decide whether it is late.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
@@ -141,7 +142,7 @@ class TaskIntake:
             yield from self._frames()
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
-        """The events that are left, and the same progress row for every slot.
+        """The frames of the events that are left, and the same progress row for every slot.
 
         So every slot is called in every batch, and all have the same frontier.
 
