@@ -23,7 +23,7 @@ SHOWN_SELECTIONS = 5
 def why_command(
     rules_file: Path, events: Path, rule: str, position: tuple[str, str | None], as_json: bool
 ) -> None:
-    """Do what `spark_pace.cli.main.why` says; `position` is a place and a key."""
+    """Do what `spark_pace.cli.main.why` says; `position` holds its ``--at`` and ``--key``."""
     at, key = position
     if is_job(rules_file):
         job = read_job(rules_file)
@@ -38,7 +38,7 @@ def why_command(
 
 
 def lines_of(answer: Why) -> Iterator[str]:
-    """The answer as lines; what belongs to the line before is set further in."""
+    """The answer as lines of text; a line that belongs to the one before it is indented further."""
     seq = "" if answer.seq is None else f", #{answer.seq} of its stream"
     key = "" if answer.key is None else f" of {answer.key}"
     at = "" if answer.event_time is None else f" at {answer.event_time}"
