@@ -135,12 +135,11 @@ class Between:
         elif gap.times.most is not None and not capped:
             most = self._before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
-        if self.shape.strict and gap.group is None:
-            limit = np.minimum(limit, left + 1)
-        elif self.shape.strict:
-            limit = np.minimum(
-                limit, self._strangers(gap.group)[left + 1 - self._before[gap.group][left + 1]]
-            )
+        if self.shape.strict:
+            behind = left + 1
+            if gap.group is not None:
+                behind = self._strangers(gap.group)[behind - self._before[gap.group][behind]]
+            limit = np.minimum(limit, behind)
         return limit + 1
 
     def _row_of(self, component: int, number: Ints) -> Ints:
