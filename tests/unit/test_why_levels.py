@@ -108,6 +108,6 @@ def test_what_it_cannot_tell_is_refused_in_a_line(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match=message + r"a lower rule is its name and out_seq: low:0\.$"):
         told(tmp_path, "mid", "low:7")
-    message = "^--rule — must stand above rules without a Python function, for none is called here; got "
+    message = "^--rule — must stand above rules without a Python operator, for none is called here; got "
     with pytest.raises(ConfigError, match=message + r"over_sums above sums\. Ask about sums\.$"):
         told(tmp_path, "over_sums", "e.json:0")
