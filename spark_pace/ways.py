@@ -67,6 +67,14 @@ def is_cleaned(dead: int, rows: int) -> bool:
     return dead > max(SMALL, rows // 2)
 
 
+def is_united_by_pane(rows: int, panes: int) -> bool:
+    """Panes that have several rows get one again, and all rows of their keys are stored anew; else they stay.
+
+    Without it long panes have a row for each batch; always would write in each batch all that is carried.
+    """
+    return rows > 2 * panes
+
+
 def is_rid_of_closed(closed: int, kept: int) -> bool:
     """Carried initiators that are closed are left out, and all is stored anew; else they stay.
 
@@ -92,11 +100,6 @@ def is_decided_compiled(rows: int) -> bool:
 def is_in_orders(components: int) -> bool:
     """Each order of a conjunction is searched as a sequence; else all candidates are made."""
     return components <= MOST_IN_ORDERS
-
-
-def is_added_by_span(longest: int, spans: int) -> bool:
-    """Floating-point numbers are added span by span; else place by place in all spans at once."""
-    return longest > spans
 
 
 # ---------------------------------------------------------------- columns

@@ -129,6 +129,8 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}
     for number, name in enumerate(plan.tie_columns):
+        if name not in stream.events.column_names:  # rows of panes: no match goes out at an event
+            continue
         take = _codes if name == SOURCE else _taken
         ties[f"@tie{number}"] = take(stream, name, index)
     return ties

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME
+from spark_pace.core.contents import contents_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
@@ -33,7 +34,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
-from spark_pace.core.tables import array, numbers
+from spark_pace.core.tables import array, numbers, with_column
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection
@@ -62,12 +63,7 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     if rule.operator is not None:
         return _by_python(plan, planned, lane, stream, call)
     if rule.pattern is None:
-        start, end = lane.column("start"), lane.column("end")
-        spans, fields = aggregate_spans(rule, stream, start, end)
-        labels = of_whole_spans(rule, lane, spans)
-        matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
-        failed = FAILED_SCHEMA.empty_table()
-        return Result(lane.header, NOTHING_US, matches, failed, len(start))
+        return _by_aggregates(plan, planned, lane, stream)
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -81,6 +77,19 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     matches = pattern_matches(plan, planned, stream, found, labels)
     failed = FAILED_SCHEMA.empty_table()
     return Result(lane.header, resolved_us, matches, failed, len(found.openings))
+
+
+def _by_aggregates(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> Result:
+    """The matches of the spans for which the rule's condition on aggregates is true."""
+    start, end = lane.column("start"), lane.column("end")
+    contents = contents_of(stream, planned.panes)
+    spans, fields = aggregate_spans(planned.rule, contents, start, end)
+    labels, last = of_whole_spans(planned.rule, lane, spans), (end - 1)[spans]
+    matches = span_matches(plan, planned, stream, labels, last, fields)
+    if planned.panes is not None:  # whose rows have the `seq` of their first events
+        following = stream.seq[last] + contents.events(last, last + 1)
+        matches = with_column(matches, "seq", following - 1)
+    return Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))
 
 
 def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:

@@ -16,6 +16,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
+from spark_pace.core.plan.panes import Panes, panes_of
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -39,6 +40,7 @@ class RulePlan:
         looking_back: what the components say of the events before; None where they say nothing, or say it of
             the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
+        panes: what is kept of panes instead of events; None where events are.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: equal for rules that mean the same.
@@ -51,6 +53,7 @@ class RulePlan:
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
     takes_all: bool
+    panes: Panes | None
     columns: tuple[str, ...]
     key_column: str | None
     fingerprint: str
@@ -257,8 +260,9 @@ def _rule_plan(
     back = looking_back(rule, others_count=others_count or rule.forget_key_after_us is not None)
     takes_all = others_count or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, columns, key_column, meaning, since
-    )
+        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns, key_column,
+        meaning, since,
+    )  # fmt: skip
 
 
 def key_column_of(names: Sequence[str]) -> str:

@@ -41,6 +41,7 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
+from spark_pace.core.split.pane_rows import chunk_of_panes
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
@@ -221,6 +222,8 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
         chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
+        if planned.panes is not None:
+            chunk = chunk_of_panes(planned.panes, chunk)
         carry.chunks.append(chunk)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
@@ -231,7 +234,7 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
 
 def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
     """Carried events with the rule's attributes in the order that the schema has now."""
-    attributes = iter(planned.columns)
+    attributes = (name for name in planned.columns if name in events.column_names)
     return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 
 

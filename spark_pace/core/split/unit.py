@@ -49,6 +49,7 @@ from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
+from spark_pace.core.split.pane_rows import in_panes, with_whole_panes
 from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
@@ -144,8 +145,11 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         carry.whole = Whole()
     turn = Turn(plan, planned, bucket, carry, batch, method, _wanted(planned, batch))
     lanes: list[Lane] = []
-    for fresh, woken in _parts(turn, _fresh(turn, mine)):
-        lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
+    fresh = _fresh(turn, mine)
+    if planned.panes is not None:
+        fresh = in_panes(planned.panes, fresh)
+    for part, woken in _parts(turn, fresh):
+        lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
         carry.let_go()
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
@@ -209,6 +213,8 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
+        if planned.panes is not None:
+            segments = with_whole_panes(planned.panes, segments)
         task = turn.task(touched, segments, _resolution(turn))
         split = without_ended(_split(task), task)
         keep(turn.segment_column, touched, segments, split, left)

@@ -84,7 +84,11 @@ IMPOSSIBLE = (
         (*WITHOUT_PATTERN, *NEXT, "latest, zero", "earliest, zero", "earliest, selected"),
         "it is for selections that the first completion closes",
     ),
-    Impossible(("is_added_by_span",), (*OF_PATTERNS, "operator"), "it is for aggregates"),
+    Impossible(
+        ("is_united_by_pane",),
+        (*OF_PATTERNS, "operator", "opened span", "count span"),
+        "it is for aggregates of spans on a grid",
+    ),
 )
 
 

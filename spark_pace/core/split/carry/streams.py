@@ -13,6 +13,7 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints
 from spark_pace.core.match.stream import Stream, starts_of_streams
+from spark_pace.core.plan.panes import LAST
 from spark_pace.core.plan.plan import bits_column
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
@@ -136,7 +137,8 @@ def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints
     if touched.forgetting is None:
         return None
     last = np.append(stream.starts[1:], stream.rows) - 1
-    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], stream.time[last])
+    until = numbers(stream.events, LAST) if LAST in stream.events.column_names else stream.time
+    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], until[last])
     return last_us + touched.forgetting.after_us
 
 
