@@ -17,7 +17,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
 from spark_pace.core.ranks import value_ranks
-from spark_pace.core.sums import Sums, squares_of, stored_sums, sums_of
+from spark_pace.core.sums import Sums, squares_of, sums_of, sums_of_stored
 from spark_pace.core.tables import bools, numbers
 
 
@@ -34,8 +34,8 @@ class Contents(Protocol):
     def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
         """int64[s], how many of them have a value of the attribute."""
 
-    def sums(self, attribute: str, *, squared: bool = False) -> Sums:
-        """The sum of each row's values, or of their squares."""
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """The sums of their values, or of the squares of these."""
 
     def values(self, part: str, attribute: str) -> pa.Array:
         """The "min", "max", "first" or "last" of each row's values."""
@@ -59,9 +59,10 @@ class ContentsOfEvents:
         values = self.stream.attribute(attribute)
         return _difference(bools(pc.is_valid(values)), start, end) if values.null_count else end - start
 
-    def sums(self, attribute: str, *, squared: bool = False) -> Sums:
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
         """See `Contents`."""
-        return (squares_of if squared else sums_of)(self.stream.attribute(attribute))
+        values = self.stream.attribute(attribute)
+        return (squares_of if squared else sums_of)(values).over(start, end)
 
     def values(self, part: str, attribute: str) -> pa.Array:
         """See `Contents`."""
@@ -87,9 +88,10 @@ class ContentsOfPanes:
         """See `Contents`."""
         return _difference(numbers(self.stream.events, held_column("known", attribute)), start, end)
 
-    def sums(self, attribute: str, *, squared: bool = False) -> Sums:
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
         """See `Contents`."""
-        return stored_sums(self.stream.attribute(held_column("squares" if squared else "sum", attribute)))
+        stored = self.stream.attribute(held_column("squares" if squared else "sum", attribute))
+        return sums_of_stored(stored, start, end)
 
     def values(self, part: str, attribute: str) -> pa.Array:
         """See `Contents`."""
@@ -110,7 +112,7 @@ def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Int
     if part == "known":
         return pa.array(contents.known(attribute, start, end))
     if part in ("sum", "squares"):
-        return contents.sums(attribute, squared=part == "squares").over(start, end).stored()
+        return contents.sums(attribute, start, end, squared=part == "squares").stored()
     values = contents.values(part, attribute)
     if part in ("first", "last"):
         return values.take(pa.array(start if part == "first" else end - 1))

@@ -208,29 +208,29 @@ def squares_of(values: pa.Array) -> Sums:
     return _odd(_at_places(2 * place, squares), values)
 
 
-def stored_sums(lists: pa.ListArray) -> Sums:
-    """What `Sums.stored` gave."""
-    packed = lists.flatten().to_numpy()
-    place = (packed + _HALF) >> _BITS
-    digit = packed - (place << _BITS)
-    owner = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
+def sums_of_stored(lists: pa.ListArray, start: Ints, end: Ints) -> Sums:
+    """The sum of each range of rows of what `Sums.stored` gave."""
+    packed, bounds = lists.flatten().to_numpy(), lists.offsets.to_numpy()
+    place = ((packed + _HALF) >> _BITS).astype(np.int16)
+    first, behind = (bounds[rows] - bounds[0] for rows in (start, end))
 
     def at(wanted: int) -> Ints:
-        digits, here = np.zeros(len(lists), np.int64), place == wanted
-        digits[owner[here]] = digit[here]
-        return digits
+        here = np.flatnonzero(place == wanted)
+        running = np.append(0, np.cumsum(packed[here]))  # what wraps around does so in both terms
+        low, high = np.searchsorted(here, first), np.searchsorted(here, behind)
+        return running[high] - running[low] - (high - low) * (wanted << _BITS)  # type: ignore[no-any-return]
 
-    return Sums(len(lists), tuple(np.unique(place).tolist()), at)
+    return Sums(len(start), _distinct(place), at)
 
 
 def _at_places(place: Ints, parts: Sequence[Ints]) -> Sums:
     """Numbers of which part i is the digit at `place` + i of each."""
-    firsts = np.flatnonzero(np.bincount(place - place.min())) + place.min() if len(place) else place
-    places = sorted({first + step for first in firsts.tolist() for step in range(len(parts))})
+    firsts = _distinct(place)
+    places = sorted({first + step for first in firsts for step in range(len(parts))})
 
     def at(wanted: int) -> Ints:
         if len(firsts) == 1:
-            return parts[wanted - int(firsts[0])]
+            return parts[wanted - firsts[0]]
         digits = np.zeros(len(place), np.int64)
         for step, part in enumerate(parts):
             if wanted - step in firsts:
@@ -238,6 +238,14 @@ def _at_places(place: Ints, parts: Sequence[Ints]) -> Sums:
         return digits
 
     return Sums(len(place), tuple(places), at)
+
+
+def _distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
+    """The places that there are, ascending; they are near each other, or a thousand away."""
+    if not len(places):
+        return ()
+    least = int(places.min())
+    return tuple((np.flatnonzero(np.bincount(places - least)) + least).tolist())
 
 
 def _odd(sums: Sums, values: pa.Array) -> Sums:

@@ -72,12 +72,12 @@ class SpanAggregates:
         count = contents.known(attribute, start, end)
         if function == "count":
             return pa.array(count)
-        sums = contents.sums(attribute).over(start, end)
+        sums = contents.sums(attribute, start, end)
         if function == "sum":
             return _sum(sums, contents.type_of(attribute), count == 0)
         if function == "avg":
             return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
-        squares = contents.sums(attribute, squared=True).over(start, end)
+        squares = contents.sums(attribute, start, end, squared=True)
         return _deviation(sums, squares, count)
 
 

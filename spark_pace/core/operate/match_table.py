@@ -125,12 +125,12 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
     at_event = release.code & 1 == 0
     rows = np.where(at_event, release.code // 2, 0)
     index = pa.array(rows, mask=~at_event)
+    if planned.panes is not None:  # no match of theirs goes out at an event
+        return {}
     if planned.key_column is None:
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}
     for number, name in enumerate(plan.tie_columns):
-        if name not in stream.events.column_names:  # rows of panes: no match goes out at an event
-            continue
         take = _codes if name == SOURCE else _taken
         ties[f"@tie{number}"] = take(stream, name, index)
     return ties

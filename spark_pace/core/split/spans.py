@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import UNKNOWN_TIME, Bools
-from spark_pace.core.match.spans import SpanRows, spans_of
+from spark_pace.core.match.spans import SpanRows, Windows, spans_of
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
@@ -16,6 +16,8 @@ from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from
 def split_spans(task: SplitTask) -> Split:
     """Decide where spans start and close, and which of them operators must look at now."""
     rule = task.planned.rule
+    if isinstance(rule.span, GridSpan) and rule.pattern is None:
+        return _split_whole_windows(task, rule.span)
     spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
     lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
     unresolved = spans.unresolved
@@ -27,6 +29,18 @@ def split_spans(task: SplitTask) -> Split:
     seen_us = task.horizon.seen_us
     open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
     return Split(lanes, keep, count_in_segments(task.stream, spans.start[open_]), next_ids)
+
+
+def _split_whole_windows(task: SplitTask, span: GridSpan) -> Split:
+    """The same for a grid, where what a window gives is known at its end: others are only counted."""
+    horizon, frontier_us = task.horizon, task.horizon.frontier_us
+    windows = Windows.of(task.stream, span, task.passed_us)
+    spans = windows.ended(frontier_us).spans(horizon, task.next_selection)
+    lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
+    ended = count_in_segments(task.stream, spans.start)
+    # what only the end of the input has ended counts as open
+    open_ = windows.counted_open(frontier_us if horizon.seen_us is None else horizon.seen_us + 1)
+    return Split(lanes, windows.in_open(frontier_us), open_, task.next_selection + ended)
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
