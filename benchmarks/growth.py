@@ -26,9 +26,10 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.local import run
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables
 from spark_pace.io.files import read_events
@@ -71,7 +72,9 @@ class Staged:
         sifted, frames = self._timed("intake", lambda: self._intake(events))
         output = self._timed("splitter", lambda: self.splitter.step(frames, sifted.progress))
         self.carried = output.stats["carry"]
-        results = self._timed("operators", lambda: [operate(self.plan, lane) for lane in output.lanes])
+        results = self._timed(
+            "operators", lambda: [work_off(self.plan, decode_lane(lane)).encode() for lane in output.lanes]
+        )
         merged = self._timed("merger", lambda: merge(self.plan, map(decode_result, results), self.numbers))
         self.numbers = merged.next_out_seq
         if merged.matches.num_rows:

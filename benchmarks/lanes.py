@@ -24,12 +24,13 @@ from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
@@ -99,7 +100,7 @@ def worked_off(plan: Plan, lane: bytes) -> tuple[bytes, dict[str, Any]]:
     """The result of a lane and its row `WORK`, as the stage of operators has them, in processor seconds."""
     measured = Measured(timed)
     began = time.process_time()
-    result = operate(plan, lane, measured)
+    result = work_off(plan, decode_lane(lane), measured).encode()
     seconds = time.process_time() - began
     header = decode_header(result)
     told = {name: header[name] for name in ("rule_index", "selections", "predicted_seconds")}

@@ -42,7 +42,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """That an instance has at most `queue` selections with `probability`, the one it works on included.
+    """A promise: with `probability` an instance has at most `queue` selections, the one it works on included.
 
     Raises:
         ValueError: the queue is below 1, or the probability not between 0 and 1.

@@ -3,8 +3,7 @@
 No result depends on what is said here, so tests let each choice say never, always, and now one, now the other
 (`tests/long/differential`); whoever asks writes ``ways.is_small(rows)``, so that it is asked here each time.
 
-- A choice is a function that says whether the second way is taken. Its docstring names both: "this one; else
-  that one".
+- A choice is a function. Its docstring says what is done if it gives True, and what if it does not.
 - A size, in capitals in the second part, says how much is worked on at a time. Where there is more, a loop
   goes on.
 - The numbers that choices compare with stand above them.
@@ -33,17 +32,20 @@ WORTH_COMPILING_BYTES = 512 << 20
 
 
 def is_much_carried(carried: int, new: int) -> bool:
-    """Nothing is used up: the splitter finds what is new (`split/new_matches.py`); else operators do all."""
+    """True if the splitter finds new matches itself (`split/new_matches.py`); else operators search all.
+
+    Asked only of rules that use nothing up.
+    """
     return carried > MUCH * new and carried > SMALL
 
 
 def is_kept_in_part(rows: int) -> bool:
-    """What is carried already stays where it is stored (`carry/streams.py`); else all is stored anew."""
+    """True if carried events stay where they are stored (`carry/streams.py`); else all are stored anew."""
     return rows > SMALL
 
 
 def is_stored_apart(rows: int) -> bool:
-    """A chunk of a carry, or a run that waits, is in a file of its own; else in the state.
+    """True if a chunk of a carry, or a run that waits, is in a file of its own; else it is in the state.
 
     A state is written whole in each batch, so large ones must not be in it; a file for each small one would
     be one for each rule and batch.
@@ -52,34 +54,36 @@ def is_stored_apart(rows: int) -> bool:
 
 
 def is_merged(front: int, behind: int) -> bool:
-    """Two neighbouring chunks, or runs, of so many rows become one; else both stay.
+    """True if two neighbouring chunks, or runs, of so many rows become one; else both stay.
 
-    Without merges there is one for each batch; with all of them, each batch writes all that waits.
+    If it were always False, there would be a chunk for each batch; if always True, each batch would write all
+    that waits.
     """
     return front < max(SMALL, 2 * behind) and front + behind <= LARGEST
 
 
 def is_cleaned(dead: int, rows: int) -> bool:
-    """A chunk with so many dead rows is written without them; else it stays.
+    """True if a chunk with so many dead rows is written anew without them; else it stays.
 
-    It bounds what is stored by what is carried; always would write a chunk in each batch.
+    This bounds what is stored by what is carried; if it were always True, each batch would write a chunk.
     """
     return dead > max(SMALL, rows // 2)
 
 
 def is_united_by_pane(rows: int, panes: int) -> bool:
-    """Panes that have several rows get one again, and all rows of their keys are stored anew; else they stay.
+    """True if panes of several rows get one again, and all rows of their keys are stored anew; else they stay.
 
-    Without it long panes have a row for each batch; always would write in each batch all that is carried.
+    If it were always False, long panes would have a row for each batch; if always True, each batch would
+    write all that is carried.
     """
     return rows > 2 * panes
 
 
 def is_rid_of_closed(closed: int, kept: int) -> bool:
-    """Carried initiators that are closed are left out, and all is stored anew; else they stay.
+    """True if carried initiators of closed selections are left out, and all is stored anew; else they stay.
 
-    Without it batches take 8 to 20 times as long while one early selection stays open; always would write in
-    each batch all that is carried.
+    If it were always False, batches would take 8 to 20 times as long while one early selection stays open; if
+    always True, each batch would write all that is carried.
     """
     return 2 * closed > kept
 
@@ -88,17 +92,17 @@ def is_rid_of_closed(closed: int, kept: int) -> bool:
 
 
 def is_compiled(combinations: int) -> bool:
-    """Compiled code searches so many combinations of rows; else they are made and tested by columns."""
+    """True if compiled code searches so many combinations of rows; else columns of them are tested."""
     return combinations > FEW_COMBINATIONS
 
 
 def is_decided_compiled(rows: int) -> bool:
-    """Compiled code decides *earliest, selected* of plain sequences; else queues, or a loop that is not."""
+    """True if compiled code decides *earliest, selected* of plain sequences; else queues or a loop do."""
     return rows >= MANY_EVENTS
 
 
 def is_in_orders(components: int) -> bool:
-    """Each order of a conjunction is searched as a sequence; else all candidates are made."""
+    """True if each order of a conjunction is searched as a sequence; else all candidates are made."""
     return components <= MOST_IN_ORDERS
 
 
@@ -106,7 +110,7 @@ def is_in_orders(components: int) -> bool:
 
 
 def is_looked_up(constants: int) -> bool:
-    """Constants that a column is compared with are looked up together; else each predicate is tested.
+    """True if constants that a column is compared with are looked up together; else each predicate is tested.
 
     The intake of 300 rules with an id each takes a seventh to a third of the time; of one rule, eight times.
     """
@@ -114,7 +118,7 @@ def is_looked_up(constants: int) -> bool:
 
 
 def is_shared(predicates: int) -> bool:
-    """A conjunct of so many predicates is tested once for all; else with each.
+    """True if a conjunct of so many predicates is tested once for all of them; else with each.
 
     The intake of these rules takes a seventh to a half of the time; where no conjunct is shared, twice.
     """
@@ -122,7 +126,7 @@ def is_shared(predicates: int) -> bool:
 
 
 def is_hashed(items: int) -> bool:
-    """What ``in`` names is looked up by hash; else compared item by item."""
+    """True if values are looked up among the items of ``in`` by hash; else compared with each item."""
     return items > 2
 
 
@@ -130,22 +134,22 @@ def is_hashed(items: int) -> bool:
 
 
 def is_handed_over(seconds: float, bound: float) -> bool:
-    """Lanes that are predicted to take so long go to tasks of their own; else the splitter works them off."""
+    """True if lanes that should take so long go to tasks of their own; else the splitter works them off."""
     return seconds > bound
 
 
 def is_read_by_columns(read: int, records: int) -> bool:
-    """Pyarrow reads all records, for compiled code has read few of them; else it reads the others."""
+    """True if pyarrow reads all records, for compiled code has read few; else pyarrow reads the rest only."""
     return read < LEAST_READ * records
 
 
 def is_loaded(read_bytes: int) -> bool:
-    """A process that has read so much loads the compiled reader of JSON; else pyarrow reads."""
+    """True if a process that has read so much loads the compiled reader of JSON; else pyarrow reads."""
     return read_bytes >= WORTH_LOADING_BYTES
 
 
 def is_worth_compiling(read_bytes: int) -> bool:
-    """It even compiles it, where none is kept; else pyarrow reads."""
+    """True if a process compiles the reader of JSON, where the machine keeps none; else pyarrow reads."""
     return read_bytes >= WORTH_COMPILING_BYTES
 
 

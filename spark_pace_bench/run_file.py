@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import ConfigError
-from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, read_job
+from spark_pace.job_file import JobSpec, KafkaSource, read_job
 from spark_pace.rules.document import document as nodes
 from spark_pace.rules.document.report import Report, TooManyError, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -165,7 +165,7 @@ def _hindrances(spec: JobSpec) -> Iterator[tuple[str, str, str]]:
         yield "goes on", "one with trigger: available_now", "Give it a trigger such as 1 s."
     if source.format not in ("json", "csv"):
         yield "reads JSON or CSV", f"one that reads {source.format}", "Choose another format for the driver."
-    if isinstance(source, FilesSource):
+    if not isinstance(source, KafkaSource):
         return
     if len(source.topics) != 1:
         yield "reads one topic", f"one that reads {len(source.topics)}", "Name one in its source.topics."

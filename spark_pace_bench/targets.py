@@ -82,7 +82,7 @@ class Folder:
         folder.mkdir(parents=True)
 
     def send(self, first: int, due_us: Ints) -> Floats:
-        """See `Target`."""
+        """Write the records that are due as one file; returns when its name was there, for each."""
         name = f"{len(self._firsts):08d}.{self._records.form}"
         lines = self._records.lines(first, due_us)
         hidden = self._folder / f".{name}"
@@ -93,26 +93,26 @@ class Folder:
         return np.full(len(due_us), time.time())
 
     def settle(self) -> None:
-        """See `Target`."""
+        """Wait for nothing: a file is there as soon as it is written."""
 
     def close(self) -> None:
-        """See `Target`."""
+        """Let go of nothing: no file is open."""
 
     def starting(self, since: float) -> dict[str, Any]:
-        """See `Target`."""
+        """Nothing: a job reads all files of the folder."""
         return {}
 
     def events(self, folder: Path) -> pa.Table:
-        """See `Target`."""
+        """The events of all files; nothing is written into the folder given."""
         return read_all(self._folder, self._records.schema).events
 
     def numbers(self, sources: Sequence[str], places: Ints) -> Ints:
-        """See `Target`."""
+        """The records at rows of files: int64[n]."""
         firsts = {name: self._firsts[int(name.partition(".")[0])] for name in set(sources)}
         return np.array([firsts[name] for name in sources], np.int64) + places
 
     def read_by(self, offset: Mapping[str, Any]) -> Ints:
-        """See `Target`; the offset is a number of files."""
+        """The records of the files that were read; the offset is a number of files."""
         read = [*self._firsts, self._sent][min(offset["entries"], len(self._firsts))]
         return np.arange(read)
 
@@ -159,7 +159,7 @@ class Topic:
             raise SetupError(f"broker {self._servers} — {must}; got: {got}. {do}") from error
 
     def send(self, first: int, due_us: Ints) -> Floats:
-        """See `Target`."""
+        """Hand the records to the producer; returns when each went."""
         lines = self._records.lines(first, due_us)
         count = len(self.begins)
         sent = np.empty(len(lines))
@@ -194,7 +194,11 @@ class Topic:
             raise SetupError(f"topic {self._topic} — {must}; got: {got}. See the broker.")
 
     def settle(self) -> None:
-        """See `Target`."""
+        """Wait until the broker has all records, and nothing else.
+
+        Raises:
+            SetupError: some records are not stored, or another writer has sent some too.
+        """
         self._require_taken(self._producer.flush(_FLUSH_SECONDS))
         kept = [begin + len(lines) for begin, lines in self._parts()]
         if (found := self._ends()) != kept:
@@ -203,18 +207,18 @@ class Topic:
             raise SetupError(f"topic {self._topic} — {must}; got offsets up to {found}, not {kept}. {do}")
 
     def close(self) -> None:
-        """See `Target`."""
+        """Give up what was not settled, and end the producer's connections."""
         self._producer.purge()  # of what was not settled
         self._producer.flush(1)
         del self._producer  # which ends its connections
 
     def starting(self, since: float) -> dict[str, Any]:
-        """See `Target`; a partition without a record since then begins with those that come."""
+        """The options to begin at a time; a partition without a record since then begins with the next."""
         strategy = {"startingOffsetsByTimestampStrategy": "latest"}
         return {"options": {**self._own, "startingTimestamp": str(int(since * 1000)), **strategy}}
 
     def events(self, folder: Path) -> pa.Table:
-        """See `Target`; writes a file with the records of each partition."""
+        """The events of all partitions; writes a file with the records of each into `folder`."""
         folder.mkdir()
         tables = []
         for number, (begin, lines) in enumerate(self._parts()):
@@ -231,14 +235,14 @@ class Topic:
         return list(zip(self.begins, self._lines, strict=True))
 
     def numbers(self, sources: Sequence[str], places: Ints) -> Ints:
-        """See `Target`."""
+        """The records at offsets of partitions: int64[n]."""
         partitions = {name: int(name.rpartition("/")[2]) for name in set(sources)}
         own = np.array([partitions[name] for name in sources], np.int64)
         begins = np.array(self.begins, np.int64)
         return (places - begins[own]) * len(self.begins) + own
 
     def read_by(self, offset: Mapping[str, Any]) -> Ints:
-        """See `Target`; the offset has the end of each partition."""
+        """The records that were read when Spark's offset, the end of each partition, stood there."""
         ends, count = offset[self._topic], len(self.begins)
         parts = [
             np.arange(max(0, ends.get(str(number), begin) - begin)) * count + number

@@ -58,21 +58,3 @@ def trend_of(seconds: Sequence[float], values: Sequence[float], begins: float) -
     level = float(np.median(value))
     moved = slope * float(time[-1] - time[0])
     return Trend(level, slope * HOUR, moved, abs(moved) <= FLAT * abs(level))
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """What memory may gain over the time that is judged.
-
-    Attributes:
-        share: of its level.
-        least_mb: and this in any case: what an allocator's arenas and Spark's caches move by themselves.
-    """
-
-    share: float
-    least_mb: float
-
-
-def grows(trend: Trend, tolerance: Tolerance) -> bool:
-    """Tell whether memory (in MB) grows: by its slope it gains more than the tolerance in the time judged."""
-    return trend.moved > max(tolerance.share * trend.level, tolerance.least_mb)

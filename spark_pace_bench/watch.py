@@ -72,17 +72,6 @@ def metrics_rows(table: Path, known: set[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def memory(process: psutil.Process) -> dict[str, int]:
-    """Resident bytes of the driver's Python, of the JVM, and of the Python workers with their children."""
-    found = {"driver_rss": process.memory_info().rss, "jvm_rss": 0, "workers_rss": 0, "workers": 0}
-    for child in process.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            java = child.name() == "java"
-            found["jvm_rss" if java else "workers_rss"] += child.memory_info().rss
-            found["workers"] += not java
-    return found
-
-
 def _used(process: psutil.Process) -> dict[str, float]:
     """Resident bytes and processor seconds of a process and all below it."""
     rss, cpu = 0.0, 0.0

@@ -72,7 +72,7 @@ def _run_twice(folder: Path, options: str) -> None:
 
 
 def main() -> int:
-    """Make it; print a failure as one line."""
+    """Make the archive of classes; print a failure as one line."""
     try:
         archive = make(Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve())
     except (SparkPaceError, OSError) as error:

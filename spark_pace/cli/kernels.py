@@ -46,7 +46,7 @@ rules:
     context: earliest, selected
   - name: first_unused
     pattern: {sequence: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'c'"]}
-    where: a.x + b.x < 2 * c.x
+    where: concat(a.kind, b.kind) < c.kind
     within: 1 h
     context: earliest, selected
   - name: in_turn

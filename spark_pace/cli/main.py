@@ -80,12 +80,20 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     metavar="MODULE",
     help="Allow a module that rules name as Python operators; a job file names them itself.",
 )
-def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+@click.option(
+    "--list",
+    "listed",
+    type=click.IntRange(min=0),
+    default=3,
+    metavar="N",
+    help="List at most N late events, bad records and failed selections each (3).",
+)
+def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...], listed: int) -> None:
     """Print the matches, or write them to a file."""
     from spark_pace.cli.replay_command import replay_command
 
     _see_current_directory()
-    replay_command(rules, events, out, operators)
+    replay_command(rules, events, out, operators, listed)
 
 
 @commands.command(

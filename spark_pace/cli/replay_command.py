@@ -14,13 +14,13 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.replay import Replayed, replay_files
-from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
+from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
-SHOWN_BAD = 3
 
-
-def replay_command(rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...]) -> None:
+def replay_command(
+    rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...], listed: int
+) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
     if out is not None and out.suffix not in WRITERS:
         raise ConfigError.of("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
@@ -43,13 +43,13 @@ def replay_command(rules_file: Path, events: Path, out: Path | None, operators: 
         show(replayed.result.matches, rules)
     else:
         WRITERS[out.suffix](replayed.result.matches, rules, out)
-    _summarise(replayed, rules)
+    _summarise(replayed, rules, listed)
 
 
 def _replayed_by(job: JobSpec, events: Path) -> Replayed:
     """What a job's rules find in other events than its own."""
-    files = isinstance(job.source, FilesSource)
-    most_bad = job.files.max_bad_records_per_file if files else MOST_BAD_RECORDS
+    source = job.source
+    most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
     return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad)
 
 
@@ -62,7 +62,7 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 
-def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
+def _summarise(replayed: Replayed, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules}
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():
@@ -73,13 +73,13 @@ def _summarise(replayed: Replayed, rules: Sequence[Rule]) -> None:
         what = "null in every record; a name in the schema that no record has?"
         click.echo(f"{', '.join(replayed.absent)}: {what}", err=True)
     late, failed = replayed.result.late, replayed.result.failed
-    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows)
-    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows)
-    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows)
+    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
+    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)
+    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows, listed)
 
 
-def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int) -> None:
-    for row in table.slice(0, SHOWN_BAD).select(columns).to_pylist():
+def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int, listed: int) -> None:
+    for row in table.slice(0, listed).select(columns).to_pylist():
         click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
-    if count > SHOWN_BAD:
-        click.echo(f"{what}: and {count - SHOWN_BAD:,} more", err=True)
+    if count > listed:
+        click.echo(f"{what}: and {count - listed:,} more", err=True)

@@ -128,6 +128,8 @@ def closing_line(summary: Summary) -> str:
         over = f"; latency_bound could not be kept in {batches}, in the last: {summary.why_over_bound}"
     what = "selections closed by the end of the input" if summary.finished else "selections still open"
     still_open = f"; {summary.still_open:,} {what}" if summary.batches else ""
+    if summary.pending:
+        still_open += f", {summary.pending:,} events that the frontier has not passed"
     return (
         f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"

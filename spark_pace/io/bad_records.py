@@ -40,7 +40,7 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """How many lines there are."""
         # five times as fast as `bytes.count`
         return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
 
@@ -63,7 +63,7 @@ class _Others:
     count: int
 
     def told(self) -> Bad:
-        """All of them in one row, at the place of the first."""
+        """All these records in one row, at the place of the first."""
         offset, reason, raw = self.first
         if self.count == 1:
             return self.first
@@ -79,7 +79,7 @@ class BadRecords:
     """
 
     def __init__(self, most: int | None = MOST_BAD_RECORDS) -> None:
-        """Tell `most` of them one by one; None: all."""
+        """Tell `most` bad records one by one; None: all."""
         self.count = 0
         self._most = most
         self._bytes_left = MOST_BAD_BYTES
@@ -105,7 +105,7 @@ class BadRecords:
             self._found.append((first + rows, lambda index: (reason(index), raws[int(rows[index])])))
 
     def add_one(self, offset: int, reason: str, raw: bytes) -> None:
-        """Take in one."""
+        """Take in one bad record."""
         self.add(offset, np.zeros(1, np.int64), lambda _: reason, (raw,))
 
     def settle(self) -> None:
@@ -136,7 +136,7 @@ class BadRecords:
             self._told.append(bad)
 
     def rows(self) -> list[Bad]:
-        """What is told of them, in the order of their places."""
+        """What is told of the bad records, in the order of their places."""
         self.settle()
         return [*self._told, *([self._others.told()] if self._others else [])]
 

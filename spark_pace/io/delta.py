@@ -247,13 +247,11 @@ def _types(schema: Schema) -> dict[str, str]:
     return {name: "bigint" if text == "long" else text for name, text in texts.items()}
 
 
-def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
-    """SQL that makes a temporary view of one rule's matches, with the columns that this rule fills.
+def view_sql(rule: Rule, root: str) -> str:
+    """SQL that makes a temporary view of a rule's matches under the rule's name, with the columns it fills.
 
-    Args:
-        rule: the rule.
-        root: the folder of the job's tables.
-        view: the name of the view; by default the rule's.
+    `root` is the folder of the job's tables. What SQL without Spark sees is made by `Tables` in
+    `spark_pace.io.query`.
     """
     left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
     fixed = [name for name in FIXED_COLUMNS if name not in left_out]
@@ -261,7 +259,7 @@ def view_sql(rule: Rule, root: str, view: str | None = None) -> str:
     columns = ", ".join(map(quoted, names))
     name = rule.name.replace("'", "''")
     return (
-        f"CREATE OR REPLACE TEMP VIEW {quoted(view or rule.name)} AS SELECT {columns} "
+        f"CREATE OR REPLACE TEMP VIEW {quoted(rule.name)} AS SELECT {columns} "
         f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = '{name}'"
     )
 

@@ -75,12 +75,12 @@ def read_events(
     bad = BadRecords(most_bad)
     try:
         if format != "parquet" and path.endswith(_ARCHIVES) and not os.path.getsize(path):
-            return _one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
+            return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
-            return _one_bad_record(f"must be undamaged; got: {error}", schema, source)
+            return one_bad_record(f"must be undamaged; got: {error}", schema, source)
         packed = ", compressed," if path.endswith(_ARCHIVES) else ""
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
@@ -115,7 +115,7 @@ def read_source_file(
     elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
         wrong = "must lie in the source's folder; got a link out of it"
     if wrong:
-        return _one_bad_record(wrong, schema, source)
+        return one_bad_record(wrong, schema, source)
     return read_events(path, format, schema, source, most_bad)
 
 
@@ -124,13 +124,19 @@ def source_name(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def table_events(table: pa.Table, schema: EventSchema, source: str) -> EventsRead:
-    """The rows of a table as events of the source `source`; `@offset` is the number of the row."""
-    bad = BadRecords()
+def table_events(
+    table: pa.Table, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
+) -> EventsRead:
+    """The rows of a table as events of the source `source`; `@offset` is the number of the row.
+
+    So many of those that are no events are told one by one.
+    """
+    bad = BadRecords(most_bad)
     return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
 
 
-def _one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
+def one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
+    """A file that is one bad record as a whole."""
     bad = BadRecords()
     bad.add_one(0, WHOLE_FILE + wrong, b"")
     return _events_read([], bad, schema, source)
@@ -195,13 +201,24 @@ def _read_parquet(path: str, format: str, schema: EventSchema, bad: BadRecords) 
     try:
         with pa.parquet.ParquetFile(path) as file:
             there = set(file.schema_arrow.names)
-            first = dict.fromkeys(schema.path_of(field.name)[0] for field in schema.fields)
-            names = [name for name in first if name in there]
+            names = [name for name in columns_of(schema) if name in there]
             stored = file.read(columns=names, use_threads=False)
     except pa.ArrowInvalid as error:
         bad.add_one(0, f"{WHOLE_FILE}must be Parquet; got: {error}", b"")
         return
     yield from _stored_events(stored, schema, bad)
+
+
+def columns_of(schema: EventSchema) -> list[str]:
+    """The columns of a table that hold the schema's attributes."""
+    return list(dict.fromkeys(schema.path_of(field.name)[0] for field in schema.fields))
+
+
+def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
+    """Why the columns of a table cannot be the schema's attributes; None if they can."""
+    bad = BadRecords()
+    list(_stored_events(stored, schema, bad))
+    return bad.rows()[0][1] if bad.rows() else None
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:

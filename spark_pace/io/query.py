@@ -55,7 +55,7 @@ class Tables:
             self._engine.register(name, table)
 
     def add_rules(self, sql: str) -> None:
-        """Add a view of its matches for each rule that `sql` names, without the columns that are null in all.
+        """Add a view of the matches of each rule that `sql` names, without the columns that are null in all.
 
         Only the tables tell which rules there are and what they emit, so a rule without matches has no view.
         """
@@ -66,6 +66,7 @@ class Tables:
                 self._add_rule(rule)
 
     def _add_rule(self, rule: str) -> None:
+        """Add the view of one rule. `view_sql` in `spark_pace.io.delta` makes that of a Spark session."""
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
         counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)

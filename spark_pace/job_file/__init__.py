@@ -1,10 +1,19 @@
 """Job files: where events come from, where matches go, and how the job runs."""
 
-from spark_pace.job_file.batch_settings import as_planned, planned_settings
+from spark_pace.job_file.checkpoint_settings import as_planned, planned_settings
 from spark_pace.job_file.reader import check_files, is_job, read_job, rules_in
-from spark_pace.job_file.spec import Events, FilesSource, Format, JobSpec, KafkaFormat, KafkaSource
+from spark_pace.job_file.spec import (
+    DeltaSource,
+    Events,
+    FilesSource,
+    Format,
+    JobSpec,
+    KafkaFormat,
+    KafkaSource,
+)
 
 __all__ = [
+    "DeltaSource",
     "Events",
     "FilesSource",
     "Format",

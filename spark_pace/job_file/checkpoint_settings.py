@@ -1,10 +1,20 @@
-"""The settings of `events` that a checkpoint fixes for its life: the state of every rule rests on them.
+"""The settings of a job that its checkpoint keeps.
 
-To which source a checkpoint belongs is said in `spark_pace.spark.sources.input`.
+`event_settings` are fixed for the life of a checkpoint: the state of every rule rests on them. To which
+source a checkpoint belongs is said in `spark_pace.spark.sources.input`.
+
+`planned_settings` are those that a batch is planned with: all that its result rests on besides rules and
+checkpoint. They may change between two batches. A batch that was planned and not finished runs again with the
+settings of its plan, for its state and some of its tables may be written already.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from spark_pace.core.expr.stored_form import from_stored, to_stored
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.job_file.spec import JobSpec
 
 
@@ -18,3 +28,37 @@ def event_settings(spec: JobSpec) -> dict[str, str]:
         "source_column": spec.events.source_column or "none",
         "deduplicate_on": ", ".join(f"{name} {types[name]}" for name in order.deduplicate_on) or "none",
     }
+
+
+def planned_settings(spec: JobSpec) -> dict[str, Any]:
+    """The settings that a batch of the job is planned with, as JSON has them."""
+    events = spec.events
+    return {
+        "schema": [[field.name, field.type] for field in events.schema.fields],
+        "tie_break": list(events.schema.tie_break),
+        "delay_us": events.order.delay_us,
+        "idle_after_us": events.order.idle_after_us,
+        "expected_sources": list(events.order.expected_sources),
+        "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
+        **spec.source.planned(),
+    }
+
+
+def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
+    """The job with these settings in place of its own.
+
+    Raises:
+        KeyError, TypeError: `settings` are not of `planned_settings`.
+    """
+    fields = tuple(Field(name, kind) for name, kind in settings["schema"])
+    schema: EventSchema = replace(spec.events.schema, fields=fields, tie_break=tuple(settings["tie_break"]))
+    order = replace(
+        spec.events.order,
+        delay_us=settings["delay_us"],
+        idle_after_us=settings["idle_after_us"],
+        expected_sources=tuple(settings["expected_sources"]),
+    )
+    heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
+    events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
+    rules = tuple(replace(rule, schema=schema) for rule in spec.rules)
+    return replace(spec, events=events, source=spec.source.as_planned(settings), rules=rules)

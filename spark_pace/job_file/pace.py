@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 _SEEN = 3  # batches that the speed is taken from
 _AHEAD = 2.0  # times the last speed: no batch is planned to take longer than twice `batch_seconds`
-_LEAST = 100  # the cap falls to a hundredth of the first one at most
+# No cap is below a hundredth of the first one. For Kafka that is 1,000 records: `_FIRST_CAPS` in
+# `spark_pace.spark.sources.input` is the other number that makes it.
+_LEAST = 100
 
 
 @dataclass(frozen=True)

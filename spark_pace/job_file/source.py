@@ -12,9 +12,17 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.paths import resolve
-from spark_pace.job_file.spec import Events, FilesSource, Format, KafkaFormat, KafkaSource, Source
+from spark_pace.job_file.spec import (
+    DeltaSource,
+    Events,
+    FilesSource,
+    Format,
+    KafkaFormat,
+    KafkaSource,
+    Source,
+)
 from spark_pace.rules.document.document import Mapping, Scalar, describe
-from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.document.report import Report, meant_by, nearest, quote
 from spark_pace.rules.document.section import Section
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
@@ -22,6 +30,7 @@ KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events]
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
 
 _FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger", "max_bad_records_per_file")
+_DELTA_KEYS = ("kind", "path", "from_version", "max_files_per_trigger", "max_bad_records_per_file")
 _KAFKA_KEYS = (
     "kind",
     "format",
@@ -63,9 +72,9 @@ def read_source(fields: Section, folder: Path) -> Source | None:
     if mapping is None:
         return None
     node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
-    guess = "kafka" if "topics" in mapping.entries else "files"
+    guess = next((kind for key, kind in _TELLING.items() if key in mapping.entries), "files")
     kind = node.text if isinstance(node, Scalar) else guess
-    keys, read = _KINDS.get(kind, _KINDS["files"])
+    keys, read = _KINDS[kind if kind in _KINDS else meant_by(kind, tuple(_KINDS)) or guess]
     return read(Section(mapping, fields.report, keys), folder)
 
 
@@ -78,6 +87,30 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
     return FilesSource(cast(Format, form), resolve(path.text, folder), most, most_bad) if path else None
+
+
+def _read_delta(source: Section, folder: Path) -> DeltaSource | None:
+    for key, example in (("kind", "kind: delta"), ("path", "path: out/matches")):
+        source.require(key, example)
+    source.choice("kind", tuple(_KINDS), "delta")
+    path = source.text("path", "path: out/matches")
+    version = _read_version(source)
+    most = source.whole("max_files_per_trigger", 1, 1_000_000)
+    most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
+    return DeltaSource(resolve(path.text, folder), version, most, most_bad) if path else None
+
+
+def _read_version(source: Section) -> int | None:
+    """The first commit to read; None for all rows there are at the start."""
+    node = source.node("from_version")
+    value = node.value if isinstance(node, Scalar) else None
+    if node is None or value == "start":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    must, do = "must be start, or the number of a commit", "Write for example from_version: start."
+    source.report.add(node.place, must, describe(node), do)
+    return None
 
 
 def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
@@ -100,10 +133,13 @@ def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
     return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
 
 
+# by these keys a kind that is missing or misspelt is guessed
+_TELLING = {"topics": "kafka", "from_version": "delta"}
 # the keys of each kind of source, and what reads them
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section, Path], Source | None]]] = {
     "files": (_FILES_KEYS, _read_files),
     "kafka": (_KAFKA_KEYS, _read_kafka),
+    "delta": (_DELTA_KEYS, _read_delta),
 }
 
 

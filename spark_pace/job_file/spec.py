@@ -104,7 +104,48 @@ class KafkaSource:
         return replace(self, format=settings["format"], columns=columns)
 
 
-Source = FilesSource | KafkaSource
+@dataclass(frozen=True)
+class DeltaSource:
+    """A Delta table to which others append, read file by file in the order of its commits.
+
+    Attributes:
+        path: of the table.
+        from_version: the first commit that a new checkpoint reads; None: all rows that the table has then.
+        max_files_per_trigger: the most files of a batch; None: all that are there.
+        max_bad_records_per_file: as of `FilesSource`.
+    """
+
+    path: str
+    from_version: int | None
+    max_files_per_trigger: int | None
+    max_bad_records_per_file: int = MOST_BAD_RECORDS
+
+    names_sources: ClassVar[bool] = False
+    format: ClassVar[str] = "parquet"
+
+    def resolved(self, secrets: Secrets) -> DeltaSource:
+        """Return this source with the path as this machine has it.
+
+        Raises:
+            SetupError: there is no table.
+        """
+        path = local_path(self.path, "source.path")
+        if not (path / "_delta_log").is_dir():
+            got = "a folder without _delta_log" if path.is_dir() else "nothing there"
+            do = "Start what writes it first, or correct source.path."
+            raise SetupError(f"{path} — must be a Delta table; got {got}. {do}")
+        return replace(self, path=str(path))
+
+    def planned(self) -> dict[str, Any]:
+        """The settings that the result of a batch rests on, as JSON has them."""
+        return {"format": self.format, "columns": []}
+
+    def as_planned(self, settings: dict[str, Any]) -> DeltaSource:
+        """Return this source as it is: no result rests on a setting of it that may change."""
+        return self
+
+
+Source = FilesSource | KafkaSource | DeltaSource
 
 
 @dataclass(frozen=True)

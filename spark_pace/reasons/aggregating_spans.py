@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Ints
 from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import evaluate_mask
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.operate.aggregates import SpanAggregates
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.reasons.answer import Candidate, Why
@@ -51,4 +51,4 @@ def _failed(rule: Rule, own: OfKey, spans: Opened, index: int) -> Candidate:
     conditions = [] if rule.having is None else parts(rule.having)
     part = next(one for one in conditions if not evaluate_mask(one, columns)[0])
     text, values = in_values(columns, part, part)
-    return Candidate(number, (), None, "failed", "where", to_text(part), values, (), text)
+    return Candidate(number, (), None, "failed", "where", canonical_text(part), values, (), text)

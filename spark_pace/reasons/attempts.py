@@ -38,7 +38,7 @@ class Attempt:
     failure: Failure | None
 
     def events(self, *, walking: bool) -> list[tuple[str, int]]:
-        """(component, row) of the events that it had, without the one that was tried."""
+        """(component, row) of the events that the candidate had, without the one that was tried."""
         if not self.rows:
             return []
         names = [component.name for component in self.search.pattern.components]

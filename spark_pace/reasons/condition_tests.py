@@ -17,7 +17,7 @@ from spark_pace.core.expr import (
     evaluate,
     walk,
 )
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.span_patterns import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous
@@ -90,7 +90,7 @@ def _test(part: Expr, columns: Columns, *, beside: bool) -> ConditionTest:
     """One part; `beside`: whether the events that it reads beside its own are at hand."""
     known = beside or not _reads_others(part)
     nodes = [node for node in walk(part) if isinstance(node, Column | Previous)]
-    read = {to_text(node): node for node in nodes if known or not _reads_others(node)}
+    read = {canonical_text(node): node for node in nodes if known or not _reads_others(node)}
     values = {name: plain(evaluate(node, columns)[0].as_py()) for name, node in read.items()}
     holds = pc.fill_null(evaluate(part, columns), False)[0].as_py() if known else None
-    return ConditionTest(to_text(part), holds, values)
+    return ConditionTest(canonical_text(part), holds, values)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import TIME, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
@@ -31,9 +31,10 @@ MOST_SELECTIONS = 20
 def explained(source: Source, place: Place) -> Why:
     """All that is told of the event at a place."""
     rule, reason = source.rule, bad_reason(source, place)
-    why = Why(rule.name, None, place.source, place.offset, None, None, reason, {})
-    if reason is not None:
-        return replace(why, not_in_stream=f"it is a bad record: {reason}")
+    told = None if reason is None else f"it is a bad record: {reason}"
+    why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
+    if told is not None:
+        return why
     events = source.read.events
     event = events.filter(pa.array(at_source(events, place.source, place.offset)))
     attributes = {one.name: plain(event[one.name][0].as_py()) for one in rule.schema.fields}
@@ -58,7 +59,7 @@ def explained(source: Source, place: Place) -> Why:
 def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
     heartbeat = source.plan.heartbeat
     if heartbeat is not None and evaluate_mask(heartbeat, EventColumns(event))[0]:
-        return f"it is a heartbeat: {to_text(heartbeat)}"
+        return f"it is a heartbeat: {canonical_text(heartbeat)}"
     false = [test.condition for test in why.filter if test.holds is False]
     if false:
         return f"the filter does not hold: {false[0]}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.durations import show_length
 from spark_pace.reasons.answer import Member
@@ -107,7 +107,7 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
         if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
             columns = search.varied(walking=walking).columns(as_matrix(rows))
             text, values = in_values(columns, conjunct.expr, told.expr)
-            return Failure("where", text, to_text(told.expr), values)
+            return Failure("where", text, canonical_text(told.expr), values)
     return None
 
 

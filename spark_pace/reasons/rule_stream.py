@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from spark_pace.core.split.unit import Batch, whole_task
 from spark_pace.core.tables import array
 from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
+from spark_pace.reasons.wording import iso_of
 
 MOST_MATCHES = 100  # that are told
 
@@ -117,11 +117,9 @@ def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, lis
 def match_told(row: dict[str, Any]) -> Match:
     """A row of the table of matches for the answer."""
     members = [
-        Member(one["component"], EventRef(one["seq"], _iso(one["event_time"]), one["source"], one["offset"]))
+        Member(
+            one["component"], EventRef(one["seq"], iso_of(one["event_time"]), one["source"], one["offset"])
+        )
         for one in row["events"]
     ]
-    return Match(row["out_seq"], row["selection_id"], _iso(row["matched_at"]), tuple(members))
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+    return Match(row["out_seq"], row["selection_id"], iso_of(row["matched_at"]), tuple(members))

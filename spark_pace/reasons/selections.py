@@ -8,6 +8,7 @@ import numpy as np
 
 from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.spans import spans_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
@@ -49,19 +50,19 @@ class Opened:
         return np.where(self.closes >= 0, self.closes, self.ends - 1)
 
     def at(self, row: int) -> Ints:
-        """The indices of those that are open at a row."""
+        """The indices of the selections that are open at a row."""
         return np.flatnonzero((self.openings <= row) & (self.last_row() >= row))
 
     def before(self, row: int) -> Ints:
-        """The index of the last one that was over before a row, if there is one."""
+        """The index of the last selection that was over before a row, if there is one."""
         return np.flatnonzero(self.last_row() < row)[-1:]
 
     def waits(self, index: int) -> bool:
-        """Tell whether it was open to the last."""
+        """Tell whether a selection was open to the end of the input."""
         return bool(self.closes[index] < 0 and not self.over[index])
 
     def told(self, stream: Stream, index: int, *, there: bool) -> Selection:
-        """One of them for the answer, without components."""
+        """A selection for the answer, without components."""
         close = int(self.closes[index])
         state = "closed" if close >= 0 else "open" if self.waits(index) else "ended"
         return Selection(
@@ -79,7 +80,7 @@ def selections_of(stretch: Stretch) -> Opened:
     """The selections that the pattern's context opens."""
     stream, pattern = stretch.stream, stretch.search.pattern
     way, within = context_of(pattern).way, pattern.within
-    found = way.match_bounded(stream, pattern, stretch.horizon)
+    found = match_bounded(way, stream, pattern, stretch.horizon)
     openings = found.openings
     ids = np.arange(len(openings))
     if way.every_initiator_opens and OPENING in stream.events.column_names:

@@ -8,8 +8,8 @@ import numpy as np
 
 from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints
 from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.expr.nodes import Column
-from spark_pace.core.expr.render import to_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.search.any_order import search_of
@@ -146,9 +146,9 @@ def in_values(columns: Columns, expr: Expr, told: Expr) -> tuple[str, dict[str, 
     if isinstance(expr, Call) and isinstance(told, Call) and expr.function in COMPARISONS:
         both = list(zip(expr.arguments, told.arguments, strict=True))
         left, right = (shown(value(side)) for side, _ in both)
-        text = f"{to_text(told)}: {left} {expr.function} {right} is {whole}"
-        return text, {to_text(name): value(side) for side, name in both}
+        text = f"{canonical_text(told)}: {left} {expr.function} {right} is {whole}"
+        return text, {canonical_text(name): value(side) for side, name in both}
     nodes = zip(walk(expr), walk(told), strict=True)
-    read = {to_text(name): value(node) for node, name in nodes if isinstance(node, Column | Aggregate)}
+    read = {canonical_text(name): value(node) for node, name in nodes if isinstance(node, Column | Aggregate)}
     listed = ", ".join(f"{name} = {shown(one)}" for name, one in read.items())
-    return f"{to_text(told)} is {whole} with {listed}", read
+    return f"{canonical_text(told)} is {whole} with {listed}", read

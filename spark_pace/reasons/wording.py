@@ -17,7 +17,11 @@ _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
 def iso(time_us: int) -> str:
     """Microseconds since 1970 as ISO text in UTC."""
-    moment = _EPOCH + timedelta(microseconds=int(time_us))
+    return iso_of(_EPOCH + timedelta(microseconds=int(time_us)))
+
+
+def iso_of(moment: datetime) -> str:
+    """A moment in UTC as ISO text."""
     return moment.isoformat().replace("+00:00", "Z")
 
 

@@ -20,7 +20,8 @@ def read_context(fields: Section) -> ParameterContext:
         return EACH_ZERO
     name = ", ".join(part.strip() for part in node.text.split(",")) if isinstance(node, Scalar) else ""
     if name not in CONTEXTS:
-        advice = nearest(name, CONTEXTS)
+        selection = name.partition(",")[0] + ", "
+        advice = nearest(name, [known for known in CONTEXTS if known.startswith(selection)] or CONTEXTS)
         fields.report.add(node.place, "must be a parameter context", describe(node), advice)
         return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
     return CONTEXTS[name]

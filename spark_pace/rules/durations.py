@@ -12,6 +12,13 @@ from spark_pace.rules.document.report import Report
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
 
+_MEANT = {
+    **dict.fromkeys(("millis", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
 _AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
 
 
@@ -34,9 +41,13 @@ def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, le
     match = _AMOUNT.fullmatch(text)
     unit = match[2] if match else ""
     if match is None or (unit not in UNITS_US and not (counts and unit in ("event", "events"))):
-        report.add(
-            node.place, f"must be {must}", describe(node), f"Write a whole number and a unit: {units}."
+        meant = _MEANT.get(unit.lower())
+        advice = (
+            f'Did you mean "{match[1]} {meant}"?'
+            if match and meant
+            else f"Write a whole number and a unit: {units}."
         )
+        report.add(node.place, f"must be {must}", describe(node), advice)
         return None
     amount = int(match[1])
     if unit not in UNITS_US:

@@ -13,7 +13,7 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import GatheredScope, MatchScope, Scope, SpanScope
+from spark_pace.rules.expressions.scopes import MatchScope, Scope, SpanScope
 from spark_pace.rules.schema import TYPE_NAMES, type_name
 from spark_pace.rules.span import aggregates, opens_span
 
@@ -98,9 +98,8 @@ def _scope(
     opened = opens_span(rule)
     if pattern is None:
         return SpanScope(schema, shared, opened) if aggregates(rule) else None
-    if context_of(pattern).gathers:
-        return GatheredScope(schema, pattern.components, shared, opened)
-    return MatchScope(schema, pattern.components, shared, emits=True, opened=opened)
+    gathers = context_of(pattern).gathers
+    return MatchScope(schema, pattern.components, shared, emits=True, opened=opened, gathers=gathers)
 
 
 def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:

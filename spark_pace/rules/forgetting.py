@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.core.plan.durations import show_duration
+from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Span
 from spark_pace.rules.document.document import Mapping, Node, describe
 from spark_pace.rules.document.section import Section
@@ -27,7 +27,7 @@ def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -
     after_us = read_duration(node, report)
     window = _longest_window(rule, pattern, span)
     if after_us is not None and window is not None and window[1] > after_us:
-        must = f"must be at most forget_key_after, {show_duration(after_us)}"
+        must = f"must be at most forget_key_after, {canonical_duration(after_us)}"
         report.add(window[0].place, must, describe(window[0]), "Shorten it, or lengthen forget_key_after.")
     return after_us
 
@@ -46,6 +46,6 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
 
 
 def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:
-    """None where the key is misspelt, which is reported already."""
+    """The node of a key, with the length; None where the key is misspelt, which is reported already."""
     entry = mapping.entries.get(key)
     return None if entry is None else (entry[1], length_us)

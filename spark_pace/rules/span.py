@@ -11,7 +11,7 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import CloseScope, EventScope, SpanScope
+from spark_pace.rules.expressions.scopes import EventScope, SpanScope
 
 MOST_WINDOWS = 10_000  # that an event is in
 MOST_WINDOWS_OF_PANES = 100_000  # the same where panes are carried, not events
@@ -75,7 +75,11 @@ def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr 
 
 def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
     scalar = None if node is None else as_expression(node, fields.report)
-    return [] if scalar is None else compile_conjuncts(scalar, CloseScope(schema), fields.report)
+    return (
+        []
+        if scalar is None
+        else compile_conjuncts(scalar, EventScope(schema, opened=True, closes=True), fields.report)
+    )
 
 
 def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | None:

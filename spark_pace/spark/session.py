@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -63,20 +62,18 @@ def build_session(
     name: str,
     settings: Mapping[str, str] | None = None,
     *,
-    jars: Path | None = None,
     secret: Mapping[str, str] | None = None,
     quick: bool = False,
 ) -> SparkSession:
     """The session, started if there is none.
 
     Under `spark-submit`, that command sets the master and the jars. Otherwise the master is ``local[*]``, and
-    the jars come from `jars`, else from the directory that `SPARK_PACE_JARS` names, else from the directory
-    of the checkout. If none is named and that of the checkout is empty, Spark downloads them.
+    the jars come from the directory that `SPARK_PACE_JARS` names, else from that of the checkout. If none is
+    named and that of the checkout is empty, Spark downloads them.
 
     Args:
         name: the name that Spark shows.
         settings: the settings of the user; they win over `SETTINGS`.
-        jars: a directory of jars.
         secret: more settings, kept off the JVM's command line, which every user of the machine can read.
         quick: see `spark_pace.spark.java.settings`.
 
@@ -84,7 +81,7 @@ def build_session(
         SetupError: Java or the jars are missing.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    own = settings or {} if submitted else settings_here(settings or {}, secret or {}, jars, quick)
+    own = settings or {} if submitted else settings_here(settings or {}, secret or {}, quick)
     own = {"spark.app.name": name, **SETTINGS, **LOCAL_CHECKPOINT, **own}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(own, secret or {}, submitted)

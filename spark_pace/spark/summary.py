@@ -17,6 +17,7 @@ class Summary(Counts):
         batches: how many were written.
         seconds: from the call to the end.
         still_open: selections open at the end.
+        pending: events that wait at the end until the frontier has passed them.
         finished: the end of the input was reached and everything decided.
         stopped_by: the signal that stopped the job, if one did.
         over_bound: in how many batches no cut of lanes could keep `latency_bound`.
@@ -27,6 +28,7 @@ class Summary(Counts):
     batches: int = 0
     seconds: float = 0.0
     still_open: int = 0
+    pending: int = 0
     finished: bool = False
     stopped_by: signal.Signals | None = None
     over_bound: int = 0
@@ -39,6 +41,7 @@ class Summary(Counts):
             self.matches[rule] += count
         self.batches += 1
         self.still_open = report.open
+        self.pending = report.pending
         self.finished = report.finished
         self.over_bound += report.over_bound is not None
         self.why_over_bound = report.over_bound or self.why_over_bound

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, RULES, environment, make_job, matches
+from tests.spark.jobs import ROOT, RULES, make_job, matches
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, write_files
-from tests.support.commands import RUNS
+from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, write_files
+from tests.support.commands import RUNS, environment
 
 pytestmark = pytest.mark.integration
 

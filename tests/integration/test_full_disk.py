@@ -11,17 +11,8 @@ import pytest
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from tests.spark.jobs import (
-    ROOT,
-    WAITING,
-    environment,
-    in_core,
-    make_job,
-    matches,
-    table,
-    waiting_events,
-    write_files,
-)
+from tests.spark.jobs import ROOT, WAITING, in_core, make_job, matches, table, waiting_events, write_files
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 

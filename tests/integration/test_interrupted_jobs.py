@@ -18,7 +18,8 @@ from spark_pace.errors import SetupError
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 

@@ -109,7 +109,10 @@ def test_bad_records_keep_their_place_and_bytes(
         (f"{topic}/1", 0, b""),
     ]
     assert rows[0]["reason"] == rows[3]["reason"] == "the value — must be one event; got nothing"
-    assert rows[1]["reason"] == "the record — must be a JSON object"
+    assert (
+        rows[1]["reason"]
+        == "the record — must be a JSON object that begins with { and ends with } in its line"
+    )
     assert rows[2]["reason"].startswith("t — must be TIMESTAMP; got: ")
 
 

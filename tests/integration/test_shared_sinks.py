@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, environment, in_core, make_job, matches, random_events, table, write_files
-from tests.support.commands import called
+from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
+from tests.support.commands import called, environment
 
 pytestmark = pytest.mark.integration
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace_bench.trend import Tolerance
 from tests.long.soak.run import soak
 from tests.long.soak.settings import Settings
+from tests.long.soak.tolerance import Tolerance
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.jobs import ROOT, environment, make_job, random_events, write_files
+from tests.spark.jobs import ROOT, make_job, random_events, write_files
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 

@@ -57,7 +57,7 @@ def plans_of(arrival: Arrival, stays: list[Stay], spread: Parallelism) -> list[P
                 slots=spread.slots,
                 buckets=spread.buckets,
                 lanes=spread.lanes,
-                lane_rows=1,
+                least_lane_rows=1,
                 places=places,
             )
         )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.columns import NO_FRONTIER
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span, Within
@@ -21,9 +21,8 @@ from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.oracle.rules_stream import end_of, in_stream_order, keyed_streams
 from tests.support.any_rule import any_forgetful_rule
-from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.checks import WIDE, assert_equal, check, expected_rows
 from tests.support.drive import drive
-from tests.support.results import table_of
 from tests.support.strategies import (
     CONTEXTS,
     count_spans,
@@ -33,13 +32,7 @@ from tests.support.strategies import (
     rules,
     span_rules,
 )
-from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms, streams
-
-
-def check(rule: Rule, events: list[Event]) -> None:
-    """All events come in one batch."""
-    result = run(build_plan([rule], order=OrderSpec(100 * SECOND)), [table_of(rule, events)])
-    assert_equal(rule, expected_rows(rule, events), result.matches)
+from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms, streams
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
@@ -93,7 +86,7 @@ def goes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism, finish: 
     """The state is saved and restored between all batches."""
     order = OrderSpec(arrival.delay_us)
     plan = build_plan(
-        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1
+        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, least_lane_rows=1
     )
     events = arrival.on_time()[0]
     everything, releases = expected_rows(rule, events), [match.releasable for match in evaluate(rule, events)]

@@ -32,7 +32,7 @@ def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism, bound_us: 
         slots=spread.slots,
         buckets=spread.buckets,
         lanes=spread.lanes,
-        lane_rows=1,
+        least_lane_rows=1,
         latency_bound_us=bound_us,
     )
 

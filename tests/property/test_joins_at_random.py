@@ -45,7 +45,7 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
         batches.append(
             [replace(last, time=last.time + BEYOND, row={**last.row, "type": "z", "x": 9, "y": 9})]
         )
-    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
+    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), least_lane_rows=1)
     so_far: list[pa.Table] = []
     for step in drive(plan, [table_of(rule, batch) for batch in batches], finish=False):
         so_far.append(step.matches)

@@ -38,7 +38,7 @@ def test_the_matches_are_those_of_the_events_that_were_not_late(
         slots=spread.slots,
         buckets=spread.buckets,
         lanes=spread.lanes,
-        lane_rows=1,
+        least_lane_rows=1,
     )
     steps = list(drive(plan, arrival.tables(rule), finish=True))
     on_time, late, _ = arrival.on_time()

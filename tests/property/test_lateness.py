@@ -78,7 +78,7 @@ def plan_of(
         slots=spread.slots,
         buckets=spread.buckets,
         lanes=spread.lanes,
-        lane_rows=1,
+        least_lane_rows=1,
     )
 
 

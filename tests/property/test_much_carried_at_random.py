@@ -44,7 +44,7 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
         row = {**last.row, "type": "z", "x": 9, "y": 9}
         batches.append([replace(last, time=last.time + BEYOND, row=row)])
     found = evaluate(rule, [event for batch in batches for event in batch])
-    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), lane_rows=1)
+    plan = build_plan([rule], order=OrderSpec(), lanes=data.draw(st.integers(1, 3)), least_lane_rows=1)
     so_far: list[pa.Table] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "MUCH", data.draw(st.sampled_from([0, 0, 1])))

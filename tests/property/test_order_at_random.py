@@ -43,7 +43,7 @@ class Setting:
             slots=spread.slots,
             buckets=spread.buckets,
             lanes=spread.lanes,
-            lane_rows=1,
+            least_lane_rows=1,
         )
 
     def read(self, rule: Rule, arrival: Arrival) -> Reading:

@@ -41,7 +41,7 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     releases = [match.releasable for match in evaluate(rule, events)]
     so_far: list[pa.Table] = []
     order, lanes = OrderSpec(arrival.delay_us), 2 * slots - 1
-    plan = build_plan([rule], order=order, slots=slots, buckets=2, lanes=lanes, lane_rows=1)
+    plan = build_plan([rule], order=order, slots=slots, buckets=2, lanes=lanes, least_lane_rows=1)
     for step, frontier in zip(
         drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True
     ):

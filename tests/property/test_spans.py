@@ -6,21 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.local import run
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Context, Rule, Span
-from tests.oracle.contexts import Event
-from tests.support.checks import NARROW, assert_equal, expected_rows
+from spark_pace.core.plan.rule import Context, Span
+from tests.support.checks import NARROW, check
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.results import table_of
 from tests.support.strategies import CONTEXTS, count_spans, grid_spans, predicate_spans, span_rules, spans
-from tests.support.streams import SECOND, dense_streams, streams
-
-
-def check(rule: Rule, events: list[Event]) -> None:
-    result = run(build_plan([rule], order=OrderSpec(100 * SECOND)), [table_of(rule, events)])
-    assert_equal(rule, expected_rows(rule, events), result.matches)
+from tests.support.streams import dense_streams, streams
 
 
 @pytest.mark.parametrize(

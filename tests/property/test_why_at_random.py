@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Expr, conjunction
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer import ComponentTest, ConditionTest
@@ -66,7 +66,7 @@ def check_aggregated(found: Answers, answer: Why) -> None:
     for candidate in answer.candidates:
         if candidate.status == "failed":
             assert having is not None
-            (part,) = {one for one in conjuncts_of(having) if to_text(one) == candidate.condition}
+            (part,) = {one for one in conjuncts_of(having) if canonical_text(one) == candidate.condition}
             rows = [placed.row for placed in homes[candidate.selection_id]]
             here = Bindings(event=rows[0], bound={"open": rows[0]}, span=rows)
             assert not holds(part, here)
@@ -129,7 +129,7 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
 def check_tests(
     tests: Iterable[ConditionTest], condition: Expr, here: Bindings, *, known: bool = False
 ) -> None:
-    parts = {to_text(part): part for part in conjuncts_of(condition)}
+    parts = {canonical_text(part): part for part in conjuncts_of(condition)}
     for test in tests:
         part = parts[test.condition]
         if known or not (has_previous(part) or has_open(part)):
@@ -140,7 +140,7 @@ def check_tests(
 
 
 def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
-    nodes = {to_text(node): node for node in nodes_of(expr)}
+    nodes = {canonical_text(node): node for node in nodes_of(expr)}
     assert values == {name: value_of(nodes[name], here) for name in values}
 
 
@@ -148,7 +148,7 @@ def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
 
 
 def check_where(told: Told) -> None:
-    (expr,) = {one.expr for one in told.pattern.where if to_text(one.expr) == told.candidate.condition}
+    (expr,) = {one.expr for one in told.pattern.where if canonical_text(one.expr) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
 

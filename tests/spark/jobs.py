@@ -77,11 +77,6 @@ Event = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 
 
-def environment() -> dict[str, str]:
-    """For a process that must find the modules of these tests wherever it runs."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-
-
 def total(span: Any) -> Iterator[dict[str, Any]]:
     """The operator of `sums`: fails on the events that carry x = 666 or more."""
     values = span.events["x"].to_pylist()

@@ -302,7 +302,7 @@ def test_many_bad_records_of_a_file_are_counted_and_the_first_ones_are_told(tmp_
     ]
     others = "9,997 bad records of rows 3 to 10029, of which this is the first: "
     assert {row["reason"] for row in told if row["offset"] == 3} == {
-        f"{others}the record — must be a JSON object"
+        f"{others}the record — must be a JSON object that begins with {{ and ends with }} in its line"
     }
     assert {row["raw"] for row in told} == {b"x"}
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

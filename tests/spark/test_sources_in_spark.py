@@ -102,7 +102,7 @@ def test_a_batch_after_a_restart_has_the_frontier_of_the_first_time(tmp_path: Pa
     assert run_job(spec).late == 1
     late = table(spec, "late").to_pylist()
     assert [(row["source"], row["offset"], row["lateness_us"], row["reason"]) for row in late] == [
-        ("001.json", 0, 1_000_000, "the frontier had passed 2024-01-01 00:00:17")
+        ("001.json", 0, 1_000_000, "the frontier had passed 2024-01-01T00:00:17Z")
     ]
     (Path(spec.checkpoint_path) / "commits" / "1").unlink()
     shutil.rmtree(tmp_path / "out" / "late")  # so that the batch is written again

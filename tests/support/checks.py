@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 from hypothesis import note, settings
 
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.matches import Match, evaluate
-from tests.support.results import Row, brief, difference, from_core, from_oracle
+from tests.support.results import Row, brief, difference, from_core, from_oracle, table_of
+from tests.support.streams import SECOND
 
 WIDE = settings(max_examples=2 * settings().max_examples)  # for tests that take rules of every form
 NARROW = settings(max_examples=settings().max_examples * 3 // 10)  # for one context and streams made for it
@@ -38,11 +39,17 @@ def assert_equal(rule: Rule, expected: Sequence[Row], matches: pa.Table) -> None
     assert not found, "\n" + found
 
 
+def check(rule: Rule, events: list[Event]) -> None:
+    """All events come in one batch: the core finds the oracle's matches."""
+    result = run(build_plan([rule], order=OrderSpec(100 * SECOND)), [table_of(rule, events)])
+    assert_equal(rule, expected_rows(rule, events), result.matches)
+
+
 def assert_released_in_time(rule: Rule, matches: Sequence[Match], batches: Sequence[pa.Table]) -> list[Row]:
     """After each batch, what has gone out is what the frontier has made releasable. Returns that."""
-    run, so_far, expected = LocalRun(build_plan([rule], order=OrderSpec())), [], list[Row]()
+    local, so_far, expected = LocalRun(build_plan([rule], order=OrderSpec())), [], list[Row]()
     for batch in batches:
-        step = run.step(batch)
+        step = local.step(batch)
         so_far.append(step.matches)
         expected = [
             row

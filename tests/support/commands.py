@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SPARK_PACE = Path(sys.executable).parent / "spark-pace"
 RUNS = {"spark-pace": [SPARK_PACE, "run"], "jobs/run.py": [sys.executable, "jobs/run.py"]}
+
+
+def environment() -> dict[str, str]:
+    """For a process that must find the modules of these tests wherever it runs."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 def called(

@@ -15,11 +15,13 @@ from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.merger import merge
-from spark_pace.core.operate.operator import operate
+from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
+from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 
 Plans = Plan | Sequence[Plan]
@@ -98,6 +100,11 @@ def drive(
         merged = merge(plan, map(decode_result, results), next_out_seq)
         next_out_seq = merged.next_out_seq
         yield Step(merged.matches, merged.failed, late, counts, told.stats["frontier_us"])
+
+
+def operate(plan: Plan, lane: bytes | memoryview, call: CallOperator = call_here) -> bytes:
+    """The result of a lane, both as bytes, as they travel in a job."""
+    return work_off(plan, decode_lane(lane), call).encode()
 
 
 def counted(

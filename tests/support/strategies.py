@@ -101,10 +101,13 @@ def conjuncts(draw: st.DrawFn, names: tuple[str, ...]) -> Conjunct:
         draw(st.lists(st.integers(0, len(names) - 1), min_size=2, max_size=2, unique=True))
     )
     left, right = (column(draw(st.sampled_from(["x", "y"])), names[index]) for index in (first, second))
-    kind = draw(st.sampled_from(["=", "=", "=", "=", "<", "<=", "<>", "sum", "either", "three"]))
+    kind = draw(st.sampled_from(["=", "=", "=", "=", "<", "<=", "<>", "sum", "distance", "either", "three"]))
     if kind == "sum":
         total = Call("+", (left, right), "BIGINT")
         return Conjunct(condition("<=", total, number(draw(st.integers(0, 3)))), (first, second))
+    if kind == "distance":
+        distance = Call("abs", (Call("-", (left, right), "BIGINT"),), "BIGINT")
+        return Conjunct(condition("<", distance, number(draw(st.integers(1, 2)))), (first, second))
     if kind == "either":
         return Conjunct(
             condition("or", condition("=", left, right), condition("is_null", left)), (first, second)

@@ -1,12 +1,29 @@
-"""A process that runs Python operators, for the tests that ask it."""
+"""What tests of several files are given: their rules, the plan of these, a process of Python operators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from spark_pace import load_rules
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.rule import Rule
 from spark_pace.spark.stages.operator_process import OperatorProcess
+
+
+@pytest.fixture
+def rules(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Rule, ...]:
+    """The rules of the text `RULES` of the test's file."""
+    (tmp_path / "rules.yaml").write_text(request.module.RULES, encoding="utf-8")
+    return tuple(load_rules(tmp_path / "rules.yaml"))
+
+
+@pytest.fixture
+def plan(rules: tuple[Rule, ...]) -> Plan:
+    return build_plan(rules, order=OrderSpec())
 
 
 @pytest.fixture

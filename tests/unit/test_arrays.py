@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_pace import load_rules, replay
+from spark_pace import replay
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.local import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
@@ -46,12 +46,6 @@ BAD = {
     "at — must be ARRAY<TIMESTAMP>": [{"at": [5]}, {"at": ["yesterday"]}],
 }
 LINES = [*GOOD, *(line for lines in BAD.values() for line in lines)]
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> tuple[Rule, ...]:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    return tuple(load_rules(str(tmp_path / "rules.yaml")))
 
 
 @pytest.fixture

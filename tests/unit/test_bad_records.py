@@ -23,7 +23,7 @@ from tests.support.commands import spark_pace
 SCHEMA = EventSchema((Field("t", "TIMESTAMP"), Field("n", "BIGINT"), Field("d", "DATE")), "t")
 GOOD = '{"t":"2024-01-01T00:00:00","n":1}'
 BAD = {
-    "no object": "the record — must be a JSON object",
+    "no object": "the record — must be a JSON object that begins with { and ends with } in its line",
     "{no json}": "the record — must be JSON; got: ",
     '{"t":"2024-01-01T00:00:00","n":"1"}': "n — must be BIGINT; got: ",
     "{}": "t — must be an event time from 1900 to 2199; got nothing",
@@ -208,7 +208,7 @@ checkpoint: checkpoint
 """
     )
     (tmp_path / "events.json").write_text("\n".join(["x"] * 1_000 + [GOOD]))
-    wrong = "the record — must be a JSON object"
+    wrong = "the record — must be a JSON object that begins with { and ends with } in its line"
     assert spark_pace("replay", "job.yaml", "events.json", cwd=tmp_path).stderr.splitlines() == [
         "1,001 records; matches: r 1",
         f"bad record: events.json 0 {wrong}",

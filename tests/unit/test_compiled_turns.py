@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Literal as Choice
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
-from spark_pace.core.expr import Call, Column, Expr, Literal
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
 
+Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
 TRUE = Literal(True, "BOOLEAN")
+
+
+def number(value: int) -> Literal:
+    return Literal(value, "BIGINT")
 
 
 def one(name: str) -> Component:
@@ -35,6 +43,20 @@ def compared(operator: str, left: tuple[int, str], right: tuple[int, str]) -> Co
     return Conjunct(Call(operator, tuple(sides), "BOOLEAN"), (left[0], right[0]))
 
 
+def attribute(name: str, of: str = "x") -> Column:
+    return Column(name, of, {"x": "BIGINT", "v": "DOUBLE"}[of])
+
+
+def over(function: Function, of: str = "x") -> Aggregate:
+    """An aggregate over the group `g`."""
+    kind = "DOUBLE" if of == "v" or function == "avg" else "BIGINT"
+    return Aggregate(function, "g", None if function == "count" else of, kind)
+
+
+def said(operator: str, left: Expr, right: Expr, components: tuple[int, ...]) -> Conjunct:
+    return Conjunct(Call(operator, (left, right), "BOOLEAN"), components)
+
+
 A, B, C = one("a"), one("b"), one("c")
 RISES = (compared("<", (0, "a"), (2, "b")),)
 PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguity]] = {
@@ -52,6 +74,54 @@ PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguit
     "one group": ((group("g", 2, 3),), (), "relaxed"),
     "group before one of four": ((A, group("g", 0, None), B, C), RISES, "relaxed"),
     "strict": ((A, group("g", 1, 4), B), RISES, "strict"),
+    "arithmetic beside a negation": (
+        (A, no("n"), B),
+        (
+            said("<", Call("+", (attribute("a"), attribute("b")), "BIGINT"), number(4), (0, 2)),
+            said(
+                "<",
+                Call("-", (attribute("n", "v"), attribute("b", "v")), "DOUBLE"),
+                attribute("a", "v"),
+                (0, 1, 2),
+            ),
+        ),
+        "relaxed",
+    ),
+    "a negation before a group that its condition reads": (
+        (A, no("n"), group("g", 1, 4), B),
+        (said(">", attribute("n"), over("max"), (1, 2)),),
+        "relaxed",
+    ),
+    "a negation behind all that reads a group": (
+        (A, group("g", 1, 3), B, no("n")),
+        (said("<", attribute("n", "v"), over("avg", "v"), (1, 3)),),
+        "relaxed",
+    ),
+    **{
+        f"{function} of {of}": (
+            (A, group("g", 0, 4), B),
+            (said("<=", over(function, of), Call("+", (attribute("b", of), literal), kind), (1, 2)),),
+            "relaxed",
+        )
+        for function in ("first", "last", "sum", "min", "max")
+        for of, kind, literal in (("x", "BIGINT", number(1)), ("v", "DOUBLE", Literal(0.5, "DOUBLE")))
+    },
+    "a mean": (
+        (group("g", 1, 3), B),
+        (said("<", over("avg"), Call("cast", (attribute("b"),), "DOUBLE"), (0, 1)),),
+        "relaxed",
+    ),
+    "a mean of doubles": (
+        (A, group("g", 1, None)),
+        (said(">", over("avg", "v"), attribute("a", "v"), (0, 1)),),
+        "relaxed",
+    ),
+    "how many": (
+        (A, group("g", 0, None), B),
+        (said("<=", over("count"), attribute("b"), (1, 2)),),
+        "relaxed",
+    ),
+    "strict, with a sum": ((A, group("g", 1, 4), B), (said("<", over("sum"), number(5), (1,)),), "strict"),
     "strict, without a group": ((A, B, C), (compared("<>", (0, "a"), (1, "b")),), "strict"),
 }
 
@@ -69,7 +139,10 @@ def stream_of(seed: int, components: int, *, overlapping: bool) -> Stream:
     earlier = np.flatnonzero(generator.random(rows) < 0.1)
     spent[earlier] = USED | (np.minimum(seq[earlier] + 3, seq.max()) << SPENT_BITS)
     columns = {TIME: np.cumsum(generator.integers(0, 3, rows)), SEQ: seq, MASK: mask, SPENT: spent}
-    return Stream(pa.table({**columns, "x": generator.integers(0, 4, rows)}), starts)
+    x = pa.array(generator.integers(0, 4, rows), mask=generator.random(rows) < 0.05)
+    v = generator.choice([0.25, 0.5, 1.5, -0.0, 0.0, np.nan, np.inf], rows)
+    v = pa.array(v, mask=generator.random(rows) < 0.05)
+    return Stream(pa.table({**columns, "x": x, "v": v}), starts)
 
 
 def told(found: Found) -> list[list[int] | None]:
@@ -89,7 +162,7 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
         stream = stream_of(seed, len(components), overlapping=overlapping)
         search = Search(stream, pattern)
-        assert search.comparable
+        assert search.runnable
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
         expected = in_turn(search, search.initiators)
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)

@@ -51,7 +51,7 @@ def test_a_copy_of_a_context_under_another_name_gives_the_same_matches(
     for context in (name, "copied, policy"):
         rule = load(tmp_path, context, more)
         events = table_of(rule, parse_events(STREAM))
-        plan = build_plan([rule], order=OrderSpec(), lanes=3, lane_rows=1)
+        plan = build_plan([rule], order=OrderSpec(), lanes=3, least_lane_rows=1)
         for rows in (events.num_rows, 1):
             batches = [events.slice(first, rows) for first in range(0, events.num_rows, rows)]
             results.append(from_core(rule, run(plan, batches).matches))

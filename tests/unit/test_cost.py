@@ -24,7 +24,9 @@ SEQUENCES = {
     "equal": ("a: type = 'a', b: type = 'b'", "a.x = b.x"),
     "two compared": ("a: type = 'a', b: type = 'b'", "a.x < b.x"),
     "compared": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x = b.x and c.x > a.x"),
-    "evaluated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x + b.x < c.x"),
+    "calculated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x + b.x < c.x"),
+    "evaluated": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.type || b.type < c.type"),
+    "none behind": ("a: type = 'a', {name: n, when: type = 'b', not: true}", ""),
     "group": ("a: type = 'a', {name: g, when: x = 1, times: 0+}, c: type = 'c'", "a.x = c.x"),
 }
 
@@ -77,7 +79,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
         "first candidate": {"depth_first"},
         "all candidates": {"_within_horizons"} if told["each"] == "initiator" else set(),
     }
-    if form == "group" and context in ("latest, zero", "earliest, zero"):
+    if form in ("group", "none behind") and context in ("latest, zero", "earliest, zero"):
         return {"chosen"}
     of_closed = {"chosen"} if form == "group" and context == "latest, selected" else set()
     return by_method[told["method"]] | of_closed

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from datetime import datetime, timezone
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.python_operator import call_here
-from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.files import table_events
 from spark_pace.io.metrics import (
@@ -30,7 +27,6 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.job import Summary
-from spark_pace.rules import load_rules
 from spark_pace.spark.detect import COUNTS
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.operators import worked_off
@@ -45,12 +41,6 @@ TIME = "timestamp[us, tz=UTC]"
 WRITTEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 IN_LANES = {"rule_index", "predicted_seconds", "sums"}  # of these the driver makes other counters
 IN_SLOTS = {"state_bytes"}  # the host of the splitter counts it: only there the state is bytes
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
 
 
 def report(number: int) -> BatchReport:

@@ -175,6 +175,7 @@ def test_a_table_of_the_rules_has_every_key_of_a_job():
         *SCHEMA_KEYS,
         *source._FILES_KEYS,
         *source._KAFKA_KEYS,
+        *source._DELTA_KEYS,
         *reader.PARALLELISM_KEYS,
     }
     assert len(keys) > 35

@@ -19,7 +19,7 @@ from spark_pace.core.expr import (
     evaluate_mask,
     walk,
 )
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
@@ -114,7 +114,7 @@ def test_a_value_has_the_declared_type_for_no_rows_too(text: str) -> None:
 def test_an_expression_survives_pickling_and_writing_back(text: str) -> None:
     expr = compiled(text)
     assert pickle.loads(pickle.dumps(expr)) == expr
-    assert compiled(to_text(expr)) == expr
+    assert compiled(canonical_text(expr)) == expr
 
 
 def test_null_counts_as_false_in_a_mask() -> None:
@@ -139,7 +139,7 @@ def test_a_condition_is_split_at_its_top_level_and() -> None:
     parts = compile_conjuncts(
         scalar("a.p and (b.p and a.i between 1 and b.i) and (a.q or b.q)"), MATCH, Report()
     )
-    assert [to_text(part) for part in parts] == ["a.p", "b.p", "a.i >= 1 and a.i <= b.i", "a.q or b.q"]
+    assert [canonical_text(part) for part in parts] == ["a.p", "b.p", "a.i >= 1 and a.i <= b.i", "a.q or b.q"]
 
 
 def test_a_long_chain_becomes_a_balanced_tree() -> None:

@@ -17,7 +17,6 @@ import pytest
 
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.python_operator import Span
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec
@@ -25,6 +24,7 @@ from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.spark.stages.operator_process import OperatorProcess
+from tests.support.drive import operate
 from tests.support.operator_process import answer, first, rule_of, spans
 
 TIMEOUT_US = 1_000_000

@@ -87,7 +87,7 @@ SEVERAL = "the record — must fit the schema; got: a line must hold one record;
         ("null", "the record — must be a JSON object"),
         ("17", "the record — must be a JSON object"),
         ("not json", "the record — must be a JSON object"),
-        ("{'t':1}", "the record — must be JSON; got: JSON parse error: Missing a name for object member."),
+        ("{'t':1}", "the record — must be JSON; got: Missing a name for object member."),
         (f'{{"t":"{T}"}} {{"t":"{T}"}}', SEVERAL),
         (f'{{"t":"{T}"}} null {{"t":"{T}"}}', SEVERAL),
         ("{}", "t — must be an event time from 1900 to 2199; got nothing"),
@@ -95,27 +95,27 @@ SEVERAL = "the record — must fit the schema; got: a line must hold one record;
         ('{"t":"9999-01-01"}', "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"),
         (
             '{"t":"soon"}',
-            "t — must be TIMESTAMP; got: Failed to parse string: 'soon' as a scalar of type timestamp[us]",
+            "t — must be TIMESTAMP; got: 'soon'",
         ),
         (
             f'{{"t":"{T}","n":1.5}}',
-            "n — must be BIGINT; got: Failed to convert JSON to int64, couldn't parse:1.5",
+            "n — must be BIGINT; got: 1.5",
         ),
         (
             f'{{"t":"{T}","n":"1"}}',
-            "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string",
+            "n — must be BIGINT; got: a JSON string",
         ),
         (
             f'{{"t":"{T}","x":"1"}}',
-            "x — must be DOUBLE; got: JSON parse error: Column(/x) changed from number to string",
+            "x — must be DOUBLE; got: a JSON string",
         ),
         (
             f'{{"t":"{T}","s":{{"k":1}}}}',
-            "s — must be STRING; got: JSON parse error: Column(/s) changed from string to object",
+            "s — must be STRING; got: a JSON object",
         ),
         (
             f'{{"t":"{T}","s":1}}',
-            "s — must be STRING; got: JSON parse error: Column(/s) changed from string to number",
+            "s — must be STRING; got: a JSON number",
         ),
         (f'{{"t":"{T}","d":"2020-02-30"}}', "d — must be DATE; got: "),
         (f'{{"t":"{T}","s":"a\x00b"}}', "the record — must be JSON; got: "),
@@ -132,7 +132,6 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     assert result.read_rows == 3
 
 
-NO_INTEGER = "In CSV column #1: Row #1: CSV conversion error to int64: invalid value 'x'"
 TOO_FEW = "CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"
 
 
@@ -143,9 +142,9 @@ TOO_FEW = "CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:
             "json",
             f'{{"t":"{T}","n":1}}',
             f'{{"t":"{T}","n":"1"}}',
-            "n — must be BIGINT; got: JSON parse error: Column(/n) changed from number to string",
+            "n — must be BIGINT; got: a JSON string",
         ),
-        ("csv", f"{T},1", f"{T},x", f"n — must be BIGINT; got: {NO_INTEGER}"),
+        ("csv", f"{T},1", f"{T},x", "n — must be BIGINT; got: 'x'"),
         ("csv", f"{T},1", T, f"the record — must have the columns t, n; got: {TOO_FEW}"),
     ],
 )

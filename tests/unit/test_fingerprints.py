@@ -17,6 +17,11 @@ TIES = f"{EVENTS}, tie_break: [x, k]"
 SECONDS = 'schema: "t BIGINT, kind STRING, x BIGINT, k STRING", event_time: t, time_unit: s'
 PAIR = "pattern: {sequence: [{a: kind = 'a'}, {b: kind = 'b'}]}"
 SPAN = "span: {open: kind = 'a', close: kind = 'b' and x > open.x and y < open.y, within: 90 min}"
+GROUPS = (
+    "pattern: {sequence: [{name: a, when: x > 0, times: 3}, {p: x < 0}, {name: b, when: x > 1, times: 2..5}, "
+    "{q: x < 1}, {name: c, when: x > 2, times: 1+}, {r: x < 2}, {name: d, when: x > 3, times: 0..1}, "
+    "{s: x < 3}]}"
+)
 OPERATOR = "operator: 'operators:total', emit: {total: BIGINT}"
 
 # a name: (events, rule, fingerprint)
@@ -56,6 +61,11 @@ RULES = {
         EVENTS,
         f"{PAIR}, within: 1000 events",
         "f6154effef67dfeee136dd7907039cb4d8e1b41337e01aea4eea93098c1ea76a",
+    ),
+    "groups": (
+        EVENTS,
+        f"{GROUPS}, within: 10 min",
+        "c2b2bd998659e48c336bb95bcd40596568b0f9283b4097e0055edad75a15c67b",
     ),
     "close": (
         EVENTS,

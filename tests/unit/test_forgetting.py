@@ -15,7 +15,6 @@ from spark_pace import ways
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
@@ -26,6 +25,7 @@ from spark_pace.core.split.snapshot import load
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from tests.support.drive import operate
 
 RULES = """
 events: {schema: "time TIMESTAMP, user BIGINT, kind STRING", event_time: time}

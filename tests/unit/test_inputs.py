@@ -41,6 +41,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
         ("file_names", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
         ("end", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
         ("files", ("yaml", "sqlglot", "deltalake")),
+        ("delta", ("yaml", "sqlglot", "deltalake")),
         ("kafka", ("yaml", "sqlglot", "deltalake")),
     ],
 )

@@ -22,12 +22,12 @@ from spark_pace import ways
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from tests.support.drive import operate
 
 resource.setrlimit(resource.RLIMIT_DATA, ({LIMIT}, {LIMIT}))
 ways.LARGEST = 1 << 18

@@ -14,16 +14,15 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.result import Result, decode_result
-from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import RuleError
 from spark_pace.io.delta import view_sql
 from spark_pace.io.files import table_events
 from spark_pace.rules import load_rules
+from tests.support.drive import operate
 
 RULES = """
 events: {schema: "time TIMESTAMP, k STRING, x BIGINT", event_time: time}
@@ -31,12 +30,6 @@ rules:
   - {name: r, pattern: {sequence: [{a: x > 0}]}, within: 10 s, emit: {doubled: a.x * 2}}
   - {name: of_k, partition_by: [k], pattern: {sequence: [{a: x > 1}]}, within: 10 s, emit: {tripled: a.x * 3}}
 """
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
 
 
 def results(plan: Plan) -> list[Result]:

@@ -14,18 +14,16 @@ import pytest
 from spark_pace import read_table
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.operator import operate
 from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
-from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta import DeltaTables, table_schemas
-from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
+from tests.support.drive import operate
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
@@ -36,12 +34,6 @@ rules:
 
 class Killed(Exception):
     """The end of the process."""
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    return build_plan(load_rules(tmp_path / "rules.yaml"), order=OrderSpec())
 
 
 @pytest.fixture

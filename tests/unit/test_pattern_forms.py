@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts, used_attributes
 from spark_pace.core.plan.plan import build_plan
@@ -33,11 +33,11 @@ def load_pattern(tmp_path: Path, rule: str) -> Pattern:
 
 
 def conditions(pattern: Pattern) -> list[tuple[str, tuple[int, ...]]]:
-    return [(to_text(conjunct.expr), conjunct.components) for conjunct in pattern.where]
+    return [(canonical_text(conjunct.expr), conjunct.components) for conjunct in pattern.where]
 
 
 def predicates(pattern: Pattern) -> dict[str, str]:
-    return {component.name: to_text(component.predicate) for component in pattern.components}
+    return {component.name: canonical_text(component.predicate) for component in pattern.components}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_emit_reads_groups_through_aggregates_and_others_by_columns(tmp_path: Pa
 def test_an_attribute_of_the_key_is_that_of_the_first_component(tmp_path: Path, rule: str, text: str) -> None:
     (loaded,) = load(tmp_path, f"name: r, {rule}, partition_by: [id], emit: {{who: id}}")
     assert loaded.emit[0].expr is not None
-    assert to_text(loaded.emit[0].expr) == text
+    assert canonical_text(loaded.emit[0].expr) == text
 
 
 def test_all_selected_reads_all_through_aggregates_in_emit_and_by_their_kind_in_where(tmp_path: Path) -> None:

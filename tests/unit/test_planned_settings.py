@@ -12,6 +12,7 @@ from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file import (
+    DeltaSource,
     Events,
     FilesSource,
     JobSpec,
@@ -74,12 +75,12 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("source_column", "slots", "buckets", "topics"),
         *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places
         *("max_files_per_trigger", "max_offsets_per_trigger", "admission"),  # of the offsets
-        *("starting_offsets", "trigger_us", "finish"),
+        *("starting_offsets", "from_version", "trigger_us", "finish"),
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
         *("on_bad_record", "max_bad_records_per_file", "on_operator_error", "operator_timeout_us"),
         *("source", "events", "schema", "order"),  # parts
     ]
-    kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource)
+    kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource, DeltaSource)
     assert {field.name for kind in kinds for field in fields(kind)} == set(known)
 
 

@@ -107,7 +107,7 @@ def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monk
             r"Run `make setup`"
         ),
     ):
-        _found_jars(None)
+        _found_jars()
 
 
 @pytest.mark.parametrize("settings", [{}, {"spark.master": "local"}, {"spark.master": "local[2]"}])

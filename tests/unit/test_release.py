@@ -119,7 +119,7 @@ def test_a_window_of_events_that_ends_in_a_later_lane_holds_no_match_back(lanes:
     }
     case = GoldenCase("lanes", rule, parse_events(" ".join(f"a{n}" for n in range(1, 17))), (), {})
     loaded = case.load_rule(tmp_path)
-    plan = build_plan([loaded], order=OrderSpec(), lanes=lanes, lane_rows=1)
+    plan = build_plan([loaded], order=OrderSpec(), lanes=lanes, least_lane_rows=1)
     batches = [table_of(loaded, case.events[:13]), table_of(loaded, case.events[13:])]
     steps = list(drive(plan, batches, finish=True))
     came = [[row["selection_id"] for row in from_core(loaded, step.matches)] for step in steps]

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.expr import Column
-from spark_pace.core.expr.render import to_text
-from spark_pace.core.plan.durations import show_duration
+from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.plan.rule import (
     Context,
     CountSpan,
@@ -107,11 +106,11 @@ def test_other_contexts_need_a_window_unless_a_span_bounds_them(tmp_path: Path, 
 def test_a_condition_over_one_component_joins_its_predicate(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, f"name: r, {AB}, within: 5 s, where: b.x > 1 and a.id = b.id and b.x < 9")
     assert rule.pattern is not None
-    assert [to_text(component.predicate) for component in rule.pattern.components] == [
+    assert [canonical_text(component.predicate) for component in rule.pattern.components] == [
         "kind = 'a'",
         "kind = 'b' and x > 1.0 and x < 9.0",
     ]
-    assert [(to_text(conjunct.expr), conjunct.components) for conjunct in rule.pattern.where] == [
+    assert [(canonical_text(conjunct.expr), conjunct.components) for conjunct in rule.pattern.where] == [
         ("a.id = b.id", (0, 1))
     ]
 
@@ -123,7 +122,7 @@ def test_a_span_is_split_by_what_mentions_the_opening_event(tmp_path: Path) -> N
         "operator: m.n:f, emit: {total: int}",
     )
     assert isinstance(rule.span, PredicateSpan)
-    assert [to_text(expr) for expr in (rule.span.open, rule.span.close, *rule.span.close_where)] == [
+    assert [canonical_text(expr) for expr in (rule.span.open, rule.span.close, *rule.span.close_where)] == [
         "kind = 'a'",
         "kind = 'b'",
         "id = open.id",
@@ -165,7 +164,7 @@ def test_yes_and_on_are_text_and_names_may_be_quoted(tmp_path: Path) -> None:
 
 
 def test_a_duration_is_shown_in_its_largest_whole_unit() -> None:
-    assert [show_duration(time_us) for time_us in (0, 90_000_000, 3_600_000_000, 1_500)] == [
+    assert [canonical_duration(time_us) for time_us in (0, 90_000_000, 3_600_000_000, 1_500)] == [
         "0 d",
         "90 s",
         "1 h",

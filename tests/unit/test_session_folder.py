@@ -29,7 +29,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def java_options(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, quick: bool) -> str:
     """Those of a Spark that is started here, but for what the user says in `extraJavaOptions`."""
     monkeypatch.setenv("PYTHONPATH", "")  # which this sets
-    return settings_here(settings, {}, None, quick)["spark.driver.defaultJavaOptions"]
+    return settings_here(settings, {}, quick)["spark.driver.defaultJavaOptions"]
 
 
 def ends() -> Path:
@@ -119,4 +119,4 @@ def test_options_of_the_user_take_the_place_of_those_for_a_quick_start(
     given = {"spark.driver.extraJavaOptions": "-Xss8m", "spark.local.dir": "/data"}
     options = java_options(given, monkeypatch, quick=True)
     assert "-Xss16m" in options and "-XX:" not in re.sub("-XX:[A-Za-z+]*Shared[^ ]*", "", options)
-    assert settings_here(given, {}, None, quick=True).items() >= given.items()
+    assert settings_here(given, {}, quick=True).items() >= given.items()

@@ -12,11 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_pace.io.delta import DeltaTables
-from spark_pace_bench.trend import HOUR, Tolerance, grows, trend_of
+from spark_pace_bench.trend import HOUR, trend_of
 from tests.long.soak.latency import latencies, over_time, percentiles
 from tests.long.soak.producer import records
 from tests.long.soak.report import as_html
 from tests.long.soak.settings import Settings
+from tests.long.soak.tolerance import Tolerance, grows
 
 SECONDS = np.arange(0, 1200, 3.0)
 TOLERANCE = Tolerance(share=0.05, least_mb=32)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_pace import load_rules, replay
+from spark_pace import replay
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import EventError
@@ -63,12 +63,6 @@ def cities(span: Any) -> Iterator[dict[str, Any]]:
             home["city"] if home else "none" for home in [*homes, span.opening["user"]["home"]]
         )
     }
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> tuple[Rule, ...]:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    return tuple(load_rules(str(tmp_path / "rules.yaml")))
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.jobs import environment, make_job
-from tests.support.commands import RUNS, called
+from tests.spark.jobs import make_job
+from tests.support.commands import RUNS, called, environment
 
 BROKEN = """
 from spark_pace.cli.main import commands, main

@@ -83,11 +83,11 @@ def as_text(values: pa.Array) -> pa.Array:
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], TEXT)
 
 
-def as_cells(values: pa.Array, encode: Encode = encode_basestring) -> list[Any]:
+def as_cells(values: pa.Array) -> list[Any]:
     """Each value as a cell: None, numbers and truth values as they are, nested ones as JSON, else text."""
     kind = values.type
     if kinds.is_nested(kind):
-        return pc.if_else(values.is_valid(), as_json(values, encode), None).to_pylist()  # type: ignore[no-any-return]
+        return pc.if_else(values.is_valid(), as_json(values), None).to_pylist()  # type: ignore[no-any-return]
     if kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
         return values.to_pylist()  # type: ignore[no-any-return]
     return as_text(values).to_pylist()  # type: ignore[no-any-return]
@@ -109,7 +109,7 @@ def _joined(lists: pa.Array, texts: pa.Array) -> pa.Array:
 
 
 def _put_together(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
-    """For each row its parts, with nothing between them; null where a part is null."""
+    """The parts of each row as one text, with nothing between them; null where a part is null."""
     return pc.binary_join_element_wise(
         *(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT)
     )

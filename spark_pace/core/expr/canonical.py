@@ -1,8 +1,8 @@
 """Expressions and durations as text, for comparison: each has one text, the same in every release.
 
 Checkpoints keep these texts, and refuse a rule whose text differs from the kept one. So what this file gives
-may never change, whatever would look better. What people read comes from `spark_pace.core.expr.render` and
-`spark_pace.core.plan.durations`.
+may never change, whatever would look better. People read the same texts (in `explain`, `why` and messages);
+where they should read others, that needs a function of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previou
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
 _OPERATORS = _INFIX | {"not", "negate", "is_null", "in"}
+# Not those of `spark_pace.core.plan.durations`, which may change.
 _UNITS_US = {
     "d": 86_400_000_000,
     "h": 3_600_000_000,

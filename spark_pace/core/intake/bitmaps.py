@@ -23,7 +23,7 @@ _TURNS = tuple(
 
 
 def bitmap_of(holds: Bools) -> Bitmap:
-    """The events for which bool[n] says so."""
+    """The bitmap of n events, with those set for which bool[n] holds."""
     bits = np.zeros(8 * _words(len(holds)), np.uint8)
     packed = np.packbits(holds, bitorder="little")
     bits[: len(packed)] = packed
@@ -31,7 +31,7 @@ def bitmap_of(holds: Bools) -> Bitmap:
 
 
 def bitmap_of_rows(rows: Ints, count: int) -> Bitmap:
-    """These of `count` events, each named once."""
+    """The bitmap of `count` events with the events at `rows` set; no row stands there twice."""
     holds = np.zeros(count, np.bool_)
     holds[rows] = True
     return bitmap_of(holds)
@@ -43,7 +43,7 @@ def every_event(count: int) -> Bitmap:
 
 
 def no_event(count: int) -> Bitmap:
-    """None of `count` events."""
+    """The bitmap of `count` events with none set."""
     return np.zeros(_words(count), _WORD)
 
 

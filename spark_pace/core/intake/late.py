@@ -46,7 +46,7 @@ def late_table(
 def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
     """Why events are late, by the times before which they were."""
     times = pc.replace_substring_regex(
-        pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S"), r"\.000000$", ""
+        pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ"), r"\.000000Z$", "Z"
     )
     who = pc.if_else(pa.array(by_source), "its source", "the frontier")
     told = pc.binary_join_element_wise(who, times, " had passed ")

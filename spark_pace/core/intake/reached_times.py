@@ -33,7 +33,7 @@ def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str]
 
 
 def _of_each(time: Ints, source: Ints, known: Ints) -> Ints:
-    """Find this for several sources: by one running maximum over the ranks of times, source after source."""
+    """The reached times of several sources: one running maximum of the times' ranks, source after source."""
     rows = np.argsort(source, kind="stable")
     values, ranks = np.unique(np.append(time, known), return_inverse=True)
     size, of_row = len(values), source[rows]

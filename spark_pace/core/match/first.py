@@ -1,14 +1,13 @@
 """The first candidate of each search: from an initiator on, from a terminator back, or by the walk of *next*.
 
-Memory holds what is found and a piece of what is tested (`ways.PIECE_ROWS`), never all candidates. Where all
-conditions compare two components, candidates are searched depth-first by compiled code; elsewhere, and where
-there are few, they are made in pieces, of which the first one of each search is kept.
+Memory holds what is found and a piece of what is tested (`ways.PIECE_ROWS`), never all candidates. Where it
+takes all conditions, compiled code searches candidates depth-first; elsewhere, and where there are few, they
+are made in pieces, of which the first one of each search is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.choose import best
+from spark_pace.core.match.search.level import compiled_levels
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.search_arguments import Searches
 from spark_pace.core.match.technique import of_best, of_walk
 from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.ranks import segments_of
-
-if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled.depth_first import Levels
 
 
 def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
@@ -224,7 +222,7 @@ def depth_first(
     shorten: bool = False,
     use_up: bool = False,
 ) -> tuple[Ints, Ints]:
-    """What the compiled search finds; `search.compiled.depth_first.Searches` says what the options do.
+    """What the compiled search finds; `Searches` says what the options do.
 
     Returns:
         As `walk` does.
@@ -235,56 +233,12 @@ def depth_first(
     bounds = np.column_stack(bounds_of(search, ranges))
     used = np.zeros(search.stream.rows, np.bool_)
     anchors, after = normal(ranges.anchors), normal(ranges.after)
-    searches = compiled.Searches(anchors, after, normal(bounds), used, second_thoughts, shorten, use_up)
+    searches = Searches(anchors, after, normal(bounds), used, second_thoughts, shorten, use_up)
     if search.levels_compiled is None:
         search.levels_compiled = compiled_levels(search)
-    matrix = compiled.depth_first(search.levels_compiled, searches)
+    matrix = compiled.depth_first(*search.levels_compiled, searches)
     found = np.flatnonzero(matrix[:, 0] >= 0)
     return found, matrix[found]
-
-
-def compiled_levels(search: Search) -> Levels:
-    """The levels of a search as the compiled code takes them."""
-    from spark_pace.core.match.search.compiled import depth_first as compiled
-
-    ranks: list[Ints] = []
-    equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []
-    groups = [level.groups(search.stream.rows) for level in search.levels]
-    for number, level in enumerate(search.levels):
-        compared = [*level.comparisons, *([level.equality] if level.equality else [])]
-        # later rows at a level that no comparison names leave fewer rows to this one, so they do not help
-        named = number < 2 or any(one.earlier == number - 1 for one in compared)
-        back.append(number - 1 if named else number - 2)
-        equals.append((level.equality.earlier, len(ranks)) if level.equality else (-1, -1))
-        ranks += [level.equality.earlier_ranks] if level.equality else []
-        for one in level.comparisons:
-            tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
-            ranks += [one.earlier_ranks, one.later_ranks]
-        test_bounds.append(len(tests))
-    before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
-    pools = np.concatenate([level.pool for level in search.levels])
-    later = [one.later_ranks[pools] for level in search.levels for one in level.comparisons]
-    bits = ways.BLOCK_BITS
-    blocks = np.arange(0, len(pools), 1 << bits)
-    return compiled.Levels(
-        pools=pools,
-        groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
-        first_groups=np.cumsum([0, *map(len, groups)])[:-1],
-        equals=np.array(equals),
-        tests=np.array(tests, np.int64).reshape(-1, 4),
-        test_bounds=np.array(test_bounds),
-        least=_of_blocks(np.minimum, later, blocks),
-        greatest=_of_blocks(np.maximum, later, blocks),
-        ranks=np.array(ranks, np.int64).reshape(len(ranks), search.stream.rows),
-        back=np.array(back),
-        block_bits=bits,
-    )
-
-
-def _of_blocks(fold: np.ufunc, columns: list[Ints], blocks: Ints) -> Ints:
-    """int64[columns, blocks], the least or greatest number of each block, given where these begin."""
-    folded = [fold.reduceat(column, blocks) for column in columns if len(blocks)]
-    return np.array(folded, np.int64).reshape(len(columns), len(blocks))
 
 
 def _step_by_step(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:

@@ -66,14 +66,6 @@ def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Fou
     return Found(openings, closes, selection, np.arange(m + 1) * n, matrix.ravel(), roles)
 
 
-def found_of_components(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
-    """The matches of a matrix as `found_of` takes it, where the rows of components stand in any order."""
-    m, n = matrix.shape
-    plays = np.sort(matrix * n + np.arange(n), axis=1).ravel()
-    roles = (plays % n).astype(np.int8)
-    return Found(openings, closes, selection, np.arange(m + 1) * n, plays // n, roles)
-
-
 def stacked(pieces: Iterable[Ints], steps: int) -> Ints:
     """Pieces of candidates as one matrix int64[m, n]."""
     kept = [piece for piece in pieces if len(piece)]

@@ -52,10 +52,13 @@ def of_completion(search: Search) -> Technique:
 
 
 def of_walk(search: Search) -> Technique:
-    """How to find what the walk of *next* takes."""
+    """How to find what the walk of *next* takes.
+
+    It tests each event once, so what is no comparison of two components is tested as soon by columns.
+    """
     if search.plain:
         return Technique("initiator", "nearest")
-    return Technique("initiator", "walk", _is_compilable(search) and not _is_looked_up(search))
+    return Technique("initiator", "walk", search.simple and search.comparable and not _is_looked_up(search))
 
 
 def of_best(search: Search) -> Technique:
@@ -74,7 +77,7 @@ def of_unused(search: Search) -> Technique:
     if search.pattern.order == "conjunction":
         return Technique("terminator", "in turn")
     if not search.simple:
-        return Technique("terminator", "in turn", search.comparable)
+        return Technique("terminator", "in turn", search.runnable)
     if search.plain:
         return Technique("terminator", search.pattern.strategy or "in order")
     return _of_sequence(search, "terminator")
@@ -83,7 +86,7 @@ def of_unused(search: Search) -> Technique:
 def _of_sequence(search: Search, each: Begin) -> Technique:
     if search.plain:
         return Technique(each, "nearest")
-    if _is_compilable(search):
+    if search.simple and search.runnable:
         return Technique(each, "first candidate", True)
     return Technique(each, "all candidates")
 
@@ -92,10 +95,6 @@ def _of_conjunction(search: Search, each: Begin) -> Technique:
     if search.plain:
         return Technique(each, "nearest set")
     return Technique(each, "all orders" if ways.is_in_orders(search.steps) else "all candidates")
-
-
-def _is_compilable(search: Search) -> bool:
-    return search.simple and search.comparable
 
 
 def _is_looked_up(search: Search) -> bool:

@@ -22,10 +22,12 @@ class Horizon:
 
     Attributes:
         frontier_us: all events with a smaller event time are there.
-        complete: bool[s], for each segment whether no event of it can come any more; None: of all it can.
+        complete: bool[s], True for a segment of which no more events can come; None: more events can come of
+            every segment.
         seen_us: at the end of the input, the greatest event time there was; None before.
-        ends_us: int64[s], the time behind whose events each segment ends, if no more come; None: all segments
-            end with the input.
+        ends_us: int64[s], the last event time at which an event would still go on with each segment
+            (``forget_key_after`` behind its last event; if none comes until then, the segment ends); None:
+            every segment goes on to the end of the input.
     """
 
     frontier_us: int

@@ -33,17 +33,12 @@ from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
-from spark_pace.core.split.lanes import Lane, LaneHeader, decode_lane
+from spark_pace.core.split.lanes import Lane, LaneHeader
 from spark_pace.core.tables import array, numbers, with_column
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection
 MOST_SHOWN_BYTES = 1 << 20  # of the lines of JSON that show them
-
-
-def operate(plan: Plan, parcel: bytes | memoryview, call: CallOperator = call_here) -> bytes:
-    """`work_off` for a lane's bytes: a result's bytes."""
-    return work_off(plan, decode_lane(parcel), call).encode()
 
 
 def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:

@@ -18,6 +18,7 @@ from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints, has_bit
 from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
 from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
@@ -83,7 +84,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
     pattern = inside.pattern
     context = context_of(pattern)
-    found = context.way.match_bounded(stream, pattern, horizon)
+    found = match_bounded(context.way, stream, pattern, horizon)
     of_span = stream.segment[found.openings]
     last = stream.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
     spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])

@@ -9,17 +9,17 @@ from spark_pace.errors import one_line
 MOST_CHARACTERS = 10_000  # of a reason or a key in the table of quarantined things
 
 
-def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text as valid Unicode; in one longer than `most`, a note takes the place of the middle."""
+def shortened(text: str) -> str:
+    """The text as valid Unicode; in one of more than `MOST_CHARACTERS` a note stands for the middle."""
     text = text.encode("utf-8", "backslashreplace").decode()  # a table takes no half of a surrogate pair
-    if len(text) > most:
-        half = most // 2
+    if len(text) > MOST_CHARACTERS:
+        half = MOST_CHARACTERS // 2
         text = f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out here …\n{text[-half:]}"
     return text
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of any exception, `shortened`."""
+    """The traceback of an exception, cut to `MOST_CHARACTERS`; if it cannot be shown, a sentence says so."""
     try:
         return shortened("".join(traceback.format_exception(error)))
     except Exception as why:  # Python calls the exception's own code for that

@@ -5,6 +5,8 @@ from __future__ import annotations
 from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import Within
 
+# To add one here lets rule files use it. Checkpoints keep lengths in the units of
+# `spark_pace.core.expr.canonical`, which never change.
 UNITS_US = {
     "us": 1,
     "ms": 1_000,
@@ -15,11 +17,6 @@ UNITS_US = {
 }
 
 
-def show_duration(time_us: int) -> str:
-    """Microseconds as a whole number of the largest unit that allows it, as a rule file writes it."""
-    return canonical_duration(time_us)
-
-
 def show_length(within: Within) -> str:
-    """The length of a window."""
-    return f"{within.events} events" if within.events is not None else show_duration(within.time_us or 0)
+    """The length of a window. Checkpoints keep this text, so it never changes."""
+    return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.plan.conditions import of_other_events
+from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.rule import (
     Component,
     EmitField,
@@ -22,8 +23,6 @@ from spark_pace.core.plan.rule import (
     PredicateSpan,
     Rule,
     Span,
-    Times,
-    Within,
 )
 
 
@@ -110,7 +109,7 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
         "pattern": "; ".join(map(_component_text, pattern.components)),
         "order": pattern.order if pattern.order != "sequence" else "",
         "where": "; ".join(canonical_text(conjunct.expr) for conjunct in pattern.where),
-        "within": _length_text(pattern.within) if pattern.within is not None else "",
+        "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,
         "contiguity": pattern.contiguity if pattern.contiguity != "relaxed" else "",
@@ -119,18 +118,8 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
 
 def _component_text(component: Component) -> str:
     name = f"not {component.name}" if component.negated else component.name
-    times = "" if component.times is None else f" {_times_text(component.times)}"
+    times = "" if component.times is None else f" {component.times}"
     return f"{name}{times}: {canonical_text(component.predicate)}"
-
-
-def _times_text(times: Times) -> str:
-    if times.most is None:
-        return f"{times.least}+"
-    return f"{times.least}" if times.least == times.most else f"{times.least}..{times.most}"
-
-
-def _length_text(within: Within) -> str:
-    return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)
 
 
 def _span_text(span: Span) -> str:

@@ -100,7 +100,7 @@ class Plan:
         units: for each slot its units.
         buckets: the number of buckets that a rule's partition keys are spread over.
         lanes: the most lanes that a unit's work of one batch is cut into.
-        lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
+        least_lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
         latency_bound_us: the most time that operators may take for a lane, as far as it is predicted; then
             there are as few lanes as keep it, of any size. None: there is no bound.
         order: how the frontier follows the sources.
@@ -122,7 +122,7 @@ class Plan:
     units: tuple[tuple[Unit, ...], ...]
     buckets: int
     lanes: int
-    lane_rows: int
+    least_lane_rows: int
     order: OrderSpec
     source_column: str | None
     heartbeat: Expr | None
@@ -156,7 +156,7 @@ def build_plan(
     slots: int = 1,
     buckets: int = 1,
     lanes: int = 1,
-    lane_rows: int = 4096,
+    least_lane_rows: int = 4096,
     latency_bound_us: int | None = None,
     on_operator_error: OnBad = "quarantine",
     operator_timeout_us: int = OPERATOR_TIMEOUT_US,
@@ -183,7 +183,7 @@ def build_plan(
     keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
     units = _units(plans, places, slots)
     return Plan(
-        schema, plans, tuple(predicates), names, keys, units, buckets, lanes, lane_rows,
+        schema, plans, tuple(predicates), names, keys, units, buckets, lanes, least_lane_rows,
         order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
         latency_bound_us, lookups_of(tuple(predicates)),
     )  # fmt: skip

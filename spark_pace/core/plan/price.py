@@ -56,7 +56,7 @@ def sums_of_calls(rows: Ints, seconds: Floats, all_seconds: float) -> Floats:
 
 
 def sums_of_lane(rows: int, all_seconds: float) -> Floats:
-    """Give these sums for a lane that was not measured call by call: each of its events took the same.
+    """The sums of a lane that was not measured call by call, as if each of its events took the same time.
 
     Args:
         rows: the events of its selections, of each its own.

@@ -30,7 +30,7 @@ class Field:
 
     @property
     def is_plain(self) -> bool:
-        """True if compiled code reads it from JSON: no DECIMAL, no parts, no escapes in its name."""
+        """True if compiled code reads the attribute from JSON: no DECIMAL, no parts, no escaped name."""
         return self.type in PLAIN_TYPES and self.name.isprintable() and not {'"', "\\"} & set(self.name)
 
 
@@ -84,7 +84,7 @@ class Times:
     most: int | None
 
     def __str__(self) -> str:
-        """The text that a rule file has for it."""
+        """The text that a rule file has for it. Checkpoints keep this text, so it never changes."""
         if self.most is None:
             return f"{self.least}+"
         return f"{self.least}" if self.least == self.most else f"{self.least}..{self.most}"
@@ -134,7 +134,7 @@ class Context:
     consumption: str
 
     def __str__(self) -> str:
-        """The text that a rule file has for it."""
+        """The text that a rule file has for it. Checkpoints keep this text, so it never changes."""
         return f"{self.selection}, {self.consumption}"
 
 

@@ -27,14 +27,14 @@ def lanes_by_rows(task: SplitTask, rows: Ints) -> list[Piece]:
     """The lanes of work that costs what its rows cost.
 
     Args:
-        task: its plan's `lanes` is the most lanes there are, `lane_rows` the fewest rows of one where nothing
-            is predicted.
+        task: its plan's `lanes` is the most lanes there are, `least_lane_rows` the fewest rows of one
+            where nothing is predicted.
         rows: int64[n], of each thing that must not be cut: a row, a key's stream, a selection.
 
     Returns:
         The lanes, in order.
     """
-    return _pieces(task, rows, even_ranges(rows, task.plan.lanes, task.plan.lane_rows))
+    return _pieces(task, rows, even_ranges(rows, task.plan.lanes, task.plan.least_lane_rows))
 
 
 def lanes_by_calls(task: SplitTask, rows: Ints) -> list[Piece]:

@@ -85,7 +85,7 @@ class Lane:
 
     @property
     def by_join_value(self) -> bool:
-        """True if its events are in the order of their join values first."""
+        """True if the lane's events are in the order of their join values first."""
         return JOIN in self.events.column_names
 
     def stream(self, key_column: str | None) -> Stream:

@@ -159,7 +159,7 @@ class SlotSplitter:
 
     @property
     def frontier_us(self) -> int:
-        """Events below it have been released."""
+        """The frontier: events with a smaller event time have been released."""
         return self._order.frontier_us
 
     @property

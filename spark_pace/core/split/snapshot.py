@@ -154,7 +154,10 @@ def _stored(
 
 
 def _checksum(parcel: bytes) -> bytes:
-    """Without it most changed bytes would go unnoticed: Arrow reads such a table, with other events in it."""
+    """The checksum of a parcel.
+
+    Most changed bytes would go unnoticed without it: Arrow reads such a table, with other events in it.
+    """
     return zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
 
 

@@ -52,7 +52,7 @@ class CompiledReader:
         return self._scan
 
     def load(self) -> None:
-        """Load it now, for this process and those that are forked from it."""
+        """Load the compiled reader now, for this process and those that are forked from it."""
         if self._scan is not None or not self._may_load:
             return
         try:
@@ -70,7 +70,7 @@ class CompiledReader:
 
 @cache
 def compiled_reader() -> CompiledReader:
-    """The one of this process."""
+    """The compiled reader of this process."""
     return CompiledReader()
 
 
@@ -129,7 +129,7 @@ def _version() -> str:
 
 
 def _machine() -> Any:
-    """This machine, as LLVM makes code for it."""
+    """What LLVM makes code for: the processor of this machine."""
     from llvmlite import binding as llvm
 
     llvm.initialize_native_target()
@@ -156,7 +156,7 @@ def _machine_code() -> bytes:
 
 
 def _loaded(code: bytes) -> tuple[object, Scan]:
-    """The code in memory, and its function."""
+    """Machine code put into memory: what owns the memory, and the function."""
     from llvmlite import binding as llvm
 
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())

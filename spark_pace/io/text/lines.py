@@ -28,6 +28,13 @@ CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
 KEPT_BYTES = 64 << 10  # so much of a record that is too long is kept
 _REASON_CHARACTERS = 300
+_AROUND_A_VALUE = (
+    (re.compile(r"JSON parse error: Column\(.*\) changed from \w+ to (\w+)"), r"a JSON \1"),
+    (re.compile(r"JSON parse error: "), ""),
+    (re.compile(r"Failed to convert JSON to \w+, couldn't parse:"), ""),
+    (re.compile(r"In CSV column #\d+: (Row #\d+: )?CSV conversion error to .*?: invalid value "), ""),
+    (re.compile(r"Failed to parse string: ('.*') as a scalar of type \S+", re.DOTALL), r"\1"),
+)  # fmt: skip
 
 Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if any of the lines is wrong
 Line = tuple[int, bytes]  # its number, and the record in it
@@ -313,5 +320,11 @@ def _parsed(
 
 
 def short(reason: str) -> str:
-    """The reason on one line, without the row number, which counts from the start of some chunk."""
-    return re.sub(r"\s+", " ", re.sub(r"\s*in row \d+$", "", reason))[:_REASON_CHARACTERS]
+    """The reason on one line, with the value that pyarrow means instead of what it says around it.
+
+    Its row numbers count from the start of some chunk.
+    """
+    reason = re.sub(r"\s*in row \d+$", "", reason)
+    for words, value in _AROUND_A_VALUE:
+        reason = words.sub(value, reason)
+    return re.sub(r"\s+", " ", reason)[:_REASON_CHARACTERS]

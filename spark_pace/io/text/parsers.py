@@ -77,7 +77,8 @@ class JsonParser:
     def objections(self, records: list[bytes]) -> Objections:
         """Refuse what is no object. pyarrow's reader must not see a bare ``null``: it crashes the process."""
         objects = (record.startswith(b"{") and record.endswith(b"}") for record in records)
-        return Objections(~np.fromiter(objects, np.bool_, len(records)), "the record — must be a JSON object")
+        reason = "the record — must be a JSON object that begins with { and ends with } in its line"
+        return Objections(~np.fromiter(objects, np.bool_, len(records)), reason)
 
     def checks(self) -> list[Check]:
         """A line must be JSON, then each attribute must have its type."""

@@ -52,7 +52,7 @@ class PlainReader:
     """Reads plain records with some attributes."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
-        """Read these attributes; `reads` has said that it can."""
+        """Read records with these attributes, of which `reads` has said that they can be read here."""
         self.fields = fields
         names = [field.name.encode() for field in fields]
         self.kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
@@ -68,7 +68,13 @@ class PlainReader:
         return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:
-        """Read the lines of a chunk; None if another reader must read them all."""
+        """Read those lines of a chunk that are plain.
+
+        Returns:
+            the events, the lines that they stand in, and the lines that are left to pyarrow's reader. None:
+            pyarrow must read all of the chunk, for this process has not loaded compiled code yet, or too few
+            of its lines are plain, or it is no UTF-8, or too long.
+        """
         scan = compiled_reader().scan_for(len(chunk))
         if scan is None:
             return None
@@ -77,7 +83,7 @@ class PlainReader:
         return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
 
     def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """Read records between bounds, int64[2, n], in a text; None if another reader must read them all."""
+        """Read the records of a text that stand between bounds, int64[2, n]; returns what `lines` does."""
         scan = compiled_reader().scan_for(len(text))
         return None if scan is None else self._read(scan, text, bounds)
 

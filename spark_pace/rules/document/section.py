@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from spark_pace.rules.document.document import Broken, Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote
@@ -12,19 +14,23 @@ class Section:
     """The entries of a mapping. Every method reports what is wrong and then returns None (or the default)."""
 
     def __init__(
-        self, mapping: Mapping, report: Report, known: Sequence[str], later: Sequence[str] = ()
+        self,
+        mapping: Mapping,
+        report: Report,
+        known: Sequence[str],
+        elsewhere: abc.Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Take the mapping's keys, and report those that are not `known`.
 
-        A misspelt key is reported, then read as the key that is meant. Keys in `later` belong to a later
-        release.
+        A misspelt key is reported, then read as the key that is meant. `elsewhere`: keys that other languages
+        have, with what to write here.
         """
         self.place = mapping.place
         self.report = report
         self._entries = dict(mapping.entries)
         for key, (place, node) in mapping.entries.items():
-            if key in later:
-                report.add(place, "must be left out", quote(key), "It is not supported yet.")
+            if key in elsewhere:
+                report.add(place, "must be a known key", quote(key), elsewhere[key])
             elif key not in known:
                 report.add(place, "must be a known key", quote(key), nearest(key, known))
                 if (meant := meant_by(key, known)) is not None:

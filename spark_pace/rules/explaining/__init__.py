@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules.explaining import work
 from spark_pace.rules.explaining.cost import cost_of
@@ -28,7 +28,7 @@ def explain_as_json(rule: Rule) -> dict[str, Any]:
 def _explanation(rule: Rule) -> Explanation:
     return Explanation(
         rule=rule.name,
-        filter=None if rule.filter is None else ConditionFacts(to_text(rule.filter), INTAKE),
+        filter=None if rule.filter is None else ConditionFacts(canonical_text(rule.filter), INTAKE),
         pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
         operator=rule.operator,
         aggregates=aggregate_facts(rule),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
 from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
@@ -83,7 +83,7 @@ def _of_whole_spans(rule: Rule) -> tuple[str, str]:
 
 
 def _adds_in_order(node: Expr, rule: Rule) -> bool:
-    """Tell whether it is an aggregate over spans that adds floating-point numbers."""
+    """Tell whether a node is an aggregate over spans that adds floating-point numbers."""
     if not isinstance(node, Aggregate) or node.function not in ("sum", "avg", "stddev"):
         return False
     doubles = [field.name for field in rule.schema.fields if field.type == "DOUBLE"]
@@ -123,7 +123,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     """How matches are searched; the steps of a conjunction are not told."""
     way, search = context_of(pattern).way, search_of(_no_events(rule), pattern)
     technique = technique_of(way, search)
-    if search.steps == 1:
+    if search.steps == 1 and search.plain:
         each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
         return SearchCost(each, "nearest", False, ())
     if pattern.order == "conjunction":
@@ -152,9 +152,9 @@ def _step(search: Search, level: int) -> StepCost:
     return StepCost(
         component=pattern.components[shape.anchors[level]].name,
         found="by place" if equality is None else "by equality",
-        equality=None if equality is None else to_text(equality),
-        ranked=tuple(to_text(expr) for expr in compared if expr != equality),
-        evaluated=tuple(to_text(expr) for expr in exprs if expr not in compared),
+        equality=None if equality is None else canonical_text(equality),
+        ranked=tuple(canonical_text(expr) for expr in compared if expr != equality),
+        evaluated=tuple(canonical_text(expr) for expr in exprs if expr not in compared),
         between=search.levels[level].bound,
     )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.core.expr import conjunction
-from spark_pace.core.expr.render import to_text
+from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
-from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
 from spark_pace.rules.explaining.facts import (
     CANDIDATES,
@@ -33,7 +33,7 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     where = []
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
-        where.append(ConditionFacts(to_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
+        where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
     strict = None
     if pattern.contiguity == "strict":
         strict = "every event that passes the filter" if rule.filter is not None else "every event"
@@ -52,7 +52,7 @@ def aggregate_facts(rule: Rule) -> AggregateFacts | None:
     """What a rule aggregates; None for rules with a pattern or an operator."""
     if rule.pattern is not None or rule.operator is not None:
         return None
-    where = None if rule.having is None else ConditionFacts(to_text(rule.having), ON_SPANS)
+    where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
     return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)
 
 
@@ -74,7 +74,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         decided_by = _decided_by(rule, pattern)
     return ComponentFacts(
         name=component.name,
-        condition=to_text(component.predicate),
+        condition=canonical_text(component.predicate),
         decided=parts[-1].decided,
         parts=parts,
         times=None if component.times is None else str(component.times),
@@ -88,9 +88,9 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
 def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
     """What of a component's condition is about the event alone, and what about other events."""
     alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
-    found = [ConditionFacts(to_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
+    found = [ConditionFacts(canonical_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
     if others:
-        text = " and ".join(map(to_text, others))
+        text = " and ".join(map(canonical_text, others))
         found.append(ConditionFacts(text, IN_ORDER if rule.span is None else IN_SPANS))
     return tuple(found)
 
@@ -137,16 +137,16 @@ def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
 def span_facts(span: Span) -> SpanFacts:
     """What a span says."""
     if isinstance(span, GridSpan):
-        return SpanFacts("time", show_duration(span.every_us), show_duration(span.size_us))
+        return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
     if isinstance(span, CountSpan):
         return SpanFacts("events", f"{span.every} events", f"{span.size} events")
-    closes = " and ".join(to_text(expr) for expr in (span.close, *span.close_where))
-    within = show_duration(span.within_us)
-    return SpanFacts("between events", open=to_text(span.open), close=closes, within=within)
+    closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
+    within = canonical_duration(span.within_us)
+    return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)
 
 
 def key_facts(rule: Rule) -> KeyFacts:
     """What splits the rule's stream before selections do."""
     gap_us = rule.forget_key_after_us
-    forget = None if gap_us is None else show_duration(gap_us)
+    forget = None if gap_us is None else canonical_duration(gap_us)
     return KeyFacts(rule.partition_by, forget, method_of(rule).join)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
-from spark_pace.core.plan.durations import show_duration, show_length
+from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
@@ -114,11 +115,11 @@ def _waits_for_its_window(rule: Rule) -> bool:
 def _bound(rule: Rule) -> str:
     span = rule.span
     if isinstance(span, GridSpan):
-        return f"the events of {show_duration(span.size_us)}"
+        return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):
         return f"{span.size} events{_per_key(rule)}"
     if isinstance(span, PredicateSpan):
-        return f"the events of {show_duration(span.within_us)}"
+        return f"the events of {canonical_duration(span.within_us)}"
     assert rule.pattern is not None
     if rule.pattern.within is None:
         return _without_window(rule, rule.pattern)
@@ -151,7 +152,7 @@ def _without_window(rule: Rule, pattern: Pattern) -> str:
         steps = len(pattern.components)
         return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
     assert rule.forget_key_after_us is not None
-    gap = show_duration(rule.forget_key_after_us)
+    gap = canonical_duration(rule.forget_key_after_us)
     return f"the events of a key with gaps of at most {gap}; add within to bound it more closely"
 
 

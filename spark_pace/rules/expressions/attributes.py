@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_pace.core.expr import Aggregate, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
 MORE_DIGITS = 10  # of a sum
@@ -17,7 +17,10 @@ def find_type(schema: EventSchema, attribute: str) -> ExprType | Wrong:
     types = {field.name: field.type for field in schema.fields}
     if attribute in types:
         return types[attribute]
-    return Wrong("must name an attribute of the events", quote(attribute), nearest(attribute, types))
+    advice = nearest(attribute, types)
+    if types and meant_by(attribute, tuple(types)) is None and "'" not in attribute:
+        advice += f" A text stands in quotes: '{attribute}'."
+    return Wrong("must name an attribute of the events", quote(attribute), advice)
 
 
 def over_group(

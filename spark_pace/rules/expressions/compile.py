@@ -16,6 +16,7 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
+    ELSEWHERE,
     FUNCTIONS,
     SECONDS,
     arithmetic,
@@ -276,8 +277,8 @@ class _Compiler:
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            known = [*FUNCTIONS, *AGGREGATES, PREV]
-            return Wrong("must be a known function", quote(name), nearest(name, known))
+            advice = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
+            return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
             return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")

@@ -221,4 +221,18 @@ FUNCTIONS: dict[str, Function] = {
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
 }
 
+# functions that other SQL has: what to write here
+ELSEWHERE = {
+    "lag": "Write prev(x, n): x of the event n places before.",
+    "stddev_samp": "Write stddev.",
+    "substr": "Write substring.",
+    "ifnull": "Write coalesce.",
+    "nvl": "Write coalesce.",
+    "ceiling": "Write ceil.",
+    "regexp_like": "Write text rlike 'pattern'.",
+    "to_timestamp": "Write cast(... as TIMESTAMP).",
+    "now": "A rule knows no clock: name the event time.",
+    "current_timestamp": "A rule knows no clock: name the event time.",
+}
+
 AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev", "first", "last")

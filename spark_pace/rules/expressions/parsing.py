@@ -22,6 +22,7 @@ MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 ONLY_THIS_LANGUAGE = "Only the language of docs/rules.md is read."
+_IN_WORDS = {"&&": "Write and.", "&": "Write and.", "|": "Write or.", "!": "Write not."}
 _SET_PARENTHESES = (
     "Put the one to be made first into parentheses, as in a = (b < c): "
     "Spark SQL would make another one first."
@@ -135,7 +136,7 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
     """The first token that cannot be taken: what must hold, what came, what to do."""
     at = next((at for at, token in enumerate(tokens) if not _is_known(token)), None)
     if at is not None:
-        do = _element(tokens, at, text) or ONLY_THIS_LANGUAGE
+        do = _IN_WORDS.get(tokens[at].text) or _element(tokens, at, text) or ONLY_THIS_LANGUAGE
         return tokens[at], "must be an expression of the rule language", quote(tokens[at].text), do
     for before, token in pairwise(tokens):
         written = text[token.start : token.end + 1]

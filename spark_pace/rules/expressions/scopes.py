@@ -13,7 +13,7 @@ from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
 from spark_pace.rules.expressions.types import Wrong
 
-_ONE_EVENT = "Write the attribute alone: one event is looked at here."
+_ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
 
 
 class Scope(Protocol):
@@ -56,25 +56,21 @@ def _misread(scope: Scope, prefix: str | None, attribute: str) -> Wrong | None:
     return Wrong("must name the opening event", quote(f"{prefix}.{attribute}"), do)
 
 
-def _no_aggregate(function: str) -> Wrong:
-    return Wrong(
-        "must be about single events",
-        f"{function}(...)",
-        "Aggregates are for where and emit: they read components that stand for several events.",
-    )
-
-
 @dataclass(frozen=True)
 class EventScope:
     """One event, its attributes without a prefix: filter, component predicates, a span's open.
 
-    Where it is `opened`, ``open.attribute`` is that of the event that opened its span. Where it `looks_back`,
-    ``prev`` is an attribute of an event before it.
+    Attributes:
+        schema: the attributes.
+        opened: whether ``open.attribute`` is that of the event that opened the span of this one.
+        looks_back: whether ``prev`` is an attribute of an event before this one.
+        closes: whether this event closes the span: the scope of a span's close.
     """
 
     schema: EventSchema
     opened: bool = False
     looks_back: bool = False
+    closes: bool = False
 
     def is_prefix(self, name: str) -> bool:
         """The opening event."""
@@ -82,19 +78,31 @@ class EventScope:
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of this one event, or of the opening one."""
+        if self.closes and prefix == OPENING_EVENT and prefix in self.schema.structs:
+            must = "must not be both a STRUCT and the opening event"
+            return Wrong(must, quote(prefix), "Rename the STRUCT.")
         if prefix == OPENING_EVENT:
             return _of_opening(self.schema, attribute, opened=self.opened)
         if wrong := _misread(self, prefix, attribute):
             return wrong
         if prefix is not None and self.opened:
-            return _only_open(prefix, attribute, "the event's own")
+            this = "the closing event's" if self.closes else "the event's own"
+            return Wrong(
+                'must be an attribute, or "open." and an attribute',
+                quote(f"{prefix}.{attribute}"),
+                f"Write open.x for the opening event's x, and x for {this}.",
+            )
         if prefix is not None:
             return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
         return _bind(self.schema, None, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
         """Refused: one event has no groups."""
-        return _no_aggregate(function)
+        return Wrong(
+            "must be about single events",
+            f"{function}(...)",
+            "Aggregates are for where and emit: they read components that stand for several events.",
+        )
 
 
 def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column | Wrong:
@@ -109,50 +117,19 @@ def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column 
 
 
 @dataclass(frozen=True)
-class CloseScope:
-    """A span's close: attributes of the closing event, ``open.attribute`` of the opening one."""
-
-    schema: EventSchema
-    looks_back: ClassVar[bool] = False
-
-    def is_prefix(self, name: str) -> bool:
-        """The opening event."""
-        return name == OPENING_EVENT
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the closing or the opening event."""
-        if prefix == "open" and prefix in self.schema.structs:
-            return Wrong(
-                "must not be both a STRUCT and the opening event", quote(prefix), "Rename the STRUCT."
-            )
-        if wrong := _misread(self, prefix, attribute):
-            return wrong
-        if prefix not in (None, "open"):
-            return _only_open(prefix, attribute, "the closing event's")
-        return _bind(self.schema, prefix, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: one event has no groups."""
-        return _no_aggregate(function)
-
-
-def _only_open(prefix: str, attribute: str, this: str) -> Wrong:
-    """Refused: a prefix where only that of the opening event has a meaning."""
-    return Wrong(
-        'must be an attribute, or "open." and an attribute',
-        quote(f"{prefix}.{attribute}"),
-        f"Write open.x for the opening event's x, and x for {this}.",
-    )
-
-
-@dataclass(frozen=True)
 class MatchScope:
     """The events of a candidate.
 
     A component that stands for one event is read by ``component.attribute``, a repeated or optional one
-    through aggregates. In `emit` an attribute that all events share, one of `partition_by`, may also stand
-    without the prefix, and negated components do not exist. Where it is `opened`, ``open.attribute`` is that
-    of the event that opened the span.
+    through aggregates.
+
+    Attributes:
+        schema: the attributes.
+        components: the pattern's components.
+        shared: attributes that all events share, those of `partition_by`: they may stand without a prefix.
+        emits: whether the scope is that of `emit`, where negated components do not exist.
+        opened: whether ``open.attribute`` is that of the event that opened the span.
+        gathers: whether every component stands for a group, as in the context "all, selected".
     """
 
     schema: EventSchema
@@ -160,23 +137,31 @@ class MatchScope:
     shared: tuple[str, ...] = ()
     emits: bool = False
     opened: bool = False
+    gathers: bool = False
     looks_back: ClassVar[bool] = False
 
     def is_prefix(self, name: str) -> bool:
         """A component, or the opening event."""
-        return _names_event(name, self.components, opened=self.opened)
+        named = any(component.name == name for component in self.components)
+        return named or (self.opened and name == OPENING_EVENT)
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
         if prefix is None and attribute in self.shared:
             first = _first(self.components)
-            if first.times is not None:
+            if self.gathers or first.times is not None:
                 return over_group(self.schema, "first", first.name, attribute)
             return _bind(self.schema, first.name, attribute)
         if _is_opening(prefix, self.components):
             return _of_opening(self.schema, attribute, opened=self.opened)
         if wrong := _misread(self, prefix, attribute):
             return wrong
+        if self.gathers:
+            return Wrong(
+                "must be inside an aggregate",
+                quote(attribute if prefix is None else f"{prefix}.{attribute}"),
+                f'Context "all, selected" gathers many events: {USE_AGGREGATES}',
+            )
         component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
@@ -186,7 +171,7 @@ class MatchScope:
         return _bind(self.schema, prefix, attribute)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """A value over the events of a repeated or optional component."""
+        """A value over the events of a component that stands for a group."""
         if self.opened and _is_opening(prefix, self.components):
             return _one_opening(function, attribute)
         if function == "count":
@@ -195,53 +180,12 @@ class MatchScope:
             component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
-        if component.times is None:
+        if component.times is None and not self.gathers:
             got = f"{function}({attribute if prefix is None else f'{prefix}.{attribute}'})"
             why = "is negated: one event forbids" if component.negated else "stands for one event"
             do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
             return Wrong("must be about a repeated or optional component", quote(got), do)
         return over_group(self.schema, function, component.name, None if function == "count" else attribute)
-
-
-@dataclass(frozen=True)
-class GatheredScope:
-    """The groups of events that the context "all, selected" gathers: read through aggregates only."""
-
-    schema: EventSchema
-    components: tuple[Component, ...]
-    shared: tuple[str, ...] = ()
-    opened: bool = False
-    looks_back: ClassVar[bool] = False
-
-    def is_prefix(self, name: str) -> bool:
-        """A component, or the opening event."""
-        return _names_event(name, self.components, opened=self.opened)
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
-        """Only an attribute that all events share, or of the opening event, has one value."""
-        if prefix is None and attribute in self.shared:
-            return over_group(self.schema, "first", _first(self.components).name, attribute)
-        if _is_opening(prefix, self.components):
-            return _of_opening(self.schema, attribute, opened=self.opened)
-        if wrong := _misread(self, prefix, attribute):
-            return wrong
-        return Wrong(
-            "must be inside an aggregate",
-            quote(attribute if prefix is None else f"{prefix}.{attribute}"),
-            f'Context "all, selected" gathers many events: {USE_AGGREGATES}',
-        )
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """A value over the events of one component."""
-        if self.opened and _is_opening(prefix, self.components):
-            return _one_opening(function, attribute)
-        if function == "count":
-            counted = _counted(prefix, attribute, self.components, negated=False)
-            return counted if isinstance(counted, Wrong) else over_group(self.schema, "count", counted.name)
-        component = _component(prefix, attribute, self.components, negated=False)
-        if isinstance(component, Wrong):
-            return component
-        return over_group(self.schema, function, component.name, attribute)
 
 
 @dataclass(frozen=True)
@@ -292,11 +236,6 @@ def _no_components(got: str, instead: str) -> Wrong:
         quote(got),
         f"A rule without a pattern has no components: write for example {instead}.",
     )
-
-
-def _names_event(name: str, components: Sequence[Component], *, opened: bool) -> bool:
-    """Tell whether a prefix says which event is meant."""
-    return (opened and name == OPENING_EVENT) or any(component.name == name for component in components)
 
 
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:

@@ -24,6 +24,11 @@ from spark_pace.rules.pattern.times import read_times
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_KEYS = ("name", "when", "times", "not")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
+_ELSEWHERE = {
+    "disjunction": "For either of two events write one component, as in ab: kind = 'a' or kind = 'b'; for "
+    "either of two sequences, two rules.",
+    "permute": "Write conjunction: its events come in any order.",
+}
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
@@ -35,7 +40,9 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, ("sequence", "conjunction"))
+    fields = Section(mapping, rule.report, ("sequence", "conjunction"), _ELSEWHERE)
+    if any(key in _ELSEWHERE for key in mapping.entries):
+        return None
     order: Order = "conjunction" if fields.has("conjunction") else "sequence"
     if order == "sequence":
         fields.require("sequence", _EXAMPLE)

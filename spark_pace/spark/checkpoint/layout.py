@@ -39,7 +39,7 @@ class Layout:
             Delta skips a batch that was written under the same name before.
         events: the job's settings for events that the checkpoint fixes, by their names.
         rules: the rules, by their names.
-        planned: the settings that batches are planned with (see `spark_pace.job_file.batch_settings`).
+        planned: the settings that batches are planned with (see `spark_pace.job_file.checkpoint_settings`).
     """
 
     slots: int

@@ -41,7 +41,8 @@ class Change:
         Each must be in the checkpoint before a batch goes by it.
 
         Args:
-            settings: of the job (`spark_pace.job_file.batch_settings`): later batches are planned with them.
+            settings: the job's (`planned_settings` of `spark_pace.job_file`): later batches are planned with
+                them.
         """
         last = (replace(self.after, planned=settings), False)
         if self.planned and not (self.same_rules and self.before.planned == settings):

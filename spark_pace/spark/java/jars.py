@@ -79,14 +79,14 @@ def fetch(directory: Path) -> list[str]:
     return _fetch((delta_coordinate(), kafka_coordinate()), directory, excluded=present)
 
 
-def fetch_broker(directory: Path = BROKER_JARS) -> list[str]:
+def fetch_broker() -> list[str]:
     """Fetch a Kafka broker with all that it needs.
 
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
     return _fetch(
-        (f"org.apache.kafka:kafka_{SCALA}:{KAFKA_VERSION}", _BROKER_LOGGING), directory, ("jar", "bundle")
+        (f"org.apache.kafka:kafka_{SCALA}:{KAFKA_VERSION}", _BROKER_LOGGING), BROKER_JARS, ("jar", "bundle")
     )
 
 

@@ -28,7 +28,10 @@ class HeldBack:
     """What a process says on standard error: held back while it starts, then passed on."""
 
     def __init__(self) -> None:
-        """Hold it back. `end` is for the process, and to be closed here once it has it."""
+        """Begin to hold back what comes into the pipe.
+
+        The process writes to `end`, which is to be closed here once the process has it.
+        """
         self._read, self.end = os.pipe()
         self._lock = threading.Lock()
         self._held: bytes | None = b""

@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # each stage has a partition per slot or lane already
     "spark.sql.adaptive.enabled": "false",
+    # where Spark is one process, the driver's heap is that of all tasks too: twice Spark's default, for room
+    # (`make soak` runs with 1g)
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -56,15 +58,12 @@ SETTINGS = {
 LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER}
 
 
-def settings_here(
-    settings: Mapping[str, str], secret: Mapping[str, str], jars: Path | None, quick: bool
-) -> dict[str, str]:
+def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
     """The settings of a Spark that this process starts, for which the environment is set up.
 
     Args:
         settings: the settings of the user.
         secret: more of them, of which only the names count here.
-        jars: a directory of jars.
         quick: see `_quick`.
 
     Raises:
@@ -72,7 +71,7 @@ def settings_here(
     """
     require_open_files()
     require_java()
-    found = _found_jars(jars)
+    found = _found_jars()
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
     options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]
     here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret})}
@@ -124,8 +123,8 @@ def _quick(settings: Mapping[str, str]) -> list[str]:
     return ["-XX:TieredStopAtLevel=1", *collector]
 
 
-def _found_jars(jars: Path | None) -> list[str]:
-    named = jars or os.environ.get(JARS_VARIABLE)
+def _found_jars() -> list[str]:
+    named = os.environ.get(JARS_VARIABLE)
     directory = Path(named or JAR_DIRECTORY).resolve()
     found = local_jars(directory)
     if named and not found:

@@ -17,7 +17,10 @@ END_SOURCE = "spark_pace_end"
 
 
 class EndSource(DataSource):
-    """With the option ``end`` = ``true`` it gives its row, unless an earlier run had it."""
+    """A source of one row, which says that the input ends here.
+
+    The row comes with the option ``end`` = ``true``, unless an earlier run had it.
+    """
 
     @classmethod
     def name(cls) -> str:

@@ -1,5 +1,7 @@
 """The streaming source `spark_pace_files`: names of files in order, and a marker of the end of the input.
 
+The files are those of a folder, or those that the commits of a Delta table have added.
+
 Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and
 cannot say that the input has ended. This one takes names in their order from a manifest. A file is read once:
 write it under a name that starts with a dot, then rename it.
@@ -29,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_pace.spark.sources.manifest import FINISH, Manifest
+from spark_pace.spark.sources.table_commits import TableCommits, file_of
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: what all files up to there weigh
@@ -68,15 +71,21 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Where a batch is bounded by bytes, what all these files weigh stands beside it (`READ_BYTES`).
 
-    Options: `root`, `manifest` (paths), `tasks` (the most tasks of a batch), `finish` (``true``: mark the end
-    of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes` (the most
-    that the first batch's files weigh, unless it is one file; absent: batches are not bounded by bytes).
+    Options: `root`, `manifest` (paths), `table` (the id of the Delta table there; absent: a folder of files),
+    `from_version` (the first commit that is read; absent: the table as it is at first), `tasks` (the most
+    tasks of a batch), `finish` (``true``: mark the end of an available-now run), `max_files` (the most files
+    of a batch; absent: all), `first_bytes` (the most that the first batch's files weigh, unless it is one
+    file; absent: batches are not bounded by bytes).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
         """Open the manifest that the options name."""
         self._root = Path(options["root"])
         self._manifest = Manifest(Path(options["manifest"]))
+        first = int(options["from_version"]) if "from_version" in options else None
+        table = options.get("table")
+        known = self._manifest.entries
+        self._commits = None if table is None else TableCommits(self._root, table, first, known)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
@@ -85,7 +94,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Take the files that are there now, and no more in this run."""
-        self._manifest.scan(self._root)
+        self._scan()
         if self._finish:
             self._manifest.finish()
         self._frozen = True
@@ -103,7 +112,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the next batch; the same as `start` if there is nothing new."""
         if not self._frozen:
-            self._manifest.scan(self._root)
+            self._scan()
         max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._max_files
         end = self._manifest.next_index(start["entries"], max_files)
         if end <= start["entries"]:
@@ -111,6 +120,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxBytes):
             return self._within(start, end, limit.max_bytes)
         return {"entries": end}
+
+    def _scan(self) -> None:
+        if self._commits is None:
+            self._manifest.scan(self._root)
+        else:
+            self._manifest.add(self._commits.new())
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
         """The offset behind as many of the files up to `end` as weigh `max_bytes`, and at least one."""
@@ -127,6 +142,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The bytes of a file, as text; opening it counts too. Of the marker of the end 0."""
         if name == FINISH:
             return 0
+        name = name if self._commits is None else file_of(name).path
         path = self._root / name if self._root.is_dir() else self._root
         try:
             size = os.stat(path).st_size

@@ -31,6 +31,7 @@ from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import FilesSource
+    from spark_pace.spark.sources.delta import DeltaInput
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,12 @@ class FilesInput:
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
         """What the files of a batch weigh, in bytes; 0 if that was not noted."""
-        start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
-        return int(max(0, end - start))
+        return bytes_between(before, after)
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a manifest that does not know what was read, and files that came after the end."""
-        offsets = self.checkpoint.last_offsets()
-        read: list[int] = [
-            offset["entries"]
-            for offset in offsets
-            if isinstance(offset, dict) and isinstance(offset.get("entries"), int)
-        ]
-        if len(read) != len(offsets) or len(read) > 1:
-            must, got = "must be as Spark wrote it", f"other offsets than of files: {offsets}"
-            raise StateError(f"{self.checkpoint.offsets} — {must}; got {got}. {RESTORE}")
-        require_readable(self.checkpoint.manifest_file, Path(self.source.path), *read)
+        read = entries_read(self.checkpoint)
+        require_readable(self.checkpoint.manifest_file, Path(self.source.path), read)
         return {}
 
     def watched(
@@ -87,18 +79,7 @@ class FilesInput:
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """See `Input`."""
-        spark.dataSource.register(FileNames)
-        options = {
-            "root": self.source.path,
-            "manifest": str(self.checkpoint.manifest_file),
-            "tasks": str(spark.sparkContext.defaultParallelism),
-            "finish": str(end).lower(),
-        }
-        if self.source.max_files_per_trigger is not None:
-            options["max_files"] = str(self.source.max_files_per_trigger)
-        if self.first_cap is not None:
-            options["first_bytes"] = str(self.first_cap)
-        names = spark.readStream.format(FILE_NAMES).options(**options).load()
+        names = name_rows(spark, self, end, {})
         most_bad = self.source.max_bad_records_per_file
         read = partial(_read, self.source.path, self.source.format, plan.schema, most_bad)
         return intake_rows(names, plan, self.on_bad_record, read)
@@ -106,11 +87,71 @@ class FilesInput:
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
-        # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
-        names = spark.createDataFrame(told, "entry long, name string, frontier_us long")
-        read = partial(_late_rows, self.source.path, self.source.format, plan)
-        rows = names.mapInArrow(read, SLOT_ROWS).toArrow()
-        return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
+        events = partial(_events, self.source.path, self.source.format, plan.schema)
+        return late_rows(spark, plan, told, events)
+
+
+def entries_read(checkpoint: Checkpoint) -> int:
+    """How many entries of the manifest the batches that have begun have read.
+
+    Raises:
+        StateError: a batch has read something else.
+    """
+    offsets = checkpoint.last_offsets()
+    read: list[int] = [
+        offset["entries"]
+        for offset in offsets
+        if isinstance(offset, dict) and isinstance(offset.get("entries"), int)
+    ]
+    if len(read) != len(offsets) or len(read) > 1:
+        must, got = "must be as Spark wrote it", f"other offsets than of files: {offsets}"
+        raise StateError(f"{checkpoint.offsets} — {must}; got {got}. {RESTORE}")
+    return sum(read)
+
+
+def bytes_between(before: list[Any], after: list[Any]) -> int:
+    """What the files between two offsets weigh; 0 if that was not noted."""
+    start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
+    return int(max(0, end - start))
+
+
+def name_rows(
+    spark: SparkSession, files: FilesInput | DeltaInput, end: bool, more: Mapping[str, str]
+) -> DataFrame:
+    """The streaming rows of `FileNames`; `more`: options beside those that all kinds of files have."""
+    spark.dataSource.register(FileNames)
+    options = {
+        "root": files.source.path,
+        "manifest": str(files.checkpoint.manifest_file),
+        "tasks": str(spark.sparkContext.defaultParallelism),
+        "finish": str(end).lower(),
+        **more,
+    }
+    if files.source.max_files_per_trigger is not None:
+        options["max_files"] = str(files.source.max_files_per_trigger)
+    if files.first_cap is not None:
+        options["first_bytes"] = str(files.first_cap)
+    return spark.readStream.format(FILE_NAMES).options(**options).load()
+
+
+def late_rows(
+    spark: SparkSession,
+    plan: Plan,
+    files: Sequence[tuple[int, str, int]],
+    events: Callable[[str], pa.Table],
+) -> pa.Table:
+    """The late events of files, as a `LATE_SCHEMA` table.
+
+    Args:
+        spark: the session.
+        plan: the plan.
+        files: of each its place in the order of the files, its name, and the frontier before it.
+        events: in a task: those in the file of a name. Spark pickles it.
+    """
+    # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
+    names = spark.createDataFrame(list(files), "entry long, name string, frontier_us long")
+    rows = names.mapInArrow(partial(_late_rows, plan, events), SLOT_ROWS).toArrow()
+    return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
 
 
 def _read(
@@ -126,13 +167,16 @@ def _read(
             yield InputFile(entry, read)
 
 
-def _late_rows(root: str, format: str, plan: Plan, files: Batches) -> Batches:
+def _events(root: str, format: str, schema: EventSchema, name: str) -> pa.Table:
+    return read_source_file(root, name, format, schema).events
+
+
+def _late_rows(plan: Plan, events: Callable[[str], pa.Table], files: Batches) -> Batches:
     """In a task: a row `LATE` for each file; its number is the file's place in the order of the files."""
 
     def rows() -> Iterator[Row]:
         for batch in files:
             for entry, name, frontier_us in zip(*(column.to_pylist() for column in batch), strict=True):
-                read = read_source_file(root, name, format, plan.schema)
-                yield entry, LATE, encode(sift(plan, read.events, Past(frontier_us)).late)
+                yield entry, LATE, encode(sift(plan, events(name), Past(frontier_us)).late)
 
     return giving_back(to_batches(rows(), "slot"))

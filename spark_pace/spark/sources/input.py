@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import StateError
-from spark_pace.job_file import FilesSource, JobSpec, KafkaSource
+from spark_pace.job_file import DeltaSource, FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE, damaged, read_json, write_json
+from spark_pace.spark.sources.delta import DeltaInput
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.kafka import KafkaInput
 
@@ -105,9 +106,13 @@ class Input(Protocol):
         """The late events of files of the input that have some, in their order, as a `LATE_SCHEMA` table."""
 
 
-_INPUTS: dict[type, type[Input]] = {FilesSource: FilesInput, KafkaSource: KafkaInput}
+_INPUTS: dict[type, type[Input]] = {
+    FilesSource: FilesInput,
+    KafkaSource: KafkaInput,
+    DeltaSource: DeltaInput,
+}
 # what a first batch may read, so that a small input is one batch: bytes of files, records of Kafka
-_FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000}
+_FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000, DeltaInput.kind: 32 << 20}
 _LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
 
 

@@ -9,6 +9,7 @@ A line is ``["name", "checksum"]``; the checksum covers this name and all before
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from spark_pace.errors import StateError
@@ -42,7 +43,11 @@ class Manifest:
 
     def scan(self, root: Path) -> None:
         """Add the files below `root` that are not in it yet, in name order."""
-        self._append(sorted(set(self._listing.changed(root)) - self._known))
+        self.add(self._listing.changed(root))
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add those of the names that are not in it yet, in their order."""
+        self._append(sorted(set(names) - self._known))
 
     def finish(self) -> None:
         """Mark the end of the input, unless the last entry does."""
@@ -107,11 +112,31 @@ def require_readable(path: Path, root: Path, read: int = 0) -> None:
     Raises:
         StateError: the manifest is so, or a line of it is damaged.
     """
+    manifest = require_known(path, read)
+    if FINISH in manifest.entries:
+        require_ended(manifest, root, Listing().changed(root))
+
+
+def require_known(path: Path, read: int) -> Manifest:
+    """The manifest at `path`, which must have the entries that were read.
+
+    Raises:
+        StateError: it has lost some, or a line of it is damaged.
+    """
     manifest = Manifest(path)
     known = len(manifest.entries)
     if known < read:
         raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
-    if FINISH in manifest.entries and (new := sorted(set(Listing().changed(root)) - set(manifest.entries))):
+    return manifest
+
+
+def require_ended(manifest: Manifest, root: Path, names: Iterable[str]) -> None:
+    """Refuse names that a manifest with the end of the input does not know.
+
+    Raises:
+        StateError: there are some.
+    """
+    if new := sorted(set(names) - set(manifest.entries)):
         must = "must not go on after its end, which an earlier run with finish: true has marked"
         do = "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
         raise StateError(f"{root} — {must}; got {len(new)} new files, first {new[0]}. {do}")

@@ -277,7 +277,7 @@ def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None
 
 
 def _end_with(parent: int) -> None:
-    """See to it that the child ends with the parent.
+    """Make the child end with the parent.
 
     Where the system cannot do that, the child ends when it finds the socket closed, once the operator has
     returned.

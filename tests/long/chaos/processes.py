@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from tests.spark.jobs import environment
+from tests.support.commands import environment
 
 PATIENCE_S = 300  # for whatever a job does next: many times what it takes on a slow machine
 

@@ -83,7 +83,7 @@ class Pair:
             slots=spread.slots,
             buckets=spread.buckets,
             lanes=spread.lanes,
-            lane_rows=1,
+            least_lane_rows=1,
             latency_bound_us=SECOND if self.prices else None,
         )
 

@@ -15,12 +15,13 @@ from matplotlib.figure import Figure
 
 from spark_pace import read_table
 from spark_pace_bench.report import page, svg
-from spark_pace_bench.trend import WARM_UP, Tolerance, Trend, grows, trend_of
+from spark_pace_bench.trend import WARM_UP, Trend, trend_of
 from tests.long.soak.check import Account
 from tests.long.soak.latency import latencies, percentiles
 from tests.long.soak.sampler import Watched
 from tests.long.soak.series import Series, all_series
 from tests.long.soak.settings import Settings
+from tests.long.soak.tolerance import Tolerance, grows
 
 Result = dict[str, Any]
 SHOWN_RECORDS = 5

@@ -3,13 +3,12 @@
 Events come at a constant rate, for a while at ten times of it. When they have stopped, the job is stopped and
 run to the end of what there is, on the same checkpoint. It fails if a record or a match is lost or too many,
 or if the memory of the driver, of the JVM (outside the heap, and in use inside it) or of the workers grows:
-see `trend.grows`.
+see `tolerance.grows`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -22,11 +21,12 @@ from dataclasses import replace
 
 from benchmarks.jobs import ROOT
 from examples.kafka.broker import Broker
-from spark_pace_bench.trend import Tolerance
 from tests.long.soak import producer, report
 from tests.long.soak.check import Account, check
 from tests.long.soak.sampler import Sample, Sampler, Watched
 from tests.long.soak.settings import TOPIC, Settings, from_environment
+from tests.long.soak.tolerance import Tolerance
+from tests.support.commands import environment
 
 FIRST_MINUTES = 1 / 60  # of events, so that there is a first batch
 SAMPLE_SECONDS = 3
@@ -99,16 +99,12 @@ def _process(settings: Settings, name: str, command: list[str]) -> Iterator[subp
     """A process that does not outlive the soak; what it says goes into a log."""
     with (
         open(settings.out / f"{name}.log", "ab") as log,
-        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment()) as process,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=environment()) as process,
     ):
         try:
             yield process
         finally:
             process.kill()
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 def _require(process: subprocess.Popen[bytes], code: int) -> None:

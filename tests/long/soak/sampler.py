@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from kafka import KafkaConsumer, TopicPartition
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import written_at
-from spark_pace_bench.watch import memory
 from tests.long.soak.settings import TOPIC, Settings
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -97,3 +97,14 @@ def _sizes(folder: Path) -> Iterator[int]:
                 yield os.stat(os.path.join(parent, name)).st_size
             except FileNotFoundError:
                 continue
+
+
+def memory(process: psutil.Process) -> dict[str, int]:
+    """Resident bytes of the driver's Python, of the JVM, and of the Python workers with their children."""
+    found = {"driver_rss": process.memory_info().rss, "jvm_rss": 0, "workers_rss": 0, "workers": 0}
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            java = child.name() == "java"
+            found["jvm_rss" if java else "workers_rss"] += child.memory_info().rss
+            found["workers"] += not java
+    return found

@@ -50,10 +50,6 @@ class Forwards:
     work: ClassVar[Literal["free"]] = "free"
     every_initiator_opens: ClassVar[bool] = True
 
-    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
-        """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, search_of(stream, pattern), whole(stream))
-
 
 @dataclass(frozen=True)
 class Backwards:
@@ -72,10 +68,6 @@ class Backwards:
     in_turn: ClassVar[bool] = False
     work: ClassVar[Literal["free"]] = "free"
     every_initiator_opens: ClassVar[bool] = True
-
-    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
-        """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, search_of(stream, pattern), whole(stream))
 
 
 @dataclass(frozen=True)
@@ -97,21 +89,6 @@ class OneOpen:
         """What is left to the operators."""
         return "matched" if self.inside is None else "closed"
 
-    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
-        """The matches inside segments that are whole: the inside of spans."""
-        search = search_of(stream, pattern)
-        links = chain(search, self.closing, horizon, apart=self.inside is None)
-        if links.matches is not None:
-            return links.found(search)
-        assert self.inside is not None
-        done = np.flatnonzero(links.closes >= 0)
-        found = self.inside(stream, pattern, links.openings[done], links.closes[done])
-        selection = done[found.selection]
-        deciding = None if links.deciding is None else links.deciding[selection]
-        return replace(
-            found, openings=links.openings, closes=links.closes, selection=selection, deciding=deciding
-        )
-
 
 @dataclass(frozen=True)
 class UsingUp:
@@ -128,10 +105,6 @@ class UsingUp:
     work: ClassVar[Literal["matched"]] = "matched"
     every_initiator_opens: ClassVar[bool] = True
 
-    def match_bounded(self, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
-        """The matches inside segments that are whole: the inside of spans."""
-        return self.match(stream, pattern, search_of(stream, pattern))
-
 
 Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
 
@@ -139,6 +112,33 @@ Way: TypeAlias = Forwards | Backwards | OneOpen | UsingUp
 def walks(way: Way) -> bool:
     """Tell whether a match is what a walk takes, component after component."""
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
+
+
+def match_bounded(way: Way, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
+    """The matches inside segments that are whole, such as spans.
+
+    The horizon counts where at most one selection is open: the next one opens when a window is over.
+    """
+    search = search_of(stream, pattern)
+    if isinstance(way, OneOpen):
+        return _match_one_open(way, search, horizon)
+    if isinstance(way, UsingUp):
+        return way.match(stream, pattern, search)
+    return way.match(stream, pattern, search, whole(stream))
+
+
+def _match_one_open(way: OneOpen, search: Search, horizon: Horizon) -> Found:
+    links = chain(search, way.closing, horizon, apart=way.inside is None)
+    if links.matches is not None:
+        return links.found(search)
+    assert way.inside is not None
+    done = np.flatnonzero(links.closes >= 0)
+    found = way.inside(search.stream, search.pattern, links.openings[done], links.closes[done])
+    selection = done[found.selection]
+    deciding = None if links.deciding is None else links.deciding[selection]
+    return replace(
+        found, openings=links.openings, closes=links.closes, selection=selection, deciding=deciding
+    )
 
 
 def technique_of(way: Way, search: Search) -> Technique:

@@ -6,7 +6,7 @@ Five ways lead to the same result:
 - production sets: each event joins the earliest set that waits for it;
 - merger filter: candidates in order; one that needs a used event is dropped;
 - in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil;
-  compiled where all conditions compare two components and there are many combinations.
+  compiled where compiled code takes all conditions and there are many combinations.
 
 `_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
 
@@ -21,7 +21,6 @@ Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets);
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,20 +29,19 @@ from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
-from spark_pace.core.match.first import compiled_levels, depth_first
+from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.level import compiled_levels
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.search_arguments import Searches
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.technique import of_unused
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.tables import numbers
-
-if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled.depth_first import Searches
 
 
 def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found:
@@ -217,7 +215,7 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
         matrix = np.zeros((0, search.steps), np.int64)
     elif many and search.plain and search.exclusive:
         matrix = _of_types(search)
-    elif many and search.comparable and ways.is_in_orders(search.steps):
+    elif many and search.runnable and ways.is_in_orders(search.steps):
         matrix = _of_orders(search)
     else:
         return in_turn(search, openings)
@@ -257,14 +255,13 @@ def _of_orders(search: AnyOrder) -> Ints:
 
 def _searches(search: AnyOrder) -> Searches:
     """A search from each terminator, over its window."""
-    from spark_pace.core.match.search.compiled import depth_first
     from spark_pace.core.match.search.compiled.compilation import normal
 
     terminators = normal(search.terminators)
     after = window_start(search.stream, terminators, search.pattern.within) - 1
     used = np.zeros(search.stream.rows, np.bool_)
     bounds = np.repeat(terminators, search.steps).reshape(-1, search.steps)
-    return depth_first.Searches(terminators, after, bounds, used, True, False, False)
+    return Searches(terminators, after, bounds, used, True, False, False)
 
 
 EARLIEST_SELECTED = ParameterContext(

@@ -16,7 +16,6 @@ from itertools import permutations
 import numpy as np
 
 from spark_pace.core.columns import Ints, has_bit
-from spark_pace.core.match.found_matches import Found, found_of_components
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import Comparison, is_comparison
 from spark_pace.core.match.search.search import Search
@@ -44,52 +43,45 @@ class AnyOrder(Search):
 
     @property
     def initiators(self) -> Ints:
-        """See `Search`."""
+        """int64[], the rows that match some component, of which one begins a candidate, ascending."""
         return self._firsts
-
-    def initiators_before(self, rows: Ints) -> Ints:
-        """See `Search`."""
-        return np.searchsorted(self.initiators, rows)
 
     @property
     def terminators(self) -> Ints:
-        """See `Search`."""
+        """int64[], the rows that match some component, of which one ends a candidate, ascending."""
         return self._lasts
 
     def starting(self, rows: Ints) -> AnyOrder:
-        """See `Search`."""
+        """Search only for candidates whose first row, of any component, is one of these, which ascend."""
         other = copy(self)
         other._firsts = rows
         return other
 
     def ending(self, rows: Ints) -> AnyOrder:
-        """See `Search`."""
+        """Search only for candidates whose last row, of any component, is one of these, which ascend."""
         other = copy(self)
         other._lasts, other.limited = rows, True
         return other
 
     def firsts(self, matrix: Ints) -> Ints:
-        """See `Search`."""
+        """int64[m], the least row of each candidate."""
         return reduce(np.minimum, matrix.T)
 
     def lasts(self, matrix: Ints) -> Ints:
-        """See `Search`."""
+        """int64[m], the greatest row of each candidate."""
         return reduce(np.maximum, matrix.T)
 
-    def found(
-        self, openings: Ints, closes: Ints, selection: Ints, matrix: Ints, deciding: Ints | None = None
-    ) -> Found:
-        """See `Search`."""
-        return found_of_components(openings, closes, selection, matrix)
-
     def production_sets(self, matrix: Ints) -> Sets:
-        """See `Search`."""
-        none = np.zeros(0, np.int64)
-        found = found_of_components(none, none, none, matrix)
-        return found.offsets, found.members, found.roles
+        """The events of whole candidates, in stream order."""
+        m, n = matrix.shape
+        plays = np.sort(matrix * n + np.arange(n), axis=1).ravel()
+        return np.arange(m + 1) * n, plays // n, (plays % n).astype(np.int8)
 
     def may_fit(self, firsts: Ints, lasts: Ints) -> Ints:
-        """See `Search`. A row may, if it may as some component with a last row of some other component."""
+        """Keep the first rows of candidates that may fit some last row.
+
+        A row is kept if, as some component, it may stand together with a last row as some other component.
+        """
         if self.steps == 1:
             return firsts
         mask, fits = self.stream.mask, np.zeros(len(firsts), np.bool_)

@@ -20,8 +20,8 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.ranks import value_codes, value_orders
 
-LESS, EQUAL, GREATER = 1, 2, 4  # compiled code that is kept holds these numbers: see `compiled.compilation`
-_ACCEPTS = {
+LESS, EQUAL, GREATER = 1, 2, 4
+ACCEPTS = {
     "<": LESS,
     "<=": LESS | EQUAL,
     "=": EQUAL,
@@ -99,12 +99,12 @@ def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
         expr: the condition.
         components: the index of each component, by name.
     """
-    if not isinstance(expr, Call) or expr.function not in _ACCEPTS:
+    if not isinstance(expr, Call) or expr.function not in ACCEPTS:
         return False
     left, right = expr.arguments
     if any(isinstance(node, Aggregate) for node in walk(expr)):
         return False
-    sides = [_components(side, components) for side in expr.arguments]
+    sides = [components_of(side, components) for side in expr.arguments]
     one_each = len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]
     return one_each and left.type == right.type != "NULL"
 
@@ -112,9 +112,9 @@ def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
 def comparison_of(expr: Expr, components: Mapping[str | None, int], stream: Stream) -> Comparison:
     """The comparison of two components that a condition is, over the rows of a stream."""
     assert isinstance(expr, Call)
-    sides = [(min(_components(side, components)), _anonymous(side)) for side in expr.arguments]
+    sides = [(min(components_of(side, components)), of_one_event(side)) for side in expr.arguments]
     events = EventColumns(stream.events)
-    accepts = _ACCEPTS[expr.function]
+    accepts = ACCEPTS[expr.function]
     ranks_of = _numbered if accepts == EQUAL else value_orders
     if sides[0][1] == sides[1][1]:
         ranks = ranks_of([evaluate(sides[0][1], events)]) * 2
@@ -143,7 +143,7 @@ def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conj
     last = len(pattern.components) - 1
     found = []
     for group in groups:
-        places = {side: min(_components(side, components)) for side in group}
+        places = {side: min(components_of(side, components)) for side in group}
         of_last = [side for side in group if places[side] == last][:1]
         found += [
             Conjunct(Call("=", (side, one), "BOOLEAN"), (places[side], last))
@@ -164,16 +164,16 @@ def _turned(accepts: int) -> int:
     return accepts & EQUAL | LESS * bool(accepts & GREATER) | GREATER * bool(accepts & LESS)
 
 
-def _components(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
+def components_of(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
     """The components that an expression names; columns of other names are the same for all events."""
     named = (node.component for node in walk(expr) if isinstance(node, Column))
     return {components[name] for name in named if name in components}
 
 
-def _anonymous(expr: Expr) -> Expr:
+def of_one_event(expr: Expr) -> Expr:
     """The expression without the names of components."""
     if isinstance(expr, Column):
         return replace(expr, component=None)
     if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(map(_anonymous, expr.arguments)))
+        return replace(expr, arguments=tuple(map(of_one_event, expr.arguments)))
     return expr

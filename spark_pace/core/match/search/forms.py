@@ -8,8 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import NO_ROW, Ints
+from spark_pace.core.expr import Expr
 from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.programs import programs_of
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.search_arguments import Programs
 from spark_pace.core.match.search.turn_arguments import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
 from spark_pace.core.match.window import window_end, window_start
 
@@ -34,7 +38,7 @@ def decided(search: Search, used: Ints) -> Decided:
     """The matches of *earliest, selected*, terminator by terminator.
 
     Args:
-        search: a sequence over a stream, whose conditions are `comparable`.
+        search: a sequence over a stream, whose conditions are `runnable`.
         used: int64[n], the `seq` of the terminator at whose turn each event was used up; else `NO_ROW`.
     """
     from spark_pace.core.match.search.compiled.turns import in_turn
@@ -79,6 +83,7 @@ def _forms(search: Search) -> Forms:
         tests=tests,
         test_bounds=test_bounds,
         ranks=ranks,
+        programs=_programs(search),
         seq=normal(stream.seq),
         window_end=window_end(stream, rows, search.pattern.within),
         strict=shape.strict,
@@ -106,9 +111,25 @@ def _forbids(search: Search, sets: list[int]) -> Ints:
 
 
 def _names(search: Search, negated: int, level: int) -> bool:
-    """Tell whether a condition of a negated component names the anchor of a level."""
-    anchor = search.between.shape.anchors[level]
-    return any({negated, anchor} <= {*conjunct.components} for conjunct in search.pattern.where)
+    """Tell whether a condition of a negated component names the anchor of a level, or a group before it."""
+    shape = search.between.shape
+    named = {shape.anchors[level], *(gap.group for gap in shape.gaps)}
+    where = [{*one.components} for one in search.pattern.where if negated in one.components]
+    return any(not named.isdisjoint(components) for components in where)
+
+
+def _programs(search: Search) -> Programs:
+    """The conditions that are no comparisons of two components, as `Forms` has them."""
+    between, components = search.between, search.pattern.components
+    negated = {one.component: search.steps + k for k, one in enumerate(between.forbidding)}
+    exprs: list[list[Expr]] = [[] for _ in range(search.steps + len(negated))]
+    for one in search.pattern.where:
+        if not is_comparison(one.expr, search.places):
+            places = [negated[index] for index in one.components if index in negated]
+            exprs[max(places, default=between.shape.level(one))].append(one.expr)
+    groups = {g: gap.group for g, gap in enumerate(between.shape.gaps) if gap.group is not None}
+    gaps: dict[str | None, int] = {components[index].name: g for g, index in groups.items()}
+    return programs_of(exprs, search.places, search.stream, gaps)
 
 
 def _tests(search: Search) -> tuple[Ints, Ints, Ints]:

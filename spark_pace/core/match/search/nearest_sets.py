@@ -24,7 +24,7 @@ Masks = npt.NDArray[np.uint16]
 
 
 def nearest_sets(search: AnyOrder, given: Ints, beyond: Ints, *, backwards: bool) -> Ints:
-    """For each of m rows, it and the nearest other rows that together stand for all components.
+    """Each of m rows with the nearest other rows, so that together they stand for all components.
 
     Args:
         search: a conjunction without conditions over several components.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +25,12 @@ from spark_pace.core.match.search.comparison import (
     is_comparison,
 )
 from spark_pace.core.match.search.level import Level
+from spark_pace.core.match.search.programs import is_program
+from spark_pace.core.match.search.search_arguments import Levels, Programs
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import rearranged, shape_of
-
-if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled.depth_first import Levels
 
 
 class Search:
@@ -70,7 +68,7 @@ class Search:
         self.walking = self.structural = False
         self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
-        self.levels_compiled: Levels | None = None
+        self.levels_compiled: tuple[Levels, Programs] | None = None
 
     @property
     def initiators(self) -> Ints:
@@ -122,12 +120,13 @@ class Search:
 
     @cached_property
     def comparable(self) -> bool:
-        """True if each condition compares two components that stand for one event; one may be negated."""
-        negated = {one.component for one in self.between.forbidding}
-        return all(
-            is_comparison(one.expr, self.places) and not negated.issuperset(one.components)
-            for one in self.pattern.where
-        )
+        """True if each condition compares two components that stand for one event."""
+        return all(is_comparison(one.expr, self.places) for one in self.pattern.where)
+
+    @cached_property
+    def runnable(self) -> bool:
+        """True if compiled code can test each condition."""
+        return all(is_program(one.expr, self.places) for one in self.pattern.where)
 
     @property
     def many(self) -> bool:
@@ -294,7 +293,7 @@ class Search:
             return found_of(openings, closes, selection, matrix)
         if deciding is None and self.trailing:
             deciding = matrix[:, 0]
-        offsets, members, roles = self.between.production_sets(matrix, capped=self.walking)
+        offsets, members, roles = self.production_sets(matrix)
         return Found(openings, closes, selection, offsets, members, roles, deciding)
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
@@ -313,8 +312,8 @@ class Search:
         return matrix[:, -1]
 
     def production_sets(self, matrix: Ints) -> Sets:
-        """The events of whole candidates."""
-        return self.between.production_sets(matrix, capped=False)
+        """The events of whole candidates, or of walks, in stream order."""
+        return self.between.production_sets(matrix, capped=self.walking)
 
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""

@@ -1,13 +1,11 @@
-"""What the compiled turns of *earliest, selected* are given and give back.
-
-Compiled code that is kept holds the order of the fields: change a line of `compiled/turns.py` with them.
-"""
+"""What the compiled turns of *earliest, selected* are given and give back."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.search.search_arguments import Programs
 
 WHOLE, BEFORE, BEHIND = 0, 1, 2  # where in its gap a component forbids: see `Forms.forbids`
 
@@ -28,6 +26,7 @@ class Forms(NamedTuple):
             is accepted. First those of each level with earlier ones, then those of each negated component.
         test_bounds: int64[n + f + 1], where those of each begin and end.
         ranks: int64[c, stream], see `spark_pace.core.match.search.comparison`.
+        programs: the other conditions, of the same n + f levels and negated components.
         seq: int64[stream], the place of each row in the rule's stream.
         window_end: int64[stream], behind the window that starts at each row; empty where none is needed.
         strict: whether no event may stand between two events of a candidate.
@@ -43,6 +42,7 @@ class Forms(NamedTuple):
     tests: Ints
     test_bounds: Ints
     ranks: Ints
+    programs: Programs
     seq: Ints
     window_end: Ints
     strict: bool

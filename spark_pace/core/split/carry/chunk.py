@@ -49,12 +49,12 @@ class Chunk:
 
     @property
     def weight(self) -> int:
-        """How many rows it has."""
+        """How many rows the chunk has: of keys and of events."""
         return int(self.keys.num_rows) + self.event_rows
 
     @property
     def event_rows(self) -> int:
-        """How many events it holds, dead ones included."""
+        """How many events the chunk holds, dead ones included."""
         return 0 if self.events is None else int(self.events.num_rows)
 
     def column(self, name: str) -> Ints:

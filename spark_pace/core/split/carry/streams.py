@@ -91,7 +91,8 @@ class Segments:
         key: int64[s], the index of each segment's key among the keys that are touched.
         carried: bool[n], which events were carried.
         anew: bool[s], whether the numbers of the segment's stream begin in it.
-        ends_us: int64[s], when each one's stream ends if no more events of its key come; None: it does not.
+        ends_us: int64[s], when the stream of each segment ends if no more events of its key come; None: no
+            stream ends before the input.
     """
 
     stream: Stream

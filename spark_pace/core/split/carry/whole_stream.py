@@ -44,7 +44,7 @@ class Whole:
         return events
 
     def stored(self) -> dict[str, Any]:
-        """These numbers as plain values, to be stored."""
+        """The numbers of the stream as plain values, to be stored."""
         first, closed = self.resolution.first, self.resolution.closed
         bits = np.zeros(0, np.bool_)
         if len(closed):

@@ -9,7 +9,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.search import unused
 from spark_pace.core.match.search.compiled.compilation import compiled, kept
-from spark_pace.core.match.search.compiled.depth_first import Searches
+from spark_pace.core.match.search.search_arguments import Searches
 
 
 def least_of_types(pools: Ints, begins: Ints, roles: Ints, searches: Searches) -> Ints:

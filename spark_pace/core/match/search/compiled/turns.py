@@ -1,13 +1,11 @@
-"""*earliest, selected* of patterns with groups and negations: terminator by terminator, depth-first.
-
-What is kept of it holds the values of NULL_ORDER, WHOLE, BEFORE and BEHIND, and the order of LESS, EQUAL and
-GREATER: see `kept`.
-"""
+"""*earliest, selected* of patterns with groups and negations: terminator by terminator, depth-first."""
 
 from __future__ import annotations
 
 from spark_pace.core.columns import NULL_ORDER, Ints
+from spark_pace.core.match.search.compiled.aggregates import begun, ended, grown
 from spark_pace.core.match.search.compiled.compilation import compiled, kept
+from spark_pace.core.match.search.compiled.interpreter import first_that_holds
 from spark_pace.core.match.search.turn_arguments import BEFORE, BEHIND, WHOLE, Forms, Matches, Turns
 
 _FITS, _DIFFERS, _NO_LATER = 1, 0, -1  # what is said of a row: the last one, that no later one fits either
@@ -55,6 +53,37 @@ def _all_accepted(forms: Forms, tests: int, taken: Ints, row: int) -> bool:
         if not _accepted(forms, test, taken[forms.tests[test, 0]], row):
             return False
     return True
+
+
+@compiled
+def _aggregate(forms: Forms, turns: Turns, now: int, one: int, taken: Ints) -> None:
+    """Write an aggregate over a group of what is taken to where programs read it."""
+    gap, count = forms.programs.aggregates[one, 0], 0
+    which, cell, until = forms.gaps[gap, 0], taken[gap + 1], taken[gap + 1] + forms.gaps[gap, 4]
+    stop, place = forms.begins[which + 1], taken[gap] + 1 - forms.gaps[gap, 3]
+    place = _from(forms, turns, now, which, place)
+    begun(forms.programs, one, cell)
+    while place < stop and forms.rows[place] < until:
+        count = grown(forms.programs, one, cell, forms.rows[place], count)
+        place = _unused(forms, turns, now, place + 1, stop)
+    ended(forms.programs, one, cell, count)
+
+
+@compiled
+def _aggregates(forms: Forms, turns: Turns, now: int, tests: int, taken: Ints) -> None:
+    """Write the aggregates that the programs of a level (or of a negated component) read."""
+    bounds = forms.programs.aggregate_bounds
+    for one in range(bounds[tests], bounds[tests + 1]):
+        _aggregate(forms, turns, now, one, taken)
+
+
+@compiled
+def _holds(forms: Forms, tests: int, taken: Ints, row: int) -> bool:
+    """Tell whether the programs of a level (or of a negated component) hold of taken rows and this one."""
+    if forms.programs.bounds[tests] == forms.programs.bounds[tests + 1]:
+        return True
+    forms.programs.rows[0] = row
+    return bool(first_that_holds(forms.programs, tests, taken, 1) == 0)
 
 
 @compiled
@@ -114,8 +143,11 @@ def _is_forbidden(forms: Forms, turns: Turns, now: int, one: int, taken: Ints) -
     after, until = _region(forms, turns, now, one, taken)
     stop = forms.begins[which + 1]
     place = _from(forms, turns, now, which, after + 1)
+    if place < stop and forms.rows[place] < until:
+        _aggregates(forms, turns, now, tests, taken)
     while place < stop and forms.rows[place] < until:
-        if _all_accepted(forms, tests, taken, forms.rows[place]):
+        row = forms.rows[place]
+        if _all_accepted(forms, tests, taken, row) and _holds(forms, tests, taken, row):
             return True
         place = _unused(forms, turns, now, place + 1, stop)
     return False
@@ -131,6 +163,9 @@ def _fits(forms: Forms, turns: Turns, now: int, level: int, taken: Ints, lasting
         if fits != _FITS:
             return fits
     if forms.strict and not _all_accepted(forms, level, taken, taken[level]):
+        return _DIFFERS
+    _aggregates(forms, turns, now, level, taken)
+    if not _holds(forms, level, taken, taken[level]):
         return _DIFFERS
     for one in range(len(forms.forbids)):
         gap = forms.forbids[one, 1]
