@@ -99,13 +99,13 @@ class Case:
         self.state = len(self.local.splitters[0].snapshot())
         return 1000 * min(self.seconds[WARM:])
 
-    def rows(self, case: str, floor: float | None, target: str | None = None) -> Iterator[Row]:
+    def rows(self, name: str, floor: float | None = None, target: str | None = None) -> Iterator[Row]:
         """The figures: what is carried, how large the state is, and what a batch takes."""
-        taken = self.done()
-        yield Row("panes", f"{case}; rows", self.carried, "rows carried", None, None, CHECKED)
-        yield Row("panes", f"{case}; state", self.state / 1024, "KiB", None, None, CHECKED)
+        case, taken = f"{name}; {self.rate:,}/s", self.done()
+        yield Row("panes", case, self.carried, "rows carried", None, None, CHECKED)
+        yield Row("panes", case, self.state / 1024, "KiB of state", None, None, CHECKED)
         ratio = None if floor is None else taken / floor
-        yield Row("panes", f"{case}; time", taken, "ms a batch", ratio, target, CHECKED)
+        yield Row("panes", case, taken, "ms a batch", ratio, target, CHECKED)
 
 
 def rule(name: str, size: int) -> str:
@@ -137,15 +137,14 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     events = [Case(with_events(plan(600)), 600, rate, dense=True) for rate in AS_EVENTS]
     in_turn([*rates, *events])
     for case in rates:
-        yield from case.rows(f"10 min at {case.rate:,}/s", None)
+        yield from case.rows("10 min")
     for case in events:
-        yield from case.rows(f"10 min at {case.rate:,}/s, events carried", None)
+        yield from case.rows("10 min, events carried")
     windows = [Case(plan(size), size, RATE) for size in HOURS.values()]
     in_turn(windows)
     floor = windows[0].done()
     for name, case in zip(HOURS, windows, strict=True):
-        yield from case.rows(f"{name} at {RATE:,}/s", floor, "<= 1.2")
+        yield from case.rows(name, floor, "<= 1.2")
     one, many = Case(plan(3600), 3600, RATE), Case(plan(3600, MANY), 3600, RATE)
     in_turn([one, many])
-    yield from one.rows(f"1 h at {RATE:,}/s, one rule", None)
-    yield from many.rows(f"1 h at {RATE:,}/s, {MANY} rules", one.done(), "<= 3")
+    yield from many.rows(f"1 h, {MANY} rules, beside one", one.done(), "<= 3")

@@ -71,7 +71,7 @@ def is_cleaned(dead: int, rows: int) -> bool:
 
 
 def is_united_by_pane(rows: int, panes: int) -> bool:
-    """True if panes of several rows get one again, and all rows of their keys are stored anew; else they stay.
+    """True if panes of several rows get one again, and their keys' rows are all stored anew; else they stay.
 
     If it were always False, long panes would have a row for each batch; if always True, each batch would
     write all that is carried.

@@ -7,15 +7,17 @@ are taken from ranks. So ranges may overlap, and nothing is copied for each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
+from spark_pace.core.ranges import running
 from spark_pace.core.ranks import value_ranks
 from spark_pace.core.sums import Sums, squares_of, sums_of, sums_of_stored
 from spark_pace.core.tables import bools, numbers
@@ -119,10 +121,10 @@ def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Int
     return _extreme(values, start, end, least=part == "min")
 
 
-def _difference(steps: np.ndarray[tuple[int], np.dtype[np.generic]], start: Ints, end: Ints) -> Ints:
+def _difference(steps: npt.NDArray[Any], start: Ints, end: Ints) -> Ints:
     """int64[s], the sum of each range of whole numbers."""
-    running = np.append(0, np.cumsum(steps, dtype=np.int64))
-    return running[end] - running[start]  # type: ignore[no-any-return]
+    sums = running(steps)
+    return sums[end] - sums[start]
 
 
 def _extreme(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Array:

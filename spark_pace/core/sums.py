@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.ranges import running
 from spark_pace.core.tables import bools
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -52,8 +53,8 @@ class Sums:
         """The sum of each range of rows, from `start` to the row before `end`; int64[s] each."""
 
         def at(place: int) -> Ints:
-            running = np.append(0, np.cumsum(self.at(place)))  # what wraps around does so in both terms
-            return running[end] - running[start]  # type: ignore[no-any-return]
+            sums = running(self.at(place))  # what wraps around does so in both terms
+            return sums[end] - sums[start]
 
         return Sums(len(start), self.places, at)
 
@@ -216,9 +217,9 @@ def sums_of_stored(lists: pa.ListArray, start: Ints, end: Ints) -> Sums:
 
     def at(wanted: int) -> Ints:
         here = np.flatnonzero(place == wanted)
-        running = np.append(0, np.cumsum(packed[here]))  # what wraps around does so in both terms
+        sums = running(packed[here])  # what wraps around does so in both terms
         low, high = np.searchsorted(here, first), np.searchsorted(here, behind)
-        return running[high] - running[low] - (high - low) * (wanted << _BITS)  # type: ignore[no-any-return]
+        return sums[high] - sums[low] - (high - low) * (wanted << _BITS)  # type: ignore[no-any-return]
 
     return Sums(len(start), _distinct(place), at)
 
@@ -245,7 +246,9 @@ def _distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
     if not len(places):
         return ()
     least = int(places.min())
-    return tuple((np.flatnonzero(np.bincount(places - least)) + least).tolist())
+    present = np.zeros(int(places.max()) - least + 1, np.bool_)
+    present[places - least] = True
+    return tuple((np.flatnonzero(present) + least).tolist())
 
 
 def _odd(sums: Sums, values: pa.Array) -> Sums:

@@ -44,7 +44,7 @@ def of_any_size(draw: st.DrawFn) -> list[Event]:
 def plan_of(rule: Rule, arrival: Arrival, spread: Parallelism) -> Plan:
     order = OrderSpec(arrival.delay_us)
     return build_plan(
-        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, lane_rows=1
+        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, least_lane_rows=1
     )
 
 

@@ -177,7 +177,9 @@ class Windows:
     def spans(self, horizon: Horizon, next_ids: Ints) -> SpanRows:
         """The windows as spans; see `spans_of`."""
         stream, every = self.stream, self.span.every_us
-        start, k = expand(self.first, np.maximum(self.last + 1, self.first))
+        start = np.flatnonzero(self.first <= self.last)
+        index, k = expand(self.first[start], self.last[start] + 1)
+        start = start[index]
         end = stream.before_time(start, k * every + self.span.size_us)
         last_us = k * every + self.span.size_us - 1
         over = last_us < horizon.frontier_us

@@ -30,6 +30,7 @@ from spark_pace.core.operate.python_operator import CallOperator, Spans, call_he
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
 from spark_pace.core.operate.texts import last_line, shortened
+from spark_pace.core.plan.panes import EVENTS
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
@@ -82,7 +83,7 @@ def _by_aggregates(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) ->
     labels, last = of_whole_spans(planned.rule, lane, spans), (end - 1)[spans]
     matches = span_matches(plan, planned, stream, labels, last, fields)
     if planned.panes is not None:  # whose rows have the `seq` of their first events
-        following = stream.seq[last] + contents.events(last, last + 1)
+        following = stream.seq[last] + numbers(stream.events, EVENTS)[last]
         matches = with_column(matches, "seq", following - 1)
     return Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))
 

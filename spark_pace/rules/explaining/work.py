@@ -7,6 +7,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
@@ -89,6 +90,9 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
 
 
 def _events(rule: Rule) -> str:
+    if (panes := panes_of(rule)) is not None:
+        pane = f"pane of {canonical_duration(panes.width_us)}{' and key' if rule.partition_by else ''}"
+        return f"a row for each {pane}, in spans that are not closed"
     if isinstance(rule.span, GridSpan | CountSpan):
         return "the events of spans that are not closed"
     if isinstance(rule.span, PredicateSpan):
@@ -114,6 +118,8 @@ def _waits_for_its_window(rule: Rule) -> bool:
 
 def _bound(rule: Rule) -> str:
     span = rule.span
+    if isinstance(span, GridSpan) and (panes := panes_of(rule)) is not None:
+        return f"about {span.size_us // panes.width_us:,} rows{_per_key(rule)}, however many events come"
     if isinstance(span, GridSpan):
         return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):

@@ -117,6 +117,8 @@ class Chunk:
         if self.events is None:
             return lo, hi
         seq = numbers(self.events, SEQ)
+        if len(lo) == 1:
+            return lo + np.searchsorted(seq[lo[0] : hi[0]], since), hi
         stop = hi.copy()
         while len(left := np.flatnonzero(lo < stop)):  # a binary search in all keys at once
             middle = (lo[left] + stop[left]) // 2
