@@ -87,7 +87,7 @@ class LocalRun:
             splitter.advance(frames.get(slot, []), progress, operate)
             for slot, splitter in enumerate(self.splitters)
         ]
-        results = [result for output in outputs for result in output.lanes]
+        results = [result for output in outputs for lane in output.lanes for result in lane]
         merged = merge(self.plan, results, self.next_out_seq)
         self.next_out_seq = merged.next_out_seq
         self._reached = outputs[0].reached
@@ -156,7 +156,9 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
     return LocalResult(matches, late, failed, stats)
 
 
-def _counts(parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[Result]]) -> dict[str, int]:
+def _counts(
+    parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[list[Result]]]
+) -> dict[str, int]:
     records = sum(part.events.num_rows + part.late.num_rows + part.heartbeats for part in parts)
     heartbeats = sum(part.heartbeats for part in parts)
     repeats = outputs[0].stats["repeats"]

@@ -6,6 +6,7 @@ semantics, section 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,6 +77,21 @@ class SpanRows:
     def unresolved(self) -> Bools:
         """bool[s], which spans are still open."""
         return self.resolved_at.time == UNKNOWN_TIME  # type: ignore[no-any-return]
+
+
+def joined(parts: Sequence[SpanRows]) -> SpanRows:
+    """The spans of all parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    start, end, ids, opened_us, close = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("start", "end", "selection_id", "opened_us", "close")
+    )
+    resolved_at, base = (
+        Positions(np.concatenate([at.code for at in many]), np.concatenate([at.time for at in many]))
+        for many in ([part.resolved_at for part in parts], [part.base for part in parts])
+    )
+    return SpanRows(start, end, ids, opened_us, close, resolved_at, base)
 
 
 def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:

@@ -6,7 +6,7 @@ rounded once, so they are the same however the stream is cut.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,23 +20,18 @@ from spark_pace.core.sums import Sums, sums_of
 from spark_pace.core.tables import boolean
 
 
-def aggregate_spans(rule: Rule, contents: Contents, start: Ints, end: Ints) -> tuple[Ints, pa.Table]:
+def aggregate_spans(rule: Rule, spans: SpanAggregates | SharedAggregates) -> tuple[Ints, pa.Table]:
     """The spans that give a match, and the fields of these matches.
 
-    Args:
-        rule: a rule that aggregates.
-        contents: what the rows of the lane hold.
-        start: int64[s], the first row of each span.
-        end: int64[s], the row after its last one.
-
     Returns:
-        The indices of the spans for which `having` is true, and a table with a row for each.
+        The indices of the spans for which `having` of a rule that aggregates is true, and a table with a row
+        for each.
     """
-    kept = np.arange(len(start))
+    kept = np.arange(spans.rows)
     if rule.having is not None:
-        kept = np.flatnonzero(evaluate_mask(rule.having, SpanAggregates(contents, start, end)))
-    columns = SpanAggregates(contents, start[kept], end[kept])
-    return kept, pa.table({field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr})
+        kept = np.flatnonzero(evaluate_mask(rule.having, spans))
+        spans = spans.take(kept)
+    return kept, pa.table({field.name: evaluate(field.expr, spans) for field in rule.emit if field.expr})
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,10 @@ class SpanAggregates:
     def rows(self) -> int:
         """How many spans there are."""
         return len(self.start)
+
+    def take(self, index: Ints) -> SpanAggregates:
+        """The same of the spans at these indices."""
+        return SpanAggregates(self.contents, self.start[index], self.end[index])
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """An attribute that all events of a span share, or that of the event that opened it."""
@@ -79,6 +78,41 @@ class SpanAggregates:
             return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
         squares = contents.sums(attribute, start, end, squared=True)
         return _deviation(sums, squares, count)
+
+
+@dataclass(frozen=True)
+class SharedAggregates:
+    """The same for some spans of a lane that rules share: each aggregate is computed once, of all its spans.
+
+    Attributes:
+        lane: all spans of the lane.
+        index: int64[s], the spans.
+        known: what is computed, by function and attribute.
+    """
+
+    lane: SpanAggregates
+    index: Ints
+    known: dict[tuple[str, str | None], pa.Array]
+
+    @property
+    def rows(self) -> int:
+        """How many spans there are."""
+        return len(self.index)
+
+    def take(self, index: Ints) -> SharedAggregates:
+        """The same of the spans at these indices."""
+        return replace(self, index=self.index[index])
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """See `SpanAggregates`."""
+        return self.lane.take(self.index).column(component, attribute)
+
+    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+        """See `SpanAggregates`."""
+        one = (function, attribute)
+        if one not in self.known:
+            self.known[one] = self.lane.aggregate(function, component, attribute)
+        return self.known[one].take(pa.array(self.index))
 
 
 def _sum(sums: Sums, kind: pa.DataType, unknown: Bools) -> pa.Array:

@@ -9,7 +9,7 @@ Sources: Li et al., No Pane, No Gain, 2005; Mendes 2013, sections 4.5.2 and 6.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -67,6 +67,15 @@ class Panes:
     def attributes(self) -> tuple[str, ...]:
         """The attributes of events that are needed to make rows."""
         return tuple(self.types)
+
+
+def sharing(rule: Rule) -> Hashable | None:
+    """What is equal of rules that can share the rows of panes; None where the rule carries none."""
+    panes = panes_of(rule)
+    if panes is None:
+        return None
+    stream = (rule.filter, rule.partition_by, rule.forget_key_after_us, rule.merge)
+    return (*stream, panes.width_us, panes.held, panes.shared)
 
 
 def panes_of(rule: Rule) -> Panes | None:

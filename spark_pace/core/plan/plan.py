@@ -5,7 +5,7 @@ A plan is made once and never changes. Every part reads it, so it can be pickled
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
-from spark_pace.core.plan.panes import Panes, panes_of
+from spark_pace.core.plan.panes import Panes, panes_of, sharing
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -216,7 +216,7 @@ def dealt_out(
     kept: Mapping[str, RulePlace] | None = None,
     since: int = 0,
 ) -> dict[str, RulePlace]:
-    """A place for every rule; units go to the slots that have the fewest.
+    """A place for every rule, one for rules that share panes; units go to the slots that have the fewest.
 
     Args:
         rules: the rules.
@@ -230,13 +230,19 @@ def dealt_out(
     for place in places.values():
         for slot in place.slots:
             load[slot] += 1
+    shared: dict[Hashable, RulePlace] = {}
     for rule in rules:
-        if rule.name not in places:
-            taken = []
-            for _ in range(buckets if rule.partition_by else 1):
-                taken.append(load.index(min(load)))
-                load[taken[-1]] += 1
-            places[rule.name] = RulePlace(tuple(taken), since)
+        if rule.name in places:
+            continue
+        stream = sharing(rule)
+        if stream is not None and stream in shared:
+            places[rule.name] = shared[stream]
+            continue
+        taken = []
+        for _ in range(buckets if rule.partition_by else 1):
+            taken.append(load.index(min(load)))
+            load[taken[-1]] += 1
+        places[rule.name] = shared[stream] = RulePlace(tuple(taken), since)
     return places
 
 

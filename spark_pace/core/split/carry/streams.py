@@ -190,8 +190,6 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     events = stream.events if split.events is None else split.events
     if key_column is not None:
         events = events.drop_columns(key_column)
-    if split.next_selection is not None:
-        touched.next_selection[key] = split.next_selection
     touched.open[key] = split.open
     bounds = np.append(stream.starts, stream.rows)
     rows = np.flatnonzero(split.keep)
