@@ -14,12 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.column_sums import squares_of, sums_of
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
 from spark_pace.core.ranges import running
 from spark_pace.core.ranks import value_ranks
-from spark_pace.core.sums import Sums, squares_of, sums_of, sums_of_stored
+from spark_pace.core.sums import Sums, sums_of_stored
 from spark_pace.core.tables import bools, numbers
 
 

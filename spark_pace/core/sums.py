@@ -9,30 +9,25 @@ Sources: Kulisch, Computer Arithmetic and Validity, 2008, chapter 8 (exact sums 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.digits import Floats, greatest
 from spark_pace.core.ranges import running
-from spark_pace.core.tables import bools
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Words: TypeAlias = npt.NDArray[np.uint64]
 
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 _HALF = 1 << (_BITS - 1)
 # the places of the numbers of infinities, negative ones, and NaNs among the values
-_ODD = (1000, 1001, 1002)
-_MANTISSA = (1 << 52) - 1
-_EXPONENT = (1 << 11) - 1
-_UNIT = 1075  # a floating-point number is its mantissa times 2 ** (exponent - 1075)
+ODD = (1000, 1001, 1002)
+_WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
+_FAR = 25  # numbers whose digits are nearer to place 0 are far from the ends of what a DOUBLE holds
 
 
 @dataclass(frozen=True)
@@ -51,12 +46,21 @@ class Sums:
 
     def over(self, start: Ints, end: Ints) -> Sums:
         """The sum of each range of rows, from `start` to the row before `end`; int64[s] each."""
+        follow = len(start) > 0 and bool((start[1:] == end[:-1]).all() and (start < end).all())
 
         def at(place: int) -> Ints:
+            if follow:  # each range begins where the one before ends
+                return np.add.reduceat(self.at(place)[: end[-1]], start)
             sums = running(self.at(place))  # what wraps around does so in both terms
             return sums[end] - sums[start]
 
-        return Sums(len(start), self.places, at)
+        return Sums(len(start), self.places, cache(at))
+
+    def plus(self, other: Sums) -> Sums:
+        """Each number plus that of another."""
+        both = (self._at_any(), other._at_any())
+        places = tuple(sorted({*self.places, *other.places}))
+        return Sums(self.rows, places, lambda place: both[0](place) + both[1](place))
 
     def minus(self, other: Sums) -> Sums:
         """Each number minus that of another; of finite ones only."""
@@ -78,20 +82,37 @@ class Sums:
 
     def doubles(self) -> Floats:
         """Each number as the nearest DOUBLE; infinity beyond the greatest one."""
+        if (few := self._of_two_digits()) is not None:
+            return few
         mantissa, exponent = self.rounded()
         with np.errstate(over="ignore"):
             values: Floats = np.ldexp(mantissa, exponent)
-        if not {*_ODD} & {*self.places}:
+        if not {*ODD} & {*self.places}:
             return values
-        positive, negative, nan = (self._at_any()(place) > 0 for place in _ODD)
+        positive, negative, nan = (self._at_any()(place) > 0 for place in ODD)
         values = np.where(positive, np.inf, np.where(negative, -np.inf, values))
         return np.where(nan | (positive & negative), np.nan, values)
+
+    def _of_two_digits(self) -> Floats | None:
+        """The nearest DOUBLEs where digits are at two neighbouring places and are DOUBLEs themselves.
+
+        Their sum is rounded once, by the processor.
+        """
+        low, high = self.places[:1], self.places[-1:]
+        if not low or high[0] - low[0] > 1 or not -_FAR < low[0] <= high[0] < _FAR:
+            return None
+        digits = [self.at(place) for place in self.places]
+        if any(greatest(one) > _WHOLE for one in digits):
+            return None
+        scales = [2.0 ** (_BITS * place) for place in self.places]
+        parts = [np.multiply(one, by, dtype=np.float64) for one, by in zip(digits, scales, strict=True)]
+        return parts[0] + parts[1] if len(parts) > 1 else parts[0]
 
     @property
     def finite(self) -> Bools:
         """bool[rows], whether neither an infinity nor a NaN is in it."""
         found = np.ones(self.rows, np.bool_)
-        for place in {*_ODD} & {*self.places}:
+        for place in {*ODD} & {*self.places}:
             found &= self.at(place) == 0
         return found
 
@@ -134,7 +155,7 @@ class Sums:
             total = at(place) + carry
             carry = (total + _HALF) >> _BITS  # so that digits are from -2 ** 31 to 2 ** 31 - 1
             kept.append((place, total - (carry << _BITS)))
-        kept += [(place, np.minimum(at(place), _HALF - 1)) for place in _ODD if place in self.places]
+        kept += [(place, np.minimum(at(place), _HALF - 1)) for place in ODD if place in self.places]
         kept = [(place, digits) for place, digits in kept if digits.any()]
         digits = np.zeros((self.rows, len(kept)), np.int64)
         packed = np.zeros((self.rows, len(kept)), np.int64)
@@ -145,7 +166,7 @@ class Sums:
 
     def _range(self, more: int) -> range:
         """The places from the least to the greatest of finite digits, and some more above them."""
-        places = [place for place in self.places if place not in _ODD] or [0]
+        places = [place for place in self.places if place not in ODD] or [0]
         return range(min(places), max(places) + 1 + more)
 
     def _at_any(self) -> Callable[[int], Ints]:
@@ -186,62 +207,21 @@ def _magnitude(digits: Ints, sign: Ints) -> Ints:
     return turned
 
 
-def sums_of(values: pa.Array) -> Sums:
-    """The numbers of a column: BIGINT, DOUBLE or DECIMAL; null is 0."""
-    if pa.types.is_decimal(values.type):
-        words = _words_of_decimals(values)
-        return Sums(len(values), (0, 1, 2, 3), lambda place: words[place])
-    place, parts, negative = _parts(values)
-    if negative.any():
-        parts = [np.where(negative, -part, part) for part in parts]
-    return _odd(_at_places(place, parts), values)
-
-
-def squares_of(values: pa.Array) -> Sums:
-    """The squares of the numbers of a column: BIGINT or DOUBLE; null is 0."""
-    place, parts, _ = _parts(values)
-    squares = [np.zeros(len(values), np.int64) for _ in range(2 * len(parts))]
-    for left, ours in enumerate(parts):
-        for right, theirs in enumerate(parts):
-            product = ours.astype(np.uint64) * theirs.astype(np.uint64)
-            squares[left + right] += (product & np.uint64(_LOW)).astype(np.int64)
-            squares[left + right + 1] += (product >> np.uint64(_BITS)).astype(np.int64)
-    return _odd(_at_places(2 * place, squares), values)
-
-
 def sums_of_stored(lists: pa.ListArray, start: Ints, end: Ints) -> Sums:
     """The sum of each range of rows of what `Sums.stored` gave."""
     packed, bounds = lists.flatten().to_numpy(), lists.offsets.to_numpy()
     place = ((packed + _HALF) >> _BITS).astype(np.int16)
-    first, behind = (bounds[rows] - bounds[0] for rows in (start, end))
+    row = np.repeat(np.arange(len(lists)), np.diff(bounds))
 
     def at(wanted: int) -> Ints:
-        here = np.flatnonzero(place == wanted)
-        sums = running(packed[here])  # what wraps around does so in both terms
-        low, high = np.searchsorted(here, first), np.searchsorted(here, behind)
-        return sums[high] - sums[low] - (high - low) * (wanted << _BITS)  # type: ignore[no-any-return]
-
-    return Sums(len(start), _distinct(place), at)
-
-
-def _at_places(place: Ints, parts: Sequence[Ints]) -> Sums:
-    """Numbers of which part i is the digit at `place` + i of each."""
-    firsts = _distinct(place)
-    places = sorted({first + step for first in firsts for step in range(len(parts))})
-
-    def at(wanted: int) -> Ints:
-        if len(firsts) == 1:
-            return parts[wanted - firsts[0]]
-        digits = np.zeros(len(place), np.int64)
-        for step, part in enumerate(parts):
-            if wanted - step in firsts:
-                digits += np.where(place == wanted - step, part, 0)
+        here, digits = np.flatnonzero(place == wanted), np.zeros(len(lists), np.int64)
+        digits[row[here]] = packed[here] - (wanted << _BITS)
         return digits
 
-    return Sums(len(place), tuple(places), at)
+    return Sums(len(lists), distinct(place), at).over(start, end)
 
 
-def _distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
+def distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
     """The places that there are, ascending; they are near each other, or a thousand away."""
     if not len(places):
         return ()
@@ -249,51 +229,3 @@ def _distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
     present = np.zeros(int(places.max()) - least + 1, np.bool_)
     present[places - least] = True
     return tuple((np.flatnonzero(present) + least).tolist())
-
-
-def _odd(sums: Sums, values: pa.Array) -> Sums:
-    """The sums with the number of infinities and NaNs, where there are any."""
-    if not pa.types.is_floating(values.type):
-        return sums
-    numbers = pc.fill_null(values, 0.0).to_numpy()
-    if np.isfinite(numbers).all():
-        return sums
-    odd = (numbers == np.inf, numbers == -np.inf, np.isnan(numbers))
-    found = {place: one.astype(np.int64) for place, one in zip(_ODD, odd, strict=True) if one.any()}
-
-    def at(place: int) -> Ints:
-        return found[place] if place in found else sums.at(place)
-
-    return Sums(sums.rows, (*sums.places, *found), at)
-
-
-def _parts(values: pa.Array) -> tuple[Ints, list[Ints], Bools]:
-    """The digits of numbers without their signs; 0 for nulls and what is not finite.
-
-    Returns:
-        int64[n], the place of the lowest digit of each; the digits from there on, int64[n] each; bool[n],
-        which numbers are negative.
-    """
-    if pa.types.is_integer(values.type):
-        whole = pc.fill_null(values, 0).to_numpy()
-        size = np.abs(whole).view(np.uint64)
-        parts = [size & np.uint64(_LOW), size >> np.uint64(_BITS)]
-        return np.zeros(len(whole), np.int64), [part.astype(np.int64) for part in parts], whole < 0
-    numbers = pc.fill_null(values, 0.0).to_numpy()
-    bits = np.where(np.isfinite(numbers), numbers, 0.0).view(np.int64)
-    exponent, mantissa = (bits >> 52) & _EXPONENT, bits & _MANTISSA
-    mantissa |= np.where(exponent > 0, _MANTISSA + 1, 0)
-    exponent = np.where(mantissa == 0, _UNIT, np.maximum(exponent, 1)) - _UNIT
-    place, shift = exponent >> 5, exponent & 31
-    low, high = (mantissa & _LOW) << shift, (mantissa >> _BITS) << shift
-    high += low >> _BITS
-    return place, [low & _LOW, high & _LOW, high >> _BITS], bits < 0
-
-
-def _words_of_decimals(values: pa.Array) -> list[Ints]:
-    """The four words of 32 bits of each DECIMAL, the lowest first; the last one has the sign."""
-    held = np.frombuffer(values.buffers()[1], np.uint32).reshape(-1, 4)
-    words: Ints = held[values.offset : values.offset + len(values)].astype(np.int64)
-    words[:, 3] = (words[:, 3] ^ _HALF) - _HALF
-    words[~bools(pc.is_valid(values))] = 0
-    return [words[:, place] for place in range(4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import Any
@@ -78,3 +79,30 @@ def test_nan_is_the_greatest_number_and_zero_has_no_sign() -> None:
     ]
     assert [math.copysign(1, value) for value in aggregated("max", values, (2, 3), (2, 4))] == [1, 1]
     assert math.copysign(1, aggregated("sum", [-0.0, -0.0], (0, 1), (0, 2))[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.01, 99.99, -3.5, 1234.25],
+        [1e-7, 1e7, -1e-7, 3.0],
+        [1e15, -1e15, 0.1, 2.0**-60],
+        [3e-320, 1e-300, -2e-310, 5e-324],
+        [1.7e308, -1.7e308, 1e292, 0.5],
+        [2.0**62, 2.0**-62, 1.0, -1.0],
+    ],
+    ids=["few digits", "more", "four", "the least", "the greatest", "far apart"],
+)
+def test_sums_are_exact_however_many_digits_hold_the_numbers(values: list[float]) -> None:
+    many = values * 3000  # more than a block
+    spans = [(0, len(many)), (1, 8), (8, 12_000), (4, 4 + 2 * 4096)]
+    expected = [math.fsum(many[start:end]) for start, end in spans]
+    assert aggregated("sum", many, *spans) == expected
+    following = [(0, 5000), (5000, 5001), (5001, 12_000)]
+    assert aggregated("sum", many, *following) == [math.fsum(many[start:end]) for start, end in following]
+    scale = max(map(abs, values))
+    if 1e-150 < scale < 1e150:
+        exact = [Fraction(value) for value in many]
+        middle = sum(exact) / len(exact)
+        variance = sum((value - middle) ** 2 for value in exact) / (len(exact) - 1)
+        assert aggregated("stddev", many, (0, len(many))) == pytest.approx([math.sqrt(variance)], rel=1e-15)

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.column_sums import sums_of
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.contents import Contents, held_in
 from spark_pace.core.expr import evaluate, evaluate_mask
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.sums import Sums, sums_of
+from spark_pace.core.sums import Sums
 from spark_pace.core.tables import boolean
 
 
