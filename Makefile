@@ -9,6 +9,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 SEARCH := spark_pace/core/match/search
 COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEARCH)/unused.py $(SEARCH)/turn_arguments.py $(wildcard spark_pace/io/text/scan*.py)
 
+# jars are fetched and their archive is made while searches are compiled
+MAKEFLAGS += --jobs=3
+
 .DEFAULT_GOAL := help
 .PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared soak catchup clean distclean demo-kafka cluster-demo
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta import DeltaTables, table_schemas
@@ -39,6 +39,7 @@ from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie, waiting_for_all
 from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.side_tables import SideTables
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
 
@@ -91,8 +92,8 @@ def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
             choice = f"Choose from {', '.join(known)}."
             raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
     for rule in spec.rules:
-        if rule.operator is not None:
-            load_operator(rule.operator)
+        if rule.function is not None:
+            load_operator(rule.function)
 
 
 def _run(
@@ -106,6 +107,8 @@ def _run(
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
+        side_tables = SideTables(spec.events.schema, checkpoint)
+        side_tables.read()
         change = _known_change(spec, job_input, fixed, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
@@ -119,7 +122,7 @@ def _run(
             marks = job_input.require_readable(spark)
             spec = waiting_for_all(spec, job_input, spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                tables = _tables(spec, spark, change.after.app_id, job_input, marks)
+                tables = _tables(spec, spark, change.before, job_input, marks)
                 merger_of = partial(
                     MergerHost,
                     tables=tables,
@@ -127,7 +130,7 @@ def _run(
                     on_report=report,
                     require_same=require_same,
                 )
-                for query, merger in _queries(spec, spark, inputs, change, merger_of):
+                for query, merger in _queries(spec, spark, inputs, change, merger_of, side_tables):
                     wait(query, merger, stop)
                     if stop.event.is_set():
                         break
@@ -147,14 +150,15 @@ def _known_change(
 
 
 def _tables(
-    spec: JobSpec, spark: SparkSession, app_id: str, job_input: Input, marks: Mapping[str, Any]
+    spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    tables = DeltaTables(spark, path, app_id)
+    tables = DeltaTables(spark, path, layout.app_id)
     written = tables.written(TABLES)
-    require_whole(job_input.checkpoint, written, TABLES)
-    remove_leftovers(job_input.checkpoint)
+    checkpoint = job_input.checkpoint
+    require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))
+    remove_leftovers(checkpoint)
     tie(job_input, marks)
     tables.prepare(table_schemas(spec.rules))
     return tables
@@ -166,6 +170,7 @@ def _queries(
     inputs: Callable[[JobSpec], Input],
     change: Change,
     merger_of: Callable[..., MergerHost],
+    side_tables: SideTables,
 ) -> Iterator[tuple[StreamingQuery, MergerHost]]:
     """Start the queries of a run, each when the one before it has ended.
 
@@ -181,7 +186,8 @@ def _queries(
         for end in (False,) if unfinished else job_input.ends:
             events = job_input.rows(spark, plan, end)
             rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
-            merger = merger_of(plan, late_in=job_input.late_in)
+            sides = side_tables if plan.schema == side_tables.schema else None
+            merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6

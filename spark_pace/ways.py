@@ -19,10 +19,12 @@ LARGEST = 1 << 21  # rows of a merged piece: it must fit into memory three times
 MUCH = 2  # times as many events are carried as are new: then it is much
 FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled code is loaded
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
+MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
 MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
 LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
+SMALL_BYTES = 4096  # of a table: compressing each of its buffers takes longer than all else
 FEW_LINES = 64  # that fail together are looked through column by column
 WORTH_LOADING_BYTES = 16 << 20
 WORTH_COMPILING_BYTES = 512 << 20
@@ -106,7 +108,25 @@ def is_in_orders(components: int) -> bool:
     return components <= MOST_IN_ORDERS
 
 
+def is_counted(asked: int, rows: int) -> bool:
+    """True if what stands before each row of a stream is counted once; else it is looked up where asked.
+
+    If it were always False, plain sequences would take half as long again; if always True, a search that is
+    narrowed again and again would count all rows each time.
+    """
+    return MANY_TIMES * asked >= rows
+
+
 # ---------------------------------------------------------------- columns
+
+
+def is_compacted(values: int, rows: int) -> bool:
+    """True if a dictionary loses the values that no row of some matches has; else they travel with it.
+
+    If it were always False, each result would send all texts of its stream; if always True, matches with many
+    texts would take half as long again to gather.
+    """
+    return values > rows
 
 
 def is_looked_up(constants: int) -> bool:
@@ -136,6 +156,14 @@ def is_hashed(items: int) -> bool:
 def is_handed_over(seconds: float, bound: float) -> bool:
     """True if lanes that should take so long go to tasks of their own; else the splitter works them off."""
     return seconds > bound
+
+
+def is_compressed(table_bytes: int) -> bool:
+    """A frame of so many bytes is compressed; else it is as it is in memory.
+
+    To compress a few rows, and to read them again, takes ten times as long and saves next to no bytes.
+    """
+    return table_bytes > SMALL_BYTES
 
 
 def is_read_by_columns(read: int, records: int) -> bool:

@@ -9,13 +9,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# one worker runs these, with one broker of Kafka for all of them
+OF_ONE_BROKER = (
+    *("test_topics", "test_kafka", "test_kafka_lateness", "test_kafka_tls", "test_bench_topic"),
+    "test_broker",
+)
+# the slowest files, slowest first: one that began last would keep a worker busy while others have nothing
+FIRST = (
+    *OF_ONE_BROKER,
+    *("test_cluster", "test_kills", "test_soak", "test_table", "test_ended_processes", "test_shared_sinks"),
+    *("test_interrupted_jobs", "test_full_disk", "test_clock", "test_costly_rules", "test_bench_command"),
+    *("test_house", "test_job", "test_changed_rules_in_spark", "test_poison", "test_forgetting_at_random"),
+)
 
 # Spark's JVMs live for seconds here: compiling for speed would take more of the processor than it gains.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
@@ -32,6 +47,29 @@ COMMON = settings(
 settings.register_profile("ci", COMMON, derandomize=True, max_examples=50, database=None)
 settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def name_of(item: str) -> str:
+    """The name of the module that a test is in."""
+    return PurePath(item.partition("::")[0]).stem
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(name_of(item.nodeid), len(FIRST)))
+
+
+class Modules(LoadFileScheduling):  # type: ignore[misc]
+    """Gives whole modules to workers, and those of one broker to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = name_of(nodeid)
+        return OF_ONE_BROKER[0] if name in OF_ONE_BROKER else name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return Modules(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

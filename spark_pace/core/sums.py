@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.digits import Floats, greatest
 from spark_pace.core.ranges import running
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _BITS = 32
 _LOW = (1 << _BITS) - 1
@@ -229,3 +231,8 @@ def distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
     present = np.zeros(int(places.max()) - least + 1, np.bool_)
     present[places - least] = True
     return tuple((np.flatnonzero(present) + least).tolist())
+
+
+def greatest(numbers: Ints) -> int:
+    """The greatest size of whole numbers; 0 where there are none."""
+    return max(-int(numbers.min(initial=0)), int(numbers.max(initial=0)))

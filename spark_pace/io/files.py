@@ -28,7 +28,7 @@ from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, t
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
-_ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")
+ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
 
@@ -63,7 +63,7 @@ def read_events(
     A damaged archive or Parquet file is one bad record: none of its events counts.
 
     Args:
-        path: a file; text may be compressed (``.gz``, ``.bz2``, ``.zst``).
+        path: a file; text may be compressed (`ARCHIVES`).
         format: ``json``, ``csv`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null.
         source: the name of the file for its events, by custom the path below the source's root.
@@ -74,14 +74,14 @@ def read_events(
     """
     bad = BadRecords(most_bad)
     try:
-        if format != "parquet" and path.endswith(_ARCHIVES) and not os.path.getsize(path):
+        if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        packed = ", compressed," if path.endswith(_ARCHIVES) else ""
+        packed = ", compressed," if path.endswith(ARCHIVES) else ""
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
@@ -216,12 +216,19 @@ def columns_of(schema: EventSchema) -> list[str]:
 
 def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
     """Why the columns of a table cannot be the schema's attributes; None if they can."""
-    bad = BadRecords()
-    list(_stored_events(stored, schema, bad))
-    return bad.rows()[0][1] if bad.rows() else None
+    try:
+        fitted(stored, schema)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
 
 
-def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
+    """The schema's attributes among the columns of a table; those that are missing are null.
+
+    Raises:
+        pa.ArrowInvalid: one has another type.
+    """
     columns = []
     for field in schema.fields:
         try:
@@ -230,9 +237,16 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
                 typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
             )
         except pa.ArrowInvalid as error:
-            bad.add_one(0, f"{field.name} — must be {field.type}; got: {error}", b"")
-            return
-    table = pa.table(columns, schema=no_attributes(schema).schema)
+            raise pa.ArrowInvalid(f"{field.name} — must be {field.type}; got: {error}") from error
+    return pa.table(columns, schema=no_attributes(schema).schema)
+
+
+def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+    try:
+        table = fitted(stored, schema)
+    except pa.ArrowInvalid as error:
+        bad.add_one(0, str(error), b"")
+        return
     rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(table, schema)
     wrong = not_utf8(table)
     if wrong:
@@ -261,7 +275,8 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     if is_.is_timestamp(stored) and is_.is_timestamp(target):
         return _microseconds(column)
     kept |= is_number and is_.is_floating(target)
-    kept |= is_.is_large_string(stored) and is_.is_string(target)
+    is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
+    kept |= is_text and is_.is_string(target)
     kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import spark_pace
+from tests.support.commands import SPARK_PACE, called
 
 pytestmark = pytest.mark.integration
 
@@ -39,7 +39,7 @@ limit: 2 min
 def test_a_run_measures_what_a_job_finds(tmp_path: Path) -> None:
     for name, text in (("job.yaml", JOB), ("rules.yaml", RULES), ("run.yaml", RUN)):
         (tmp_path / name).write_text(text)
-    answer = spark_pace("bench", "run.yaml", "-o", "measured", cwd=tmp_path)
+    answer = called(SPARK_PACE, "bench", "run.yaml", "-o", "measured", cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     (found,) = json.loads((tmp_path / "measured" / "report.json").read_text())
     assert found["differences"] == [] and found["unread"] == 0
@@ -51,6 +51,6 @@ def test_a_run_measures_what_a_job_finds(tmp_path: Path) -> None:
     assert "differences: none" in answer.stdout
     assert (tmp_path / "measured" / "report.html").read_text().count("<svg") == 5
     assert not (tmp_path / "out").exists() and not (tmp_path / "checkpoint").exists()
-    again = spark_pace("bench", "run.yaml", "-o", ".", cwd=tmp_path)
+    again = called(SPARK_PACE, "bench", "run.yaml", "-o", ".", cwd=tmp_path)
     assert again.returncode == 2
     assert "must be a new folder, or one of an earlier run of the driver" in again.stderr

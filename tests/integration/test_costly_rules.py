@@ -6,15 +6,15 @@ The job bounds the memory of its workers.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from tests.spark.jobs import ROOT, RULES, make_job, matches
-from tests.support.commands import environment
+from tests.spark.jobs import RULES, make_job, matches
+from tests.support.commands import called, environment
 
 pytestmark = pytest.mark.integration
 
@@ -27,17 +27,7 @@ COSTLY = """  - name: costly
 """
 
 
-def run(job: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "jobs/run.py", job],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
+@pytest.mark.usefixtures("spark")
 def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_on_without_it(
     tmp_path: Path,
 ) -> None:
@@ -51,10 +41,10 @@ def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_o
         {"t": time, "k": "u", "kind": "ab"[number % 2], "x": number % 7} for number, time in enumerate(times)
     ]
     (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, events)))
-    answer = run(job)
+    answer = called(sys.executable, "jobs/run.py", job, env=environment())
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()[-1:]
     assert line.startswith("the query — must run; got ") and "emory" in line
     (tmp_path / "rules.yaml").write_text(CHEAP)
-    assert run(job).returncode == 0
+    run_job(read_job(job))
     assert {row["rule"] for row in matches(read_job(job))} == {"pairs"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, write_files
 from tests.support.commands import RUNS, environment
@@ -69,7 +69,10 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
     assert told.startswith(NOT_STARTED)
 
 
-def test_the_end_of_all_python_workers_is_told_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_the_end_of_all_python_workers_is_told_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Each run is disturbed once, at another moment of its batches; the last one is left alone."""
     job = make_job(tmp_path)
     write_files(tmp_path, random_events(17, 2000), 20)
@@ -87,7 +90,8 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(tmp_path: Path) -> No
         assert workers
     assert told != []
     assert [line for line in told if not line.startswith(WORKERS)] == []
-    with running([sys.executable, "jobs/run.py", job]) as process:
-        assert process.communicate(timeout=LONG_S)[1] == ""
     spec = read_job(job)
+    capfd.readouterr()
+    run_job(spec)
+    assert capfd.readouterr().err == ""
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from spark_pace.errors import StateError
+from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
-from tests.support.commands import called, environment
+from tests.support.commands import environment
 
 pytestmark = pytest.mark.integration
 
@@ -52,6 +54,7 @@ def run_at_once(jobs: list[Path], gate: Path) -> list[tuple[int, str]]:
     return [(process.returncode, told) for process, told in zip(started, errors, strict=True)]
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("address", [False, True])
 def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, address: bool) -> None:
     """Delta-rs writes the tables, or for an address Spark."""
@@ -66,11 +69,9 @@ def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, ad
     spec = read_job(winner)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
     assert sorted(table(spec, "metrics")["batch_id"].to_pylist()) == list(range(FILES))
-    again = called(sys.executable, ROOT / "jobs" / "run.py", loser, env=environment())
-    (told,) = again.stderr.splitlines()
-    assert again.returncode == 1
-    assert "must be written by this checkpoint alone" in told
+    with pytest.raises(StateError, match="must be written by this checkpoint alone"):
+        run_job(read_job(loser))
     if not address:
         loser.write_text(loser.read_text().replace("path: out", "path: own"))
-        assert called(sys.executable, ROOT / "jobs" / "run.py", loser, env=environment()).returncode == 0
+        run_job(read_job(loser))
         assert matches(read_job(loser)) == matches(spec)

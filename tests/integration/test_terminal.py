@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.spark.jobs import ROOT, make_job, random_events, write_files
-from tests.support.commands import environment
+from jobs.run import main
+from tests.spark.jobs import make_job, random_events, write_files
+from tests.support.commands import SPARK_PACE, called, environment
 
 pytestmark = pytest.mark.integration
 
-
-SPARK_PACE_RUN = [Path(sys.executable).parent / "spark-pace", "run"]
-FOR_SPARK_SUBMIT = [sys.executable, ROOT / "jobs" / "run.py"]
 BY_SOURCES = "delay: 2 s, ordering: sources, source_column: k, expected_sources: [u, nobody]"
-
-
-def run(command: list[str | Path], job: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, job], capture_output=True, text=True, check=False, env=environment())
 
 
 def test_nothing_of_sparks_start_is_on_the_terminal(tmp_path: Path) -> None:
     job = make_job(tmp_path)
     write_files(tmp_path, random_events(60, 10), 1)
-    answer = run(SPARK_PACE_RUN, job)
+    answer = called(SPARK_PACE, "run", job, env=environment())
     assert (answer.returncode, answer.stderr) == (0, "")
     assert [line.partition(":")[0] for line in answer.stdout.splitlines()] == ["batch 0", "finished"]
 
@@ -34,7 +26,7 @@ def test_nothing_of_sparks_start_is_on_the_terminal(tmp_path: Path) -> None:
 def test_what_the_jvm_says_when_it_cannot_start_is(tmp_path: Path) -> None:
     job = make_job(tmp_path)
     job.write_text(job.read_text() + 'spark: {spark.driver.memory: "1m"}\n')
-    answer = run(SPARK_PACE_RUN, job)
+    answer = called(SPARK_PACE, "run", job, env=environment())
     assert answer.returncode == 1
     assert "Too small maximum heap" in answer.stdout + answer.stderr
     assert answer.stderr.splitlines()[-1].startswith("Spark — must start; got: ")
@@ -45,18 +37,20 @@ def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
     job.write_text(
         job.read_text() + "spark: {spark.network.timeout: 30s, spark.network.timeoutInterval: 60s}\n"
     )
-    answer = run(SPARK_PACE_RUN, job)
+    answer = called(SPARK_PACE, "run", job, env=environment())
     assert (answer.returncode, answer.stderr.splitlines()) == (1, [
         "Spark — must start; got: requirement failed: spark.network.timeoutInterval should be less than or "
         "equal to spark.network.timeout. Check the settings under `spark:` and the jars."
     ])  # fmt: skip
 
 
-def test_the_main_for_spark_submit_says_what_the_stream_waits_for(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_the_main_for_spark_submit_says_what_the_stream_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     job = make_job(tmp_path, finish=False, slots=1, events=BY_SOURCES)
     write_files(tmp_path, random_events(61, 20), 2)
-    answer = run(FOR_SPARK_SUBMIT, job)
-    assert answer.returncode == 0, answer.stderr
-    batches = answer.stdout.splitlines()[:-1]
+    assert main([str(job)]) == 0
+    batches = capsys.readouterr().out.splitlines()[:-1]
     assert len(batches) == 2
     assert "; waiting for sources: nobody (never heard of); late 0; " in batches[1]

@@ -65,12 +65,14 @@ def test_a_bound_that_no_cut_could_keep_is_told_with_each_batch_and_at_the_end()
     for batch in (progress(), over, progress()):
         summary.add(batch)
     told = "; latency_bound could not be kept in 1 of 3 batches, in the last: 3 s predicted"
-    assert closing_line(summary).endswith(f"; 3 selections still open{told}")
+    assert closing_line(summary).endswith(
+        f"; 3 selections still open, 10 events that the frontier has not passed{told}"
+    )
 
 
 def test_the_last_line_says_what_the_end_of_the_input_has_closed():
     summary = Summary({"knock_on": 0})
-    summary.add(progress(finished=True))
+    summary.add(progress(finished=True, pending=0))
     assert closing_line(summary).endswith("; 3 selections closed by the end of the input")
 
 

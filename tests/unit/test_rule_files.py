@@ -29,6 +29,13 @@ SCHEMA = EventSchema(
     (Field("time", "TIMESTAMP"), Field("kind", "STRING"), Field("id", "BIGINT"), Field("x", "DOUBLE")), "time"
 )
 AB = "pattern: {sequence: [a: kind = 'a', b: kind = 'b']}"
+INCIDENTS = """
+rules:
+  - name: twice
+    within: 1 h
+    pattern: {sequence: [a: rule = 'up', b: rule = 'up']}
+    where: b.ratio > a.ratio
+"""
 
 
 def load(tmp_path: Path, *rules: str, events: str = EVENTS) -> tuple[Rule, ...]:
@@ -192,12 +199,14 @@ def test_the_rule_files_of_the_guide_are_right_and_explained(tmp_path: Path, tex
         )
 
 
-def test_the_guide_has_rule_files_and_a_job_file(tmp_path: Path) -> None:
-    (job,) = complete_files("name")
+def test_the_guide_has_rule_files_and_job_files(tmp_path: Path) -> None:
+    files, table = complete_files("name")
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "job.yaml").write_text(job, encoding="utf-8")
     (tmp_path / "conf" / "rules.yaml").write_text(complete_files("events")[0], encoding="utf-8")
-    assert read_job(tmp_path / "conf" / "job.yaml").rules
+    (tmp_path / "conf" / "incidents.yaml").write_text(INCIDENTS, encoding="utf-8")
+    for job in (files, table):
+        (tmp_path / "conf" / "job.yaml").write_text(job, encoding="utf-8")
+        assert read_job(tmp_path / "conf" / "job.yaml").rules
     assert len(complete_files("events")) >= 2
 
 

@@ -74,7 +74,7 @@ def sharing(rule: Rule) -> Hashable | None:
     panes = panes_of(rule)
     if panes is None:
         return None
-    stream = (rule.filter, rule.partition_by, rule.forget_key_after_us, rule.merge)
+    stream = (rule.reads, rule.filter, rule.partition_by, rule.forget_key_after_us, rule.merge)
     return (*stream, panes.width_us, panes.held, panes.shared)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
@@ -35,20 +35,55 @@ class Field:
 
 
 @dataclass(frozen=True)
+class SideTable:
+    """A small table, of which the row with an event's key is joined to the event, as a STRUCT.
+
+    Attributes:
+        name: of the STRUCT.
+        path: of a CSV or Parquet file, or of the folder of a Delta table.
+        on: the key: (attribute of the event, column of the table).
+        columns: what the STRUCT holds, without its name in front.
+        refresh_us: how long a running job goes on before it looks whether the table has changed; None: for
+            ever.
+    """
+
+    name: str
+    path: str
+    on: tuple[tuple[str, str], ...]
+    columns: tuple[Field, ...]
+    refresh_us: int | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The attributes that an event gets."""
+        inside = (Field(f"{self.name}.{column.name}", column.type) for column in self.columns)
+        return (Field(self.name, STRUCT), *inside)
+
+
+@dataclass(frozen=True)
 class EventSchema:
     """What an event looks like.
 
     Attributes:
-        fields: the attributes, in the order of the rule file.
+        fields: the attributes, in the order of the rule file; those of side tables come last.
         event_time: the name of a TIMESTAMP attribute, or of a BIGINT one that counts `time_unit`s since 1970.
         tie_break: the attributes that order events of one event time, before source and offset do.
         time_unit: of a BIGINT `event_time`; None for a TIMESTAMP.
+        side_tables: what is joined to events before rules see them.
     """
 
     fields: tuple[Field, ...]
     event_time: str
     tie_break: tuple[str, ...] = ()
     time_unit: Literal["s", "ms", "us"] | None = None
+    side_tables: tuple[SideTable, ...] = ()
+
+    @property
+    def own(self) -> EventSchema:
+        """What an event looks like before side tables are joined to it: as a source has it."""
+        joined = {field for table in self.side_tables for field in table.fields}
+        fields = tuple(field for field in self.fields if field not in joined)
+        return replace(self, fields=fields, side_tables=())
 
     @property
     def structs(self) -> frozenset[str]:
@@ -192,8 +227,59 @@ Span = PredicateSpan | GridSpan | CountSpan
 
 
 @dataclass(frozen=True)
+class Move:
+    """An event moves its key from one of some states to another.
+
+    Attributes:
+        sources: the numbers of the states that it may leave.
+        condition: the number of the condition that the event must satisfy; None: any event moves the key.
+        target: the number of the state that it leads to.
+        emits: whether it gives a match.
+    """
+
+    sources: tuple[int, ...]
+    condition: int | None
+    target: int
+    emits: bool
+
+
+@dataclass(frozen=True)
+class StateMachine:
+    """A fold that is a table of states and moves. Of the moves that fit, an event takes the first.
+
+    Attributes:
+        states: their names; a key begins in the first.
+        conditions: the distinct conditions of its moves; each is over a single event, and over those before.
+        moves: in the order of the rule file.
+    """
+
+    states: tuple[str, ...]
+    conditions: tuple[Expr, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class PythonFold:
+    """A fold by a Python function.
+
+    Attributes:
+        function: "module:function".
+        version: of what the function does with states, as the rule says; states of another are of no use.
+    """
+
+    function: str
+    version: int = 1
+
+
+Fold = StateMachine | PythonFold
+# what ``emit`` of a state machine reads beside the attributes of the event
+STATE_BEFORE, STATE_AFTER = "@from", "@to"
+STATE_SINCE = "@since"  # the event time at which the state before was entered; null where a key begins in it
+
+
+@dataclass(frozen=True)
 class EmitField:
-    """A computed field of a match. `expr` is None where a Python operator yields it."""
+    """A computed field of a match. `expr` is None where a Python function yields it."""
 
     name: str
     type: TypeName
@@ -202,13 +288,18 @@ class EmitField:
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule. A `pattern`, an `operator` or neither is set.
+    """A checked rule. At most one of `pattern`, `operator` and `fold` is set.
 
-    An `operator` needs a `span`, and so does a rule with neither: it aggregates the events of each span, and
-    `having`, if it is set, says which spans give a match.
+    An `operator` needs a `span`, and so does a rule with none of them: it aggregates the events of each span,
+    and `having`, if it is set, says which spans give a match. A `fold` has no span, and its matches are in
+    the order of their detection.
 
     `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
     ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
+
+    `reads` are the rules whose matches are its events, in the order of `from`; empty: it reads the events of
+    the input. `schema` is then of these matches. A rule that `hands_on` gives the events of the input to
+    another one, as its matches; `spark_pace.core.plan.lower_rules` makes it, and no table has its matches.
     """
 
     name: str
@@ -223,3 +314,18 @@ class Rule:
     description: str = ""
     forget_key_after_us: int | None = None
     having: Expr | None = None
+    reads: tuple[Rule, ...] = field(default=(), hash=False)  # a hash of all below would take too long
+    hands_on: bool = False
+    fold: Fold | None = None
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """What components or moves say of events. Of each event it is a bit whether the condition holds."""
+        if isinstance(self.fold, StateMachine):
+            return self.fold.conditions
+        return () if self.pattern is None else tuple(one.predicate for one in self.pattern.components)
+
+    @property
+    def function(self) -> str | None:
+        """The Python function that the rule calls; None where it calls none."""
+        return self.fold.function if isinstance(self.fold, PythonFold) else self.operator

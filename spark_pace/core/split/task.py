@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
@@ -36,6 +37,8 @@ class SplitTask:
         resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
             are not in `stream`; else None.
         price: what the rule's operators are predicted to take; None where nothing is known.
+        last_values: of each segment, what a fold keeps of its key; null where the segment's stream begins.
+        fold: calls a fold's Python function.
     """
 
     plan: Plan
@@ -47,6 +50,8 @@ class SplitTask:
     method: Method
     resolution: Resolution | None = None
     price: Price | None = None
+    last_values: Mapping[str, pa.Array] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def planned(self) -> RulePlan:
@@ -92,6 +97,7 @@ class Split:
             already.
         events: the events of which `keep` chooses; None: those of the task.
         resolution: what is resolved now, if the task says what was.
+        last_values: what a fold keeps of each segment's key from now on.
     """
 
     lanes: list[Lane]
@@ -100,6 +106,7 @@ class Split:
     next_selections: Sequence[Ints] = ()
     events: pa.Table | None = None
     resolution: Resolution | None = None
+    last_values: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:

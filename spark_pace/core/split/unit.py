@@ -1,6 +1,6 @@
 """One unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
 
-How the unit's stream is split depends on the rule's span or on the way of its context, see `_split`.
+How the unit's stream is split depends on the rule's fold or span or on the way of its context, see `_split`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
     Bools,
     has_bit,
 )
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
@@ -31,7 +32,7 @@ from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.price import Price
-from spark_pace.core.plan.shape import initiator_bits, terminator_bits
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
@@ -40,13 +41,16 @@ from spark_pace.core.split.carry.streams import (
     Fresh,
     Segments,
     keep,
+    last_values_of,
+    looked_at,
     mask_of,
     pass_by,
     segments_of_keys,
 )
-from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
+from spark_pace.core.split.carry.wake import Wake, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.split.carry.window_numbers import count_on, next_selections
+from spark_pace.core.split.folds import columns_of_states, split_fold
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
@@ -69,6 +73,7 @@ class Batch:
         frontier_us: the frontier now.
         seen_us: the greatest event time seen.
         prices: what the operators of rules are predicted to take, by the rule's place in the plan.
+        fold: calls a fold's Python function.
     """
 
     released: pa.Table | None
@@ -76,6 +81,7 @@ class Batch:
     frontier_us: int
     seen_us: int
     prices: Mapping[int, Price] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def ends(self) -> bool:
@@ -129,6 +135,7 @@ class Turn:
         return SplitTask(
             self.plan, self.share, segments.stream, horizon, batch.passed_us, counters,
             self.method, resolution, batch.prices.get(self.planned.index),
+            last_values_of(touched, segments, columns_of_states(self.planned.rule)), batch.fold,
         )  # fmt: skip
 
 
@@ -167,7 +174,8 @@ def _wanted(share: Share, batch: Batch) -> Wanted:
     planned = share.rules[0]
     after_us, back = planned.rule.forget_key_after_us, planned.looking_back
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    return Wanted(forgetting, share.counters if back is None else back.carried)
+    kept = [*([] if back is None else back.carried), *columns_of_states(planned.rule), *share.counters]
+    return Wanted(forgetting, pa.schema(kept))
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
@@ -216,7 +224,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
-    look |= _looked_at(planned, touched, numbered)
+    look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
@@ -269,6 +277,8 @@ def _split(task: SplitTask) -> Split:
 
 def _decided(task: SplitTask) -> Split:
     way = task.method.way
+    if task.planned.rule.fold is not None:
+        return split_fold(task)
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):
@@ -329,19 +339,3 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
         return number(turn.planned, turn.method.way, touched, fresh)
     assert turn.method.pattern is not None
     return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.method.pattern)))
-
-
-def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
-    """bool[k], the keys of which new events may close selections or end matches.
-
-    The other keys only get more events. No window of these is over: older ones would be over too, which wakes
-    the key.
-    """
-    if always_looks(planned.rule):
-        return np.ones(len(touched.texts), np.bool_)
-    look = touched.rows == 0
-    if fresh.events is not None:
-        assert planned.rule.pattern is not None
-        ends = numbers(fresh.events, MASK) & np.uint16(terminator_bits(planned.rule.pattern)) != 0
-        look[fresh.owner[ends]] = True
-    return look  # type: ignore[no-any-return]

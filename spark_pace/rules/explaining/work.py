@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from spark_pace.core.expr.canonical import canonical_duration
+from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.previous_tests import looking_back
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
 def json_reader(rule: Rule) -> str:
     """What reads the events if they are written as JSON."""
-    for field in rule.schema.fields:
+    for field in rule.schema.own.fields:
         if not field.is_plain:
             return f"pyarrow: compiled code does not know {field.name} {field.type}"
     return "compiled code, where much is read; records that are not plain by pyarrow"
@@ -23,6 +24,10 @@ def json_reader(rule: Rule) -> str:
 
 def splitter(rule: Rule) -> str:
     """What the splitter decides."""
+    if isinstance(rule.fold, PythonFold):
+        return "puts the events in order; a process beside it calls the function"
+    if rule.fold is not None:
+        return "puts the events in order and moves the state of each key from event to event"
     if rule.span is not None:
         return "puts the events in order, opens and closes the spans"
     assert rule.pattern is not None
@@ -40,7 +45,10 @@ def splitter(rule: Rule) -> str:
 
 def parallel(rule: Rule) -> ParallelFacts:
     """What the operators do in parallel, and why that much."""
-    keys = bool(rule.partition_by)
+    keys = bool(rule.partition_by) and not rule.reads
+    if rule.fold is not None:
+        why = "the state behind an event decides about the next one, so a key's are taken one after the other"
+        return ParallelFacts("compute fields", "matches", keys, why)
     if rule.span is not None:
         why = "events alone open and close a span, whatever is found in others"
         return ParallelFacts("work on spans", "spans", keys, why)
@@ -71,11 +79,12 @@ def order(rule: Rule) -> OrderFacts:
 
 
 def _numbers(rule: Rule) -> str | None:
-    """What is known of the keys besides events."""
+    """What is known of the keys besides events, a fold's state among it."""
+    state = "the state" if rule.fold is not None else None
     if not rule.partition_by:
-        return None
+        return state
     of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
-    return f"the numbers of each {of}"
+    return f"{'the numbers' if state is None else f'{state} and the numbers'} of each {of}"
 
 
 def _last_values(rule: Rule) -> tuple[str, ...]:
@@ -93,6 +102,8 @@ def _events(rule: Rule) -> str:
     if (panes := panes_of(rule)) is not None:
         pane = f"pane of {canonical_duration(panes.width_us)}{' and key' if rule.partition_by else ''}"
         return f"a row for each {pane}, in spans that are not closed"
+    if rule.fold is not None:
+        return "no event"
     if isinstance(rule.span, GridSpan | CountSpan):
         return "the events of spans that are not closed"
     if isinstance(rule.span, PredicateSpan):
@@ -120,6 +131,10 @@ def _bound(rule: Rule) -> str:
     span = rule.span
     if isinstance(span, GridSpan) and (panes := panes_of(rule)) is not None:
         return f"about {span.size_us // panes.width_us:,} rows{_per_key(rule)}, however many events come"
+    if rule.fold is not None:
+        each = " of each key" if rule.partition_by else ""
+        least = f", of {MOST_STATE_BYTES >> 20} MiB at most" if isinstance(rule.fold, PythonFold) else ""
+        return f"no event: the state{each}{least}"
     if isinstance(span, GridSpan):
         return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):

@@ -31,8 +31,12 @@ class Checkpoint:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
+    - ``lookup/N.json``: which content side tables have for the batch, and copies of it beside these files, if
+      the job has such tables (`spark_pace.spark.stages.side_tables`).
     - ``waiting/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
+    - ``levels/N+1``: what the rules that read matches begin batch N + 1 with, if there are such rules
+      (`spark_pace.spark.checkpoint.level_states`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
     - the tables, which lie elsewhere.
     - ``commits/N``: Spark's note that the batch is done.
@@ -99,6 +103,15 @@ class Checkpoint:
         return ChunkFiles(self.waiting)
 
     @property
+    def side_tables(self) -> Path:
+        """The folder with what side tables hold, by its absolute path: tasks read it."""
+        return self.path.absolute() / "lookup"
+
+    def side_tables_of(self, batch_id: int) -> Path:
+        """Which content each side table has for a batch."""
+        return self.side_tables / f"{batch_id}.json"
+
+    @property
     def sequences(self) -> Path:
         """The folder with a file for each batch but the first: what it begins with."""
         return self.path / "sequence"
@@ -106,6 +119,15 @@ class Checkpoint:
     def sequence(self, batch_id: int) -> Path:
         """What a batch begins with."""
         return self.sequences / f"{batch_id}.json"
+
+    def level_state(self, batch_id: int) -> Path:
+        """What the rules that read matches begin a batch with."""
+        return self.path / "levels" / str(batch_id)
+
+    def forget_begin(self, batch_id: int) -> None:
+        """Remove what a batch began with, long after it is done."""
+        files.remove(self.sequence(batch_id))
+        files.remove(self.level_state(batch_id))
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches of which it is known what they begin with."""

@@ -14,8 +14,8 @@ from spark_pace import ways
 
 NEVER, ALWAYS, CHANGING = "never", "always", "changing"
 # said of tasks and of readers, where no rule is; tests/spark/test_stages.py, tests/unit/test_handover.py and
-# tests/property/test_plain_json.py force both ways
-ELSEWHERE = {"is_handed_over", "is_read_by_columns", "is_loaded", "is_worth_compiling"}
+# tests/property/test_plain_json.py, tests/unit/test_frames.py force both ways
+ELSEWHERE = {"is_handed_over", "is_compressed", "is_read_by_columns", "is_loaded", "is_worth_compiling"}
 CHOICES = tuple(
     name
     for name, made in vars(ways).items()
