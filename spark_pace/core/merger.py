@@ -97,7 +97,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         planned = plan.rules[rule_index]
         ordered = _ordered(planned, of_rules[rule_index])
         base = following.get(planned.rule.name, 0)
-        if not planned.rule.hands_on:  # these numbers order events of one batch, and nobody sees them
+        if not planned.rule.hands_on:  # these numbers order events of one batch, and no rule sees them
             following[planned.rule.name] = base + ordered.num_rows
         tables[planned.rule.name] = _finished(planned, ordered, base)
         failed += [result.failed for result in of_rules[rule_index]]

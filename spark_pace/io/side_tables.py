@@ -91,8 +91,8 @@ def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
         return _csv(side, wanted)
     if _is_delta(side):
         log = DeltaLog(side.path)
-        last = log.versions()[-1]
         schema = column_types(log.metadata())
+        last = log.versions()[-1]
         _require_columns(side, wanted, schema.names)
         names = [field.name for field in wanted.fields]
         types = {name: schema.field(name).type for name in names}
@@ -143,6 +143,7 @@ def _csv(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints]:
     if len(parsed.refused.rows):
         line = int(parsed.refused.rows[0]) + 2
         raise _refused(side, "must have rows as declared", f"line {line}: {parsed.refused.reasons[0]}")
+    _require_small(side, parsed.table.nbytes)
     return parsed.table, parsed.rows + 2
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from spark_pace.core.columns import MOST_CONDITIONS
 from spark_pace.core.expr import Expr
+from spark_pace.core.functions.python_fold import ROW
 from spark_pace.core.plan.rule import EventSchema, Fold, Move, PythonFold, StateMachine
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
@@ -45,6 +46,7 @@ def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
         return None
     _refuse_others(rule)
     node = rule.node("fold")
+    _refuse_row(rule)
     if isinstance(node, Scalar) and isinstance(node.value, str):
         function = function_name(node, rule.report, _FUNCTION)
         return None if function is None else PythonFold(function)
@@ -76,6 +78,14 @@ def _refuse_others(rule: Section) -> None:
     rule.refuse(("pattern", "operator", "span"), "A fold goes from event to event, and needs none of these.")
     rule.refuse(KEYS_OF_PATTERNS, "It belongs to a pattern; in a fold the moves or the function decide.")
     rule.refuse(("merge",), "The matches of a fold come in the order of their events.")
+
+
+def _refuse_row(rule: Section) -> None:
+    """Refuse a field that is called as the column by which a Python function names the event of each row."""
+    emit = rule.node("emit")
+    if isinstance(emit, Mapping) and ROW in emit.entries and not is_machine(rule):
+        must, do = "must not be the column that says which event gives a row", "Rename the field."
+        rule.report.add(emit.entries[ROW][0], must, quote(ROW), do)
 
 
 def _read_function(mapping: Mapping, report: Report) -> PythonFold | None:

@@ -91,8 +91,13 @@ def _read_on(section: Section, fields: Sequence[Field]) -> tuple[tuple[str, str]
         return ()
     found: list[tuple[str, str]] = []
     for item, column in pairs:
-        if _is_key(item, fields, section.report) and item.text not in dict(found):
-            found.append((item.text, column))
+        if not _is_key(item, fields, section.report) or item.text in dict(found):
+            continue
+        if column in [taken for _, taken in found]:
+            must, do = "must name each column once", "Join two attributes by two tables."
+            section.report.add(item.place, must, f"{quote(column)} twice", do)
+            continue
+        found.append((item.text, column))
     return tuple(found)
 
 
@@ -102,10 +107,12 @@ def _pairs(node: Node | None) -> list[tuple[Scalar, str]]:
     if isinstance(node, Listing):
         return [(item, item.text) for item in node.items if isinstance(item, Scalar)]
     if isinstance(node, Mapping):
-        entries = node.entries.items()
+        columns = [column for _, column in node.entries.values()]
+        if not all(isinstance(one, Scalar) and isinstance(one.value, str) and one.text for one in columns):
+            return []
         return [
             (Scalar(place, name, name, None), column.text)
-            for name, (place, column) in entries
+            for name, (place, column) in node.entries.items()
             if isinstance(column, Scalar)
         ]
     return []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical import canonical_text
-from spark_pace.core.plan.rule import PredicateSpan, Rule
+from spark_pace.core.plan.rule import PredicateSpan, PythonFold, Rule, StateMachine
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS
@@ -35,7 +35,12 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
     found = answers(rule, events, set(places))
     for place, answer in found.told.items():
         note(f"{place}: {answer}")
-        assert [match.out_seq for match in answer.matches] == found.with_event(answer)
+        is_called = not isinstance(rule.fold, PythonFold)  # `why` does not call a fold's function
+        expected = found.with_event(answer) if is_called else []
+        assert [match.out_seq for match in answer.matches] == expected
+        if rule.fold is not None:
+            check_folded(found, answer)
+            continue
         check_components(found, answer)
         there = {selection.selection_id for selection in answer.selections if selection.there}
         assert {match.selection_id for match in answer.matches} <= there
@@ -52,6 +57,27 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
             assert len({told.placed(one.event) for one in candidate.events}) == len(candidate.events)
             CHECKS[candidate.kind](told)
         assert answer.candidates or answer.matches or not could_begin(found, answer)
+
+
+def check_folded(found: Answers, answer: Why) -> None:
+    """The state before the event and the move that it takes are those of a walk from its first event."""
+    stream, machine, step = found.stream(answer), found.rule.fold, answer.fold
+    assert bool(answer.untold) == (found.rule.function is not None)
+    if stream is None or not isinstance(machine, StateMachine):
+        assert step is None or step.before is None
+        return
+    state = 0
+    for placed in stream:
+        here, taken = Bindings(event=placed.row, before=placed.before), None
+        for number, move in enumerate(machine.moves, 1):
+            fits = move.condition is None or holds(machine.conditions[move.condition], here)
+            taken = number if taken is None and state in move.sources and fits else taken
+        if placed.event.offset == answer.offset:
+            assert step is not None
+            assert (step.before, step.move) == (machine.states[state], taken)
+            return
+        state = state if taken is None else machine.moves[taken - 1].target
+    raise AssertionError("the event is not in its stream")
 
 
 def check_aggregated(found: Answers, answer: Why) -> None:

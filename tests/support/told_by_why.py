@@ -40,7 +40,7 @@ class Answers:
     def with_event(self, answer: Why) -> list[int]:
         """The numbers of the matches that have the event; of aggregates, of spans that hold it."""
         with_it = (answer.source, answer.offset)
-        if self.rule.pattern is not None:
+        if self.rule.pattern is not None or self.rule.fold is not None:
             ids = [[(one["source"], one["offset"]) for one in match["events"]] for match in self.matches]
             return [match["out_seq"] for match, own in zip(self.matches, ids, strict=True) if with_it in own]
         stream, key = self.stream(answer), answer.key

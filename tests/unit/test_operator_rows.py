@@ -293,5 +293,5 @@ def test_rows_that_are_too_much_together_are_the_operators_failure(tmp_path: Pat
     rows = [{"v": "x" * (8 << 20)}] * 33
     assert (
         outcome(tmp_path, "STRING", rows)
-        == "ValueError: the rows of a selection must be at most 256 MiB; got 264 MiB"
+        == "ValueError: the rows that are returned at once must be at most 256 MiB; got 264 MiB"
     )

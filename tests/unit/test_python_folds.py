@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import replay
+from spark_pace.core.functions import operator_rows
 from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
@@ -114,13 +115,13 @@ REFUSED = {
     2: "TypeError: the keys in a state must be str; got int",
     3: "TypeError: the state must be made of dict, list, str, int, float, bool and None; got numpy.float64",
     4: f"the state must be made of dict, list, str, int, float, bool and None; got {HERE}.Text",
-    5: "TypeError: Object of type set is not JSON serializable",
+    5: "TypeError: the state must be made of dict, list, str, int, float, bool and None; got builtins.set",
     6: f"the state must be made of dict, list, str, int, float, bool and None; got {HERE}.Colour",
-    7: "UnicodeEncodeError: 'utf-8' codec can't encode characters in position 1-2: surrogates not allowed",
-    8: "TypeError: Object of type Int64Scalar is not JSON serializable",
+    7: "UnicodeEncodeError: 'utf-8' codec can't encode characters in position 0-1: surrogates not allowed",
+    8: "the state must be made of dict, list, str, int, float, bool and None; got pyarrow.lib.Int64Scalar",
     9: "ValueError: the state must be at most 16 MiB; got 17,825,794 bytes",
     10: "",
-    11: "ValueError: Circular reference detected",
+    11: "ValueError: the state must have each list in one place; got one in two",
 }
 
 
@@ -268,3 +269,79 @@ def test_the_functions_of_the_documents_give_the_same(cut: int) -> None:
         found += table["total"].to_pylist()
     assert found == expected == [1200.0, 1001.0, 1003.0]
     assert names["balances"].takes_table
+
+
+def long_text(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    return state, [{"n": event["x"], "label": "x" * 100}]
+
+
+def long_text_of_table(state: Any, events: pa.Table) -> tuple[Any, pa.Table]:
+    rows = range(events.num_rows)
+    return state, pa.table({"row": rows, "n": events["x"], "label": ["x" * 100 for _ in rows]})
+
+
+long_text_of_table.takes_table = True  # type: ignore[attr-defined]
+
+
+def mixed(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    """Rows that are right one by one, but not together: Arrow makes no column of both kinds of numbers."""
+    return state, [{"n": event["x"] if event["x"] % 2 else np.uint64(2**63 - 1), "label": None}]
+
+
+@pytest.mark.parametrize("function", ["long_text", "long_text_of_table"])
+def test_which_events_stand_in_a_batch_does_not_decide_whether_rows_are_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setattr(operator_rows, "MOST_ROWS_BYTES", 1_000)
+    folded = fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
+    assert folded.fields["n"].to_pylist() == list(range(200))
+    monkeypatch.setattr(operator_rows, "MOST_ROWS_BYTES", 50)
+    with pytest.raises(OperatorError, match=r"seq 100 — .* must be at most 0 MiB"):
+        fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
+
+
+def test_rows_of_several_events_need_not_go_together(tmp_path: Path) -> None:
+    folded = fold_here(runs(tmp_path, "mixed", [1, 2, 3, 4]))
+    assert folded.fields["n"].to_pylist() == [1, 2**63 - 1, 3, 2**63 - 1]
+
+
+def tuple_while_open(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    return (1, 2) if event["x"] == 2 else None, []
+
+
+def alias(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    both: list[int] = []
+    return {"a": both, "b": both}, []
+
+
+def half(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    return "\ud800" if event["x"] == 2 else None, []
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [("tuple_while_open", "tuple"), ("alias", "one in two"), ("half", "surrogates not allowed")],
+)
+def test_a_state_is_refused_at_its_event_though_a_later_one_in_the_batch_is_right(
+    tmp_path: Path, function: str, got: str
+) -> None:
+    with pytest.raises(OperatorError, match=got):
+        fold_here(runs(tmp_path, function, [1, 2, 3]))
+
+
+def names(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    return state, [{"n": len(event), "label": " ".join(sorted(event))}]
+
+
+def test_a_function_sees_the_attributes_of_matches_and_nothing_else(tmp_path: Path) -> None:
+    rules = """
+events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+rules:
+  - {name: low, pattern: {sequence: [a: x > 0]}, emit: {y: a.x}}
+  - {name: up, from: [low, events], fold: FUNCTION, emit: {n: BIGINT, label: STRING}}
+"""
+    (tmp_path / "rules.yaml").write_text(rules.replace("FUNCTION", f"{HERE}:names"), encoding="utf-8")
+    events = pa.table({"time": pa.array([0], pa.timestamp("us")), "x": [1]})
+    found = replay(load_rules(tmp_path / "rules.yaml"), events).matches.to_pylist()
+    labels = {row["label"] for row in found if row["rule"] == "up"}
+    assert labels == {"matched_at opened_at rule time x y"}

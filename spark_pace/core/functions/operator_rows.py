@@ -63,7 +63,7 @@ def as_table(rows: Rows, rule: Rule) -> pa.Table:
     table = pa.table(given, schema=schema) if given else _without_columns(count)
     if table.nbytes > MOST_ROWS_BYTES:
         must = f"must be at most {MOST_ROWS_BYTES >> 20} MiB"
-        raise ValueError(f"the rows of a selection {must}; got {table.nbytes >> 20} MiB")
+        raise ValueError(f"the rows that are returned at once {must}; got {table.nbytes >> 20} MiB")
     return table
 
 

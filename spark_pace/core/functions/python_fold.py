@@ -136,14 +136,15 @@ def _by_row(function: Any, runs: Runs, at: _At) -> Folded:
         for row in range(bounds[run], bounds[run + 1]):
             at.go(row)
             state, given = function(state, next(events))
+            _check_plain(state, 0, set())  # here, and not only where the batch ends
             for one in given:
                 rows.append(row)
                 found.append(dict(one))
             if len(found) >= PIECE_ROWS:
-                tables.append(_table_of(found, rows[done:], runs.rule, at))
+                tables.append(_table_of(found, np.array(rows[done:], np.int64), runs.rule, at))
                 found, done = [], len(rows)
         states.append(state_text(state))
-    tables.append(_table_of(found, rows[done:], runs.rule, at))
+    tables.append(_table_of(found, np.array(rows[done:], np.int64), runs.rule, at))
     return Folded(np.array(rows, np.int64), pa.concat_tables(tables), states)
 
 
@@ -153,15 +154,30 @@ def _listed(events: pa.Table) -> Iterator[dict[str, Any]]:
         yield from events.slice(first, PIECE_ROWS).to_pylist()
 
 
-def _table_of(found: list[dict[str, Any]], rows: list[int], rule: Rule, at: _At) -> pa.Table:
-    """The rows that some events have caused; if one is refused, the work stands at its event then."""
+def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at: _At) -> pa.Table:
+    """The rows that some events have caused, as a table; `rows`: int64[m], the event of each, ascending.
+
+    Rows of several events that do not go together are taken apart: which ones stand in a batch must not
+    matter. If the rows of one event are refused, the work stands at that event then.
+    """
     try:
         return as_table(found, rule)
     except Exception:
-        for one, row in zip(found, rows, strict=True):
-            at.row = row
-            as_table([one], rule)
-        raise
+        border = _border(rows)
+        if border is None:
+            at.row = int(rows[0]) if len(rows) else at.row
+            raise
+    parts = ((found[:border], rows[:border]), (found[border:], rows[border:]))
+    return pa.concat_tables([_table_of(part, of, rule, at) for part, of in parts])
+
+
+def _border(rows: Ints) -> int | None:
+    """Where the rows of one event end and those of another begin, near the middle; None if all are of one."""
+    if not len(rows):
+        return None
+    middle = rows[len(rows) // 2]
+    borders = (int(np.searchsorted(rows, middle)), int(np.searchsorted(rows, middle, side="right")))
+    return next((border for border in borders if 0 < border < len(rows)), None)
 
 
 def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
@@ -174,8 +190,8 @@ def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
         state, table = function(_state_of(text), runs.events.slice(first, count))
         if not isinstance(table, pa.Table):
             raise TypeError(f"the rows must be a pyarrow.Table; got {type(table).__name__}")
-        tables.append(as_table(table, runs.rule))
         causes.append(first + _causes(table, count))
+        tables.append(_table_of(table, causes[-1], runs.rule, at))
         states.append(state_text(state))
     return Folded(np.concatenate(causes), pa.concat_tables(tables), states)
 
@@ -206,18 +222,26 @@ def state_text(state: Any) -> str:
         ValueError: it is too large, or goes round in a circle.
     """
     text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
-    _check_plain(state, 0)
+    _check_plain(state, 0, set())
     size = len(text.encode())
     if size > MOST_STATE_BYTES:
         raise ValueError(f"the state must be at most {MOST_STATE_BYTES >> 20} MiB; got {size:,} bytes")
     return text
 
 
-def _check_plain(value: Any, depth: int) -> None:
-    """Refuse what would not come back as it is. Types are compared exactly, for a subclass does not."""
+def _check_plain(value: Any, depth: int, met: set[int]) -> None:
+    """Refuse what would not come back as it is. Types are compared exactly, for a subclass does not.
+
+    `met` takes the identities of all lists and dicts: JSON makes two of one that stands twice.
+    """
     kind = type(value)
+    if kind is str and not value.isascii():
+        value.encode()  # JSON has no half of a surrogate pair
     if kind in _PLAIN:
         return
+    if id(value) in met:
+        raise ValueError(f"the state must have each {kind.__name__} in one place; got one in two")
+    met.add(id(value))
     if depth > 100:
         raise ValueError("the state must be nested at most 100 deep; got more")
     if kind is dict:
@@ -229,4 +253,4 @@ def _check_plain(value: Any, depth: int) -> None:
         must = "must be made of dict, list, str, int, float, bool and None"
         raise TypeError(f"the state {must}; got {kind.__module__}.{kind.__qualname__}")
     for one in value:
-        _check_plain(one, depth + 1)
+        _check_plain(one, depth + 1, met)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.functions.operator_rows import Rows, as_table, emit_schema
+from spark_pace.core.functions.operator_rows import as_table, emit_schema
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.core.functions.texts import traceback_text
 from spark_pace.core.plan.rule import Rule
@@ -85,7 +85,6 @@ class Spans:
         return Span(events, self.rule.name, int(self.ids[place]), key, bool(self.closed[place]))
 
 
-Operator = Callable[[Span], Rows]
 Raised: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 Answer: TypeAlias = pa.Table | str  # the rows for a selection, or the reason why the operator failed
 

@@ -99,7 +99,8 @@ def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
         texts = stream.attribute(planned.key_column).take(pa.array(stream.starts)).cast(pa.string())
         keys = texts.to_pylist()
     schema = planned.rule.schema
-    attributes = nested(stream.events.select([field.name for field in schema.fields]), schema)
+    names = [field.name for field in schema.fields if not field.name.startswith("@")]  # those are ours
+    attributes = nested(stream.events.select(names), schema)
     bounds = np.append(stream.starts, stream.rows)
     states = task.last_values[STATE].to_pylist()
     folded = task.fold(Runs(planned.rule, attributes, stream.seq, bounds, keys, states))

@@ -43,19 +43,20 @@ class FoldProcess(KeptChild):
             OperatorError: the function cannot be imported, or has failed in two processes.
         """
         request = pickle.dumps((sys.path, runs, timeout_us), pickle.HIGHEST_PROTOCOL)
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                self.stop()
+        attempts = 0
+        while attempts < ATTEMPTS:
             self.start()
             child = self._child
             assert child is not None
+            # one that has worked before may have been spoilt, or have ended, since then: it does not count
+            attempts, child.fresh = attempts + child.fresh, False
             try:
                 return _asked(child, request)
             except Ended as ended:
                 self._child, failure = None, _failure(runs, child.step.number, str(ended))
             except OperatorError as error:
                 failure = error
-        self.stop()
+                self.stop()
         raise failure
 
 

@@ -108,6 +108,7 @@ def drawn_rules() -> list[Rules]:
     found += [carrying_rules(CONTEXTS[0], close_window=True)]
     found += [aggregate_rules(predicate_spans()).map(with_values)]
     found += [span_rules(predicate_spans(), operator=True).map(with_values)]
+    found += [aggregate_rules(grid_spans()).flatmap(forgetful)]
     found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
     return found
 

@@ -91,7 +91,7 @@ IMPOSSIBLE = (
         "it is for aggregates of spans on a grid",
     ),
     Impossible(
-        ("is_compiled", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
+        ("is_compiled", "is_counted", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
         FOLDS,
         "nothing is searched for: events go through states one after the other",
     ),
