@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta import DeltaTables, table_schemas
@@ -91,8 +91,8 @@ def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
             choice = f"Choose from {', '.join(known)}."
             raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
     for rule in spec.rules:
-        if rule.operator is not None:
-            load_operator(rule.operator)
+        if rule.function is not None:
+            load_operator(rule.function)
 
 
 def _run(
@@ -119,7 +119,7 @@ def _run(
             marks = job_input.require_readable(spark)
             spec = waiting_for_all(spec, job_input, spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                tables = _tables(spec, spark, change.after.app_id, job_input, marks)
+                tables = _tables(spec, spark, change.before, job_input, marks)
                 merger_of = partial(
                     MergerHost,
                     tables=tables,
@@ -147,14 +147,15 @@ def _known_change(
 
 
 def _tables(
-    spec: JobSpec, spark: SparkSession, app_id: str, job_input: Input, marks: Mapping[str, Any]
+    spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    tables = DeltaTables(spark, path, app_id)
+    tables = DeltaTables(spark, path, layout.app_id)
     written = tables.written(TABLES)
-    require_whole(job_input.checkpoint, written, TABLES)
-    remove_leftovers(job_input.checkpoint)
+    checkpoint = job_input.checkpoint
+    require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))
+    remove_leftovers(checkpoint)
     tie(job_input, marks)
     tables.prepare(table_schemas(spec.rules))
     return tables

@@ -1,4 +1,4 @@
-"""Compile the searches and the reader of JSON, so that no job has to: ``python -m spark_pace.cli.kernels``.
+"""Compile searches, folds and the reader of JSON: ``python -m spark_pace.cli.kernels``, so that no job must.
 
 `make setup` does so. What is compiled is kept beside the package or in the user's cache directory.
 """
@@ -53,6 +53,8 @@ rules:
     pattern: {sequence: [a: "kind = 'a'", {name: n, when: "x > 3", not: true}, c: "kind = 'c'"]}
     within: 1 h
     context: earliest, selected
+  - name: state_machine
+    fold: {initial: low, moves: [{from: low, when: "x > 1", to: high}]}
 """
 
 

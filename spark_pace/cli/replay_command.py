@@ -9,7 +9,7 @@ import click
 import pyarrow as pa
 
 from spark_pace.cli.show.matches import WRITERS, show
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
@@ -36,8 +36,8 @@ def replay_command(
     for rule in rules:
         if job is None:
             _require_allowed(rule, operators)
-        if rule.operator is not None:
-            load_operator(rule.operator)
+        if rule.function is not None:
+            load_operator(rule.function)
     replayed = replay_files(rules, events) if job is None else _replayed_by(job, events)
     if out is None:
         show(replayed.result.matches, rules)
@@ -54,11 +54,11 @@ def _replayed_by(job: JobSpec, events: Path) -> Replayed:
 
 
 def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
-    if rule.operator is None:
+    if rule.function is None:
         return
-    module = rule.operator.split(":")[0]
+    module = rule.function.split(":")[0]
     if not any(module == name or module.startswith(f"{name}.") for name in allowed):
-        must, got = "must name an operator of an allowed module", f'"{rule.operator}"'
+        must, got = "must name an operator of an allowed module", f'"{rule.function}"'
         raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 

@@ -12,7 +12,7 @@ import click
 from spark_pace.errors import one_line
 from spark_pace.job_file import is_job, read_job
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, Selection
+from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, FoldStep, Selection
 from spark_pace.reasons.wording import shown
 from spark_pace.rules import load_rules
 
@@ -47,11 +47,14 @@ def lines_of(answer: Why) -> Iterator[str]:
         attributes = ", ".join(f"{name} = {shown(value)}" for name, value in answer.attributes.items())
         yield f"  {'event':<12} {attributes}"
     yield from _labelled("filter", [_test(test) for test in answer.filter])
-    yield from _labelled("can be", list(_components(answer.components)))
+    if answer.fold is not None and answer.fold.before is not None:
+        yield f"  {'state':<12} {_step(answer.fold)}"
+    yield from _labelled("can be" if answer.fold is None else "moves", list(_components(answer.components)))
     if answer.not_in_stream is not None:
         yield f"  not in the rule's stream: {answer.not_in_stream}"
         return
-    yield from _labelled("selections", list(_selections(answer)))
+    if answer.fold is None:
+        yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))
     yield from _labelled("stopped", list(_candidates(answer, "failed")))
     yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
@@ -69,6 +72,12 @@ def _test(test: ConditionTest) -> str:
     values = ", ".join(f"{name} = {shown(value)}" for name, value in test.values.items())
     holds = "depends on other events" if test.holds is None else "holds" if test.holds else "does not hold"
     return f"{test.condition} {holds}{': ' if values else ''}{values}"
+
+
+def _step(step: FoldStep) -> str:
+    since = "from the beginning" if step.since is None else f"since {step.since}"
+    taken = "no move fits" if step.move is None else f"move {step.move} takes it to {step.after}"
+    return f"{step.before} {since}; {taken}"
 
 
 def _components(components: Sequence[ComponentTest]) -> Iterator[str]:

@@ -20,7 +20,7 @@ KEYS = "@key:"  # dictionary<int32, string>: the partition key's text; @key:k, @
 JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.split.carry.join_values`
 SEQ = "@seq"  # int64: place in the rule's stream, per key
 OPENING = "@opening"  # int64: how many initiators stand before this event, per key
-MASK = "@mask"  # uint16, bit k: the event matches component k
+MASK = "@mask"  # uint16, bit k: the event matches component k, or satisfies condition k of a fold's moves
 SPENT = "@spent"  # int64: whether a match that is out has used the event up, and when, see UNUSED
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -38,6 +38,7 @@ USED = 1  # a match that is out has used it
 USED_OPEN = 2  # the same, and it has opened a selection that is open until its window ends
 SPENT_BITS = 2
 
+MOST_CONDITIONS = 16  # of a fold's moves: each has a bit of `@mask`
 MOST_COMPONENTS = 8  # of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's open
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies what the span's close says of one event

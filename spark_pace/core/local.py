@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
+from spark_pace.core.levels import Levels
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
@@ -36,7 +37,7 @@ class LocalResult:
         late: columns of `spark_pace.core.intake.late.LATE_SCHEMA`.
         failed: the selections that a Python operator failed on; columns of `FAILED_SCHEMA`.
         stats: the counts of `COUNTED` over all batches, where records = events + late + heartbeats + repeats;
-            and those of `STANDING` at the end, where all but idle_sources are summed over the slots.
+            and those of `STANDING` at the end, where all but idle_sources are sums over slots and levels.
     """
 
     matches: pa.Table
@@ -64,6 +65,7 @@ class LocalRun:
         """Begin with empty state."""
         self.plan = plan
         self.splitters = [SlotSplitter(plan, slot) for slot in range(plan.slots)]
+        self.levels = Levels(plan)
         self.next_out_seq: dict[str, int] = {}
         self._reached: dict[str, int] = {}
         self._entries = 0
@@ -88,7 +90,8 @@ class LocalRun:
             for slot, splitter in enumerate(self.splitters)
         ]
         results = [result for output in outputs for result in output.lanes]
-        merged = merge(self.plan, results, self.next_out_seq)
+        frontier_us = self.splitters[0].frontier_us
+        merged = self.levels.advance(merge(self.plan, results, self.next_out_seq), frontier_us)
         self.next_out_seq = merged.next_out_seq
         self._reached = outputs[0].reached
         behind = self._late_in(tables, outputs[0].late_files)
@@ -98,8 +101,8 @@ class LocalRun:
             merged.matches,
             late,
             merged.failed,
-            _counts(parts, late.num_rows, outputs),
-            self.splitters[0].frontier_us,
+            _counts(parts, late.num_rows, outputs, self.levels.standing),
+            frontier_us,
             outputs[0].slowest,
         )
 
@@ -145,9 +148,8 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    schema = matches_schema(planned.rule for planned in plan.rules)
-    matches = joined(schema, [step.matches for step in steps])
-    if len(plan.rules) > 1:  # those of one rule are in order
+    matches = joined(matches_schema(plan.shown), [step.matches for step in steps])
+    if len(plan.shown) > 1:  # those of one rule are in order
         matches = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])
     failed = pa.concat_tables([FAILED_SCHEMA.empty_table(), *(step.failed for step in steps)])
@@ -156,11 +158,13 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
     return LocalResult(matches, late, failed, stats)
 
 
-def _counts(parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[Result]]) -> dict[str, int]:
+def _counts(
+    parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[Result]], above: Mapping[str, int]
+) -> dict[str, int]:
     records = sum(part.events.num_rows + part.late.num_rows + part.heartbeats for part in parts)
     heartbeats = sum(part.heartbeats for part in parts)
     repeats = outputs[0].stats["repeats"]
-    standing = {name: sum(output.stats[name] for output in outputs) for name in ("pending", "carry", "open")}
+    standing = {name: above[name] + sum(output.stats[name] for output in outputs) for name in above}
     return standing | {
         "records": records,
         "events": records - heartbeats - late_rows - repeats,

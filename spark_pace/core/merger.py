@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +32,29 @@ class Merged:
     """A batch's output.
 
     Attributes:
-        matches: columns of `matches_schema`, sorted by (rule, out_seq), of one chunk or several.
+        shown: the rules whose matches are the output.
+        of_rules: the matches of each rule that has any, of those that are only read too, sorted by out_seq;
+            with the columns that `matches_schema` gives for the rule alone.
         failed: the selections that a Python operator failed on, with the columns of `FAILED_SCHEMA`.
         next_out_seq: for each rule the number of its next match.
     """
 
-    matches: pa.Table
+    shown: tuple[Rule, ...]
+    of_rules: dict[str, pa.Table]
     failed: pa.Table
     next_out_seq: dict[str, int]
+
+    @cached_property
+    def matches(self) -> pa.Table:
+        """Columns of `matches_schema`, sorted by (rule, out_seq), of one chunk or several."""
+        schema = matches_schema(self.shown)
+        names = sorted(rule.name for rule in self.shown if rule.name in self.of_rules)
+        return all_filled(schema, [_filled(schema, self.of_rules[name]) for name in names])
+
+    def beside(self, other: Merged) -> Merged:
+        """The output of these rules and of others, which go on from its numbers."""
+        failed = _in_order(pa.concat_tables([self.failed, other.failed]))
+        return Merged(self.shown, self.of_rules | other.of_rules, failed, other.next_out_seq)
 
 
 def matches_schema(rules: Iterable[Rule]) -> pa.Schema:
@@ -76,16 +92,16 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
     for result in results:
         of_rules.setdefault(result.header.rule_index, []).append(result)
     following = dict(next_out_seq)
-    schema = matches_schema(planned.rule for planned in plan.rules)
-    tables, failed = list[pa.Table](), [FAILED_SCHEMA.empty_table()]
+    tables, failed = dict[str, pa.Table](), [FAILED_SCHEMA.empty_table()]
     for rule_index in sorted(of_rules, key=lambda index: plan.rules[index].rule.name):
         planned = plan.rules[rule_index]
         ordered = _ordered(planned, of_rules[rule_index])
         base = following.get(planned.rule.name, 0)
-        following[planned.rule.name] = base + ordered.num_rows
-        tables.append(_finished(planned, ordered, base, schema))
+        if not planned.rule.hands_on:  # these numbers order events of one batch, and nobody sees them
+            following[planned.rule.name] = base + ordered.num_rows
+        tables[planned.rule.name] = _finished(planned, ordered, base)
         failed += [result.failed for result in of_rules[rule_index]]
-    return Merged(all_filled(schema, tables), _in_order(pa.concat_tables(failed)), following)
+    return Merged(plan.shown, tables, _in_order(pa.concat_tables(failed)), following)
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
@@ -179,21 +195,28 @@ def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:
     return ["@release_us", "@phase", *ties, *key, "selection_id", *seq]
 
 
-def _finished(planned: RulePlan, ordered: pa.Table, base: int, schema: pa.Schema) -> pa.Table:
-    """One rule's matches in output order, as the table has them; columns that only other rules have are null.
+def _finished(planned: RulePlan, ordered: pa.Table, base: int) -> pa.Table:
+    """One rule's matches in output order, with its own columns.
 
     Raises:
         ValueError: the operators left a column of the rule out, or gave one that it does not have.
     """
-    rows = ordered.num_rows
+    rows, schema = ordered.num_rows, matches_schema([planned.rule])
     given = {name: ordered.column(name) for name in ordered.column_names if not name.startswith("@")}
-    if wrong := (FIXED_COLUMNS.keys() - _FILLED_HERE | _own_fields([planned.rule]).keys()) ^ given.keys():
+    if wrong := (set(schema.names) - _FILLED_HERE) ^ given.keys():
         must, got = "must have each of their columns and no other", ", ".join(sorted(wrong))
         raise ValueError(f"matches of {planned.rule.name} — {must}; got a difference in {got}")
     given["rule"] = pa.repeat(pa.scalar(planned.rule.name), rows)
     given["out_seq"] = pa.array(np.arange(base, base + rows))
+    return pa.table([given[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def _filled(schema: pa.Schema, matches: pa.Table) -> pa.Table:
+    """Matches in the columns of several rules; those that only others have are null."""
     columns = [
-        given[field.name].cast(field.type) if field.name in given else pa.nulls(rows, field.type)
+        matches.column(field.name)
+        if field.name in matches.column_names
+        else pa.nulls(matches.num_rows, field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

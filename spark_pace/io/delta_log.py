@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -45,6 +46,11 @@ class TableFile:
     partition: dict[str, str | None] = field(default_factory=dict)
     added_ms: int = 0
 
+    @property
+    def place(self) -> tuple[int, int, str]:
+        """By which files are read, whether a commit names them or the checkpoint that has taken its place."""
+        return self.version, self.added_ms, self.path
+
 
 @dataclass(frozen=True)
 class Metadata:
@@ -65,7 +71,7 @@ class Commit:
 
     Attributes:
         version: its number.
-        added: the files that have new rows, in the order of their paths.
+        added: the files that have new rows, in the order of their places.
         joined: the files that have rows of others, which they take the place of.
         removed: the paths of the files that are gone with their rows.
         replaced: the paths of those whose rows are in `joined`.
@@ -164,7 +170,7 @@ class DeltaLog:
                 there.pop(path, None)
             there.update((file.path, file) for file in commit.added)
             there.update((file.path, replace(file, version=version)) for file in commit.joined)
-        return sorted(there.values(), key=lambda file: (file.version, file.added_ms, file.path))
+        return sorted(there.values(), key=_PLACE)
 
     def refusal(self, version: int, must: str, got: str, do: str) -> StateError:
         """The error for a table that cannot be read from a version on."""
@@ -237,7 +243,7 @@ class DeltaLog:
         told = by_kind.get("commitInfo", [{}])[0]
         return Commit(
             version,
-            tuple(sorted((self._added(version, add) for add in fresh), key=lambda file: file.path)),
+            tuple(sorted((self._added(version, add) for add in fresh), key=_PLACE)),
             tuple(self._added(version, add) for add in joined),
             tuple(unquote(one["path"]) for one in removes if one.get("dataChange", True)),
             tuple(unquote(one["path"]) for one in removes if not one.get("dataChange", True)),
@@ -270,4 +276,5 @@ class DeltaLog:
             raise self.refusal(version, "must have no features that are not known here", got, _ANOTHER)
 
 
+_PLACE = attrgetter("place")
 _NOTHING = Commit(-1, (), (), (), (), None, "")

@@ -28,7 +28,7 @@ from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, t
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
-_ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")
+ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
 
@@ -63,7 +63,7 @@ def read_events(
     A damaged archive or Parquet file is one bad record: none of its events counts.
 
     Args:
-        path: a file; text may be compressed (``.gz``, ``.bz2``, ``.zst``).
+        path: a file; text may be compressed (`ARCHIVES`).
         format: ``json``, ``csv`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null.
         source: the name of the file for its events, by custom the path below the source's root.
@@ -74,14 +74,14 @@ def read_events(
     """
     bad = BadRecords(most_bad)
     try:
-        if format != "parquet" and path.endswith(_ARCHIVES) and not os.path.getsize(path):
+        if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        packed = ", compressed," if path.endswith(_ARCHIVES) else ""
+        packed = ", compressed," if path.endswith(ARCHIVES) else ""
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error

@@ -14,13 +14,13 @@ from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalResult, run
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.files import EventsRead, read_source_file, table_events
+from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
-PACKED = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     Raises:
         EventError: a column has another type than the rules declare, or a row lacks an event time.
     """
-    read = table_events(table, rules[0].schema, "table")
+    read = table_events(table, input_schema(rules), "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
@@ -83,13 +83,14 @@ def replay_files(
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
     """
-    reads = read_each(path, rules[0].schema, most_bad)
+    schema = input_schema(rules)
+    reads = read_each(path, schema, most_bad)
     plan = build_plan(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
-    names = [field.name for field in rules[0].schema.fields] if read.events.num_rows else []
+    names = [field.name for field in schema.fields] if read.events.num_rows else []
     absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
     return Replayed(result, read.bad, read.bad_rows, read.read_rows, absent)
 
@@ -142,7 +143,7 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 
 def _format(file: Path) -> str | None:
-    name = file.with_suffix("") if file.suffix in PACKED else file
+    name = file.with_suffix("") if file.suffix in ARCHIVES else file
     return FORMATS.get(name.suffix)
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from spark_pace.core.expr.stored_form import from_stored, to_stored
+from spark_pace.core.plan.lower_rules import over_input
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.job_file.spec import JobSpec
 
@@ -60,5 +61,5 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
     )
     heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
-    rules = tuple(replace(rule, schema=schema) for rule in spec.rules)
+    rules = over_input(spec.rules, schema)
     return replace(spec, events=events, source=spec.source.as_planned(settings), rules=rules)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeGuard
 
 from spark_pace.core.match.contexts import context_of
+from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
@@ -111,7 +112,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     admission = read_admission(fields)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
-    schema = rules[0].schema if rules else declared
+    schema = input_schema(rules) if rules else declared
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
     check_source(fields, source, schema, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
@@ -153,7 +154,7 @@ def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:
     """The modules that rules may name; a package also stands for the modules in it."""
     modules = tuple(item.text for item in fields.texts("operators", "operators: [my_rules]"))
     for rule in rules:
-        module = (rule.operator or "").partition(":")[0]
+        module = (rule.function or "").partition(":")[0]
         if module and not any(module == allowed or module.startswith(f"{allowed}.") for allowed in modules):
             place = fields.key_place("operators") if fields.has("operators") else fields.place
             must = f"must name the modules of all operators, for the rule {quote(rule.name)} too"

@@ -120,6 +120,23 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class FoldStep:
+    """What a fold does at an event. All is None of a Python function, which is not called.
+
+    Attributes:
+        before: the state before the event.
+        since: when that was entered; None where the key begins in it.
+        after: the state behind the event.
+        move: the number of the move that it takes, from 1 on; None where none fits.
+    """
+
+    before: str | None = None
+    since: str | None = None
+    after: str | None = None
+    move: int | None = None
+
+
+@dataclass(frozen=True)
 class Why:
     """Why an event is part of matches of a rule, or of none.
 
@@ -131,11 +148,12 @@ class Why:
         not_in_stream: why it does not.
         attributes: its attributes.
         filter: the rule's filter, part by part.
-        components: each component.
+        components: each component; of a fold, each move that leaves the state before the event.
         matches: those that it is part of, and how many `more_matches` there are.
         selections: those that were open there, and how many more.
         candidates: what failed, and how many more initiators were not looked at.
         untold: what of the rule is not explained here.
+        fold: what a fold does at the event; None for other rules, and for an event not in the stream.
     """
 
     rule: str
@@ -155,3 +173,4 @@ class Why:
     candidates: tuple[Candidate, ...] = ()
     more_candidates: int = 0
     untold: tuple[str, ...] = field(default=())
+    fold: FoldStep | None = None

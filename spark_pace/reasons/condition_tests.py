@@ -21,7 +21,7 @@ from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.span_patterns import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous
-from spark_pace.core.plan.rule import PredicateSpan, Rule
+from spark_pace.core.plan.rule import PredicateSpan, Rule, StateMachine
 from spark_pace.reasons.answer import ComponentTest, ConditionTest
 from spark_pace.reasons.wording import plain
 
@@ -56,12 +56,27 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
 
 
 def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
-    """(name, whether it is negated, condition) of each component, and of what opens and closes a span."""
+    """(name, whether it is negated, condition) of each component or move, and of a span's ends."""
+    if isinstance(rule.fold, StateMachine):
+        conditions = rule.fold.conditions
+        return [
+            (name, False, conjunction([] if move.condition is None else [conditions[move.condition]]))
+            for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
+        ]
     told = [(one.name, one.negated, one.predicate) for one in rule.pattern.components] if rule.pattern else []
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]
     return told
+
+
+def move_names(machine: StateMachine) -> list[str]:
+    """What each move is called: its number, and where it leads from and to."""
+    names = []
+    for number, move in enumerate(machine.moves, 1):
+        sources = " or ".join(machine.states[source] for source in move.sources)
+        names.append(f"move {number}, from {sources} to {machine.states[move.target]}")
+    return names
 
 
 def _reads_others(condition: Expr) -> bool:

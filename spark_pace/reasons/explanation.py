@@ -13,12 +13,13 @@ from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
-from spark_pace.core.plan.rule import CountSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, PythonFold, Rule
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.aggregating_spans import aggregated
-from spark_pace.reasons.answer import Candidate, Why
+from spark_pace.reasons.answer import Candidate, FoldStep, Why
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
+from spark_pace.reasons.fold_steps import folded
 from spark_pace.reasons.question import Place, Source, bad_reason, late_reason
 from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
 from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
@@ -44,7 +45,7 @@ def explained(source: Source, place: Place) -> Why:
         attributes=attributes,
         filter=filter_tests(rule, event),
         components=component_tests(rule, event),
-        untold=("what the operator makes of a span",) if rule.operator else (),
+        untold=_untold(rule),
     )
     if place.row is None:
         late = late_reason(source, place)
@@ -54,6 +55,12 @@ def explained(source: Source, place: Place) -> Why:
     own = of_key(source.task, place.row)
     why = replace(why, key=own.key, seq=int(own.stream.seq[own.row]))
     return _in_stream(source, own, why)
+
+
+def _untold(rule: Rule) -> tuple[str, ...]:
+    if rule.operator:
+        return ("what the operator makes of a span",)
+    return ("what the function makes of an event",) if rule.function else ()
 
 
 def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
@@ -72,15 +79,17 @@ def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
 
 def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     rule, pattern = source.rule, source.rule.pattern
+    if isinstance(rule.fold, PythonFold):
+        return replace(why, fold=FoldStep())
+    if rule.fold is not None:
+        matches, taken = matches_of(source.plan, source.on_time, own)
+        return folded(rule, rule.fold, own, _with_matches(own, matches, taken, why))
     if pattern is None:
         spans = spans_in(rule, own.stream, own.horizon)
         why = _with_selections(why, own.stream, spans, own.row)
         return _with_tests(rule, own, spans, why if rule.operator else aggregated(source, own, spans, why))
     matches, taken = matches_of(source.plan, source.on_time, own)
-    part = [place for place, one in enumerate(taken) if own.row in one.rows]
-    told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
-    mine = tuple(map(match_told, told))
-    why = replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
+    why = _with_matches(own, matches, taken, why)
     if rule.span is not None:
         ids: Ints = matches["selection_id"].to_numpy()
         return _inside_spans(rule, own, taken, ids, why)
@@ -91,6 +100,13 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     why = _with_selections(why, own.stream, opened, own.row)
     found, more = candidates_of(stretch, opened, own.row, None)
     return replace(why, candidates=tuple(found), more_candidates=more)
+
+
+def _with_matches(own: OfKey, matches: pa.Table, taken: list[Taken], why: Why) -> Why:
+    part = [place for place, one in enumerate(taken) if own.row in one.rows]
+    told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
+    mine = tuple(map(match_told, told))
+    return replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
 
 
 def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:

@@ -12,8 +12,10 @@ from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.move_scope import MoveScope
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import MatchScope, Scope, SpanScope
+from spark_pace.rules.fold import is_machine
 from spark_pace.rules.schema import TYPE_NAMES, type_name
 from spark_pace.rules.span import aggregates, opens_span
 
@@ -96,6 +98,8 @@ def _scope(
 ) -> Scope | None:
     """What the expressions see of a match; None where a Python operator yields it."""
     opened = opens_span(rule)
+    if is_machine(rule):
+        return MoveScope(schema)
     if pattern is None:
         return SpanScope(schema, shared, opened) if aggregates(rule) else None
     gathers = context_of(pattern).gathers

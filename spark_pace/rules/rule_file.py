@@ -11,6 +11,7 @@ from typing import Literal
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
 from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
@@ -22,15 +23,18 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.fold import check_fold_syntax, read_fold
 from spark_pace.rules.forgetting import read_forgetting
+from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span
 
 RULE_KEYS = (
-    "name", "description", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "emit",
+    "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
+    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
 )  # fmt: skip
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -38,9 +42,7 @@ _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
-_PATTERN_KEYS = ("where", "within", "contiguity", "context", "strategy", "close")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_OPERATOR = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -83,12 +85,12 @@ def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: 
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
     names: dict[str, Place] = {}
-    entries = [
-        _read_rule(node, schema, names, report)
-        for file in files
-        for node in (file.rules.items if file.rules else ())
-    ]
-    found = [entry for entry in entries if entry is not None]
+    nodes = [node for file in files for node in (file.rules.items if file.rules else ())]
+    entries = [entry for node in nodes if (entry := _entry(node, names, report)) is not None]
+    rules: dict[str, Rule] = {}
+    for entry in lower_first(entries, report):
+        _read_rule(entry, schema, rules)
+    found = [(entry.rule, entry.name.place) for entry in entries if entry.rule and entry.name]
     check_columns(found, report)
     return tuple(rule for rule, _ in found)
 
@@ -136,10 +138,8 @@ def _common_schema(
     return common
 
 
-def _read_rule(
-    node: Node, schema: EventSchema | None, names: dict[str, Place], report: Report
-) -> tuple[Rule, Place] | None:
-    """A rule and the place of its name; None where something in it is reported as wrong.
+def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
+    """What the keys of a rule are, before what they hold is read; None where it has none.
 
     The name is noted in `names`, by which a second rule of this name is found.
     """
@@ -149,12 +149,23 @@ def _read_rule(
     before = report.count
     fields = Section(mapping, report, RULE_KEYS)
     name = _read_name(fields, names)
-    if schema is None:  # what is wrong with the events has been said; attributes cannot be looked up
+    return Entry(fields, name, read_from(fields), report.count - before)
+
+
+def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule]) -> None:
+    """Read a rule; one without problems is noted in the entry, and by its name in `rules`."""
+    fields, report = entry.fields, entry.fields.report
+    before = report.count
+    reads = None if schema is None else lower_rules(entry, rules, schema)
+    if schema is None or reads is None:
+        # what is wrong with the events, or the rules read, has been said; attributes cannot be looked up
         _read_merge(fields)
         _check_syntax(fields, read_selecting(fields))
-        return None
-    rule = _read_body(fields, name.text if name else "", schema)
-    return (rule, name.place) if name and report.count == before else None
+        return
+    rule = _read_body(fields, entry.name.text if entry.name else "", schema, reads)
+    if entry.name is not None and not entry.problems and report.count == before:
+        entry.rule = with_what_is_used(rule)
+        rules[entry.name.text] = entry.rule
 
 
 def _check_syntax(fields: Section, selecting: Selecting) -> None:
@@ -167,26 +178,31 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
         check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
-    if aggregates(fields):
+    if fields.has("fold"):
+        check_fold_syntax(fields)
+    elif aggregates(fields):
         check_aggregates_syntax(fields)
     elif not fields.has("operator"):
         check_pattern_syntax(fields, selecting)
 
 
-def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
+def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    schema = match_schema(reads) if reads else of_input
     partition_by = _read_partition(fields, schema)
     span = read_span(fields, schema)
-    operator = _read_operator(fields)
+    fold = read_fold(fields, schema)
+    operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
     pattern, having = None, None
     if aggregates(fields):
         having = read_having(fields, schema, partition_by)
-    elif fields.has("pattern") or not fields.has("operator"):
+    elif not fields.has("fold") and (fields.has("pattern") or not fields.has("operator")):
         if not fields.has("pattern"):
             do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-            fields.report.add(fields.place, 'must have a "pattern", an "operator" or a "span"', "none", do)
+            must = 'must have a "pattern", an "operator", a "span" or a "fold"'
+            fields.report.add(fields.place, must, "none", do)
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
-    readable = pattern is not None or operates or aggregates(fields)
+    readable = pattern is not None or operates or aggregates(fields) or fold is not None
     return Rule(
         name=name,
         schema=schema,
@@ -195,11 +211,13 @@ def _read_body(fields: Section, name: str, schema: EventSchema) -> Rule:
         pattern=pattern,
         span=span,
         operator=operator,
-        merge=_read_merge(fields),
+        merge="detection" if fold is not None else _read_merge(fields),
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
         forget_key_after_us=read_forgetting(fields, pattern, span),
         having=having,
+        fold=fold,
+        reads=reads,
     )
 
 
@@ -266,20 +284,3 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
         else:
             found.append(name)
     return tuple(found)
-
-
-def _read_operator(fields: Section) -> str | None:
-    text = fields.text("operator", "operator: my_module:my_function")
-    if fields.has("operator"):
-        fields.refuse(["pattern"], "A rule has either a pattern or an operator.")
-        if not fields.has("pattern"):
-            fields.refuse(_PATTERN_KEYS, "It belongs to a pattern; a Python operator decides by itself.")
-        if not fields.has("span"):
-            do = "Add for example span: {every: 10 s, size: 60 s}."
-            must = 'must have the key "span", for an operator works on spans'
-            fields.report.add(fields.place, must, "none", do)
-    if text is not None and not _OPERATOR.fullmatch(text.text):
-        do = "Write for example my_rules.traffic:overtakers."
-        fields.report.add(text.place, "must be module:function", quote(text.text), do)
-        return None
-    return text.text if text else None

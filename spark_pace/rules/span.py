@@ -110,8 +110,8 @@ def _amount(length: Within) -> int:
 
 
 def aggregates(rule: Section) -> bool:
-    """Tell whether a rule aggregates: it has a span, and neither a pattern nor an operator."""
-    return rule.has("span") and not rule.has("pattern") and not rule.has("operator")
+    """Tell whether a rule aggregates: it has a span, and no pattern, operator or fold."""
+    return rule.has("span") and not any(rule.has(key) for key in ("pattern", "operator", "fold"))
 
 
 def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:

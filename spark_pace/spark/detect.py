@@ -22,7 +22,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import array, chosen
-from spark_pace.errors import EventError
+from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
@@ -107,6 +107,10 @@ def _merged(results: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots: int, cores: int) -> Plan:
+    for rule in rules:
+        if rule.reads:
+            must, got = "must be given rules that read events", f"{rule.name}, which reads other rules"
+            raise ConfigError.of("detect", must, got, "Run rules over rules in a job, or by replay.")
     own = rules[0].schema
     schema = replace(own, tie_break=tuple(dict.fromkeys([*tie_break, *own.tie_break])))
     return build_plan(

@@ -56,6 +56,7 @@ from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
 from tests.oracle.candidates import forwards, opened_by, trailing_negatives
 from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
+from tests.oracle.folds import fold_rows
 from tests.oracle.rules_stream import end_of, in_stream_order, json_text, keyed_streams
 from tests.oracle.spans import Delivered, spans_of
 from tests.oracle.stream import END, Event, Placed, Position, Production, Stream
@@ -94,11 +95,12 @@ def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
     matches: list[Match] = []
     for key_text, stream in keyed_streams(rule, in_stream_order(rule, events)):
         key = None if key_text is None else json.loads(key_text)
-        of_key = (
-            spans_matches(rule, key, stream)
-            if rule.span
-            else pattern_matches(rule, key, stream, end_of(rule, stream))
-        )
+        if rule.fold:
+            of_key = fold_matches(rule, key, stream)
+        elif rule.span:
+            of_key = spans_matches(rule, key, stream)
+        else:
+            of_key = pattern_matches(rule, key, stream, end_of(rule, stream))
         of_key.sort(key=lambda match: match.order)
         if rule.merge == "selection" and rule.pattern is not None and trailing_negatives(rule.pattern):
             of_key = after_each_other(of_key)
@@ -204,6 +206,19 @@ def match_of(
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:
     return component, placed.seq, placed.time, placed.event.source, placed.event.offset
+
+
+# ---------------------------------------------------------------- folds
+
+
+def fold_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list[Match]:
+    matches = []
+    for number, (placed, fields) in enumerate(fold_rows(rule, stream)):
+        at, events = placed.position, (shown("event", placed),)
+        matches.append(
+            Match(key, number, placed.seq, placed.time, placed.time, fields, events, at, at, (at, number))
+        )
+    return matches
 
 
 # ---------------------------------------------------------------- spans

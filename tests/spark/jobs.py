@@ -59,6 +59,38 @@ rules:
     within: 3 h
     emit: {first: a.x, second: b.x}
 """
+EVENTS = 'events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}\nrules:\n'
+FOLDS = f"""{EVENTS}
+  - name: door
+    partition_by: [k]
+    fold:
+      initial: closed
+      moves:
+        - {{from: closed, when: kind = 'a', to: open}}
+        - {{from: open, when: x > prev(x), to: ajar, emit: false}}
+        - {{from: [open, ajar], when: kind = 'b', to: closed}}
+    emit: {{was: state.from, now: state.to, since: state.since, x: x}}
+  - name: whole
+    filter: x > 2
+    fold:
+      initial: even
+      moves: [{{from: even, when: kind = 'c', to: odd}}, {{from: odd, to: even}}]
+    emit: {{now: state.to}}
+  - name: forgetful
+    partition_by: [k]
+    forget_key_after: 3 s
+    fold:
+      initial: fresh
+      moves: [{{from: fresh, to: known}}, {{from: known, when: x > prev(x), to: known}}]
+    emit: {{was: state.from, x: x}}
+  - name: streaks
+    partition_by: [k]
+    fold: tests.spark.jobs:streak
+    emit: {{label: STRING, number: BIGINT}}
+  - name: streaks_of_tables
+    fold: {{function: tests.spark.jobs:streak_of_table}}
+    emit: {{label: STRING, number: BIGINT}}
+"""
 KEYS = 3 * SMALL
 JOB = """
 name: test
@@ -112,6 +144,33 @@ def hostile(span: Any) -> Iterator[dict[str, Any]]:
     for value in values:
         ways.get(value, lambda: None)()
     yield from [{"total": 1.5}] if 1005 in values else total(span)
+
+
+def streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    """A fold: how many events of one kind came in a row; a row for every second one of them."""
+    kind, number = state or (None, 0)
+    number = number + 1 if event["kind"] == kind else 1
+    return [event["kind"], number], [] if number % 2 else [{"label": event["kind"], "number": number}]
+
+
+def streak_of_table(state: Any, events: pa.Table) -> tuple[Any, pa.Table]:
+    """The same for all events of a run."""
+    rows = []
+    for place, event in enumerate(events.to_pylist()):
+        state, found = streak(state, event)
+        rows += [{"row": place, **row} for row in found]
+    schema = pa.schema({"row": pa.int64(), "label": pa.string(), "number": pa.int64()})
+    return state, pa.Table.from_pylist(rows, schema=schema)
+
+
+streak_of_table.takes_table = True  # type: ignore[attr-defined]
+
+
+def deadly_streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    """The same, but ends its process as long as there is a file that an event names."""
+    if Path(event["k"]).is_file():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return streak(state, event)
 
 
 def write_everywhere() -> None:

@@ -27,7 +27,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
-from tests.spark.jobs import RULES, job, random_events, write_files
+from tests.spark.jobs import FOLDS, RULES, job, random_events, write_files
 from tests.support import expression_cases
 
 pytestmark = pytest.mark.spark
@@ -133,6 +133,7 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
         (COMPUTED, 1, 0),
         (EARLIER, 1, 0),
         (RULES, 1, 2_000_000),
+        (FOLDS, None, 2_000_000),
     ],
 )
 def test_detect_finds_what_the_core_finds_and_counts_what_is_late(

@@ -14,7 +14,8 @@ import pyarrow as pa
 from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
-from spark_pace.core.merger import merge
+from spark_pace.core.levels import Levels
+from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.operator import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import decode_result
@@ -50,6 +51,21 @@ class KeptChunks:
         self.content = {name: self.content[name] for name in names}
 
 
+class KeptLevels:
+    """The rules that read matches, with their state saved and restored between two batches."""
+
+    def __init__(self) -> None:
+        self.snapshot: bytes | None = None
+        self.store = KeptChunks()
+
+    def advance(self, plan: Plan, merged: Merged, frontier_us: int) -> Merged:
+        levels = Levels(plan, self.snapshot, self.store)
+        merged = levels.advance(merged, frontier_us)
+        self.snapshot = levels.snapshot()
+        self.store.forget_all_but(levels.stored())
+        return merged
+
+
 @dataclass(frozen=True)
 class Step:
     """What one batch gave; the frontier is that of every slot."""
@@ -76,7 +92,7 @@ def drive(
     snapshots: list[bytes | None] = [None] * plans[0].slots if plans else []
     stores = [KeptChunks() for _ in snapshots]
     next_out_seq: dict[str, int] = {}
-    past, entries = Past(), 0
+    past, entries, above = Past(), 0, KeptLevels()
     for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
         read = pieces(table, parts) if table is None or isinstance(table, pa.Table) else list(table)
         sifted = sifted_pieces(plan, read, past, entries)
@@ -98,6 +114,7 @@ def drive(
         late = [*(part.late for part in sifted), *behind]
         counts = counted(read, sifted, behind, told.stats["repeats"])
         merged = merge(plan, map(decode_result, results), next_out_seq)
+        merged = above.advance(plan, merged, told.stats["frontier_us"])
         next_out_seq = merged.next_out_seq
         yield Step(merged.matches, merged.failed, late, counts, told.stats["frontier_us"])
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Context, Rule
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
@@ -19,6 +20,7 @@ LANDED: tuple[str, ...] = (
     "prev_in_span",
     "open",
     "aggregates",
+    "fold",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -33,6 +35,7 @@ FORMS: dict[str, Form] = {
     "open": lambda contexts: open_rules(predicate_spans(), contexts),
     "open_in_conjunction": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True),
     "aggregates": lambda contexts: aggregate_rules(),
+    "fold": lambda contexts: fold_rules(),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

@@ -17,6 +17,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
 from spark_pace.io.table_files import read_table_file, require_columns
+from spark_pace.spark.sources.manifest import Manifest
 from spark_pace.spark.sources.table_commits import TableCommits, file_of
 
 PLAIN = EventSchema((Field("time", "BIGINT"), Field("x", "BIGINT")), "time", "s")
@@ -81,6 +82,33 @@ def test_a_log_that_begins_with_a_checkpoint_has_the_same_files(tmp_path: Path) 
     assert [file.path for file in files[:3]] == [file.path for file in whole]
     assert [file.version for file in files] == [2, 2, 2, 3]
     assert log.metadata().table_id == table_id
+
+
+def write_in_turn(table: Path, version: int, turns: str) -> None:
+    """Let the files of a commit, with x = 1, 2 and 3, be written in an order of their own."""
+    path = table / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for add in (action["add"] for action in actions if "add" in action):
+        add["modificationTime"] = 10 * version + turns.index(add["path"][2])
+    path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+def test_files_have_one_order_whether_commits_or_a_checkpoint_name_them(tmp_path: Path) -> None:
+    table = tmp_path / "in"
+    for version in range(2):
+        rows = pa.table({"time": [1, 2, 3], "x": [1, 2, 3]})
+        write_deltalake(table, rows, mode="append", partition_by=["x"])
+        write_in_turn(table, version, "231")
+    looks = [commits_of(table, [], 0).new(), commits_of(table, []).new()]
+    DeltaTable(table).create_checkpoint()
+    (table / "_delta_log" / f"{0:020d}.json").unlink()
+    looks.append(commits_of(table, []).new())
+    for number, found in enumerate(looks):
+        manifest = Manifest(tmp_path / f"manifest {number}")
+        manifest.add(found[:4])
+        manifest.add(found)
+        assert manifest.entries == found
+        assert [file_of(entry).path[:3] for entry in found] == ["x=2", "x=3", "x=1"] * 2
 
 
 def test_a_table_that_is_made_anew_while_it_is_read_is_refused(tmp_path: Path) -> None:

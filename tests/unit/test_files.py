@@ -17,6 +17,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import EventError
 from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.replay import read_all
 from spark_pace.io.text import lines
 
 TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "d": "DATE"}
@@ -244,6 +245,17 @@ def test_a_damaged_archive_is_one_bad_record_and_none_of_its_events_counts(
     (bad,) = result.bad.to_pylist()
     assert (bad["source"], bad["offset"], bad["raw"]) == ("e", 0, b"")
     assert bad["reason"].startswith("the file — must be undamaged; got: ")
+
+
+@pytest.mark.parametrize(
+    ("codec", "ending"), [("gzip", "gz"), ("bz2", "bz2"), ("lz4", "lz4"), ("zstd", "zst")]
+)
+def test_replay_reads_the_archives_of_a_folder(tmp_path: Path, codec: str, ending: str) -> None:
+    with pa.output_stream(tmp_path / f"2.json.{ending}", compression=codec) as file:
+        file.write(LINES)
+    (tmp_path / "1.json").write_bytes(LINES)
+    assert read_all(tmp_path, SCHEMA).events.num_rows == 4000
+    assert read_all(tmp_path / f"2.json.{ending}", SCHEMA).events.num_rows == 2000
 
 
 def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:

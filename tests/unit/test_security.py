@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.cli.show.matches import show
-from spark_pace.core.operate.python_operator import load_operator
+from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta import view_sql

@@ -45,6 +45,9 @@ FIXED_COLUMNS: dict[str, pa.DataType] = {
 }
 
 
+THE_EVENT = "event"  # the component of the event that gives a fold's match
+
+
 @dataclass(frozen=True)
 class Labels:
     """What each of m matches has from its selection.
@@ -68,8 +71,20 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     columns["seq"] = pa.array(stream.seq[found.last])
     columns["matched_at"] = _utc(labels.matched_us)
     columns |= emit_fields(planned.rule, stream, found)
-    columns["events"] = _events(planned, stream, found)
+    assert planned.rule.pattern is not None
+    names = [component.name for component in planned.rule.pattern.components]
+    columns["events"] = _events(names, stream, found)
     return pa.table(columns)
+
+
+def event_matches(
+    plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, rows: Ints, fields: pa.Table
+) -> pa.Table:
+    """The table of matches of one event each, those in `rows`, with the fields of ``emit``."""
+    number = np.arange(len(rows))
+    found = Found(rows, rows, number, np.arange(len(rows) + 1), rows, np.zeros(len(rows), np.int64))
+    table = span_matches(plan, planned, stream, labels, rows, fields).drop_columns(["events"])
+    return table.append_column("events", _events([THE_EVENT], stream, found))
 
 
 def span_matches(
@@ -143,11 +158,9 @@ def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
     return array(compacted(pa.table({name: _taken(stream, name, rows)})), name)
 
 
-def _events(planned: RulePlan, stream: Stream, found: Found) -> pa.Array:
+def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:
     """The production set of each match, in stream order; its texts, which repeat, as dictionaries."""
-    assert planned.rule.pattern is not None
-    names = pa.array([component.name for component in planned.rule.pattern.components], pa.string())
-    index = pa.array(found.members)
+    names, index = pa.array(components, pa.string()), pa.array(found.members)
     events = pa.StructArray.from_arrays(
         [
             pa.DictionaryArray.from_arrays(pa.array(found.roles), names),

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME
+from spark_pace.core.functions.operator_rows import emit_schema
+from spark_pace.core.functions.texts import last_line, shortened
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
@@ -23,12 +25,11 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import aggregate_spans
+from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
-from spark_pace.core.operate.operator_rows import emit_schema
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
-from spark_pace.core.operate.texts import last_line, shortened
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
@@ -54,6 +55,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
+    if rule.fold is not None:
+        matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
+        return Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)
     if rule.operator is not None:
         return _by_python(plan, planned, lane, stream, call)
     if rule.pattern is None:
@@ -156,7 +160,8 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     """The rows that the rule's Python operator yields for the spans; it gets each span once."""
     rule = planned.rule
     keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
-    attributes = stream.events.select([field.name for field in rule.schema.fields])
+    names = [field.name for field in rule.schema.fields if not field.name.startswith("@")]
+    attributes = stream.events.select(names)
     start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
     spans = Spans(rule, nested(attributes, rule.schema), keys, start, end, ids, lane.column("close") >= 0)
     tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []

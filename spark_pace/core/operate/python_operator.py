@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.operate.operator_rows import Rows, as_table, emit_schema
-from spark_pace.core.operate.texts import last_line, traceback_text
+from spark_pace.core.functions.operator_rows import Rows, as_table, emit_schema
+from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
+from spark_pace.core.functions.texts import traceback_text
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import OperatorError
-
-ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -112,32 +109,6 @@ class Answers:
 
 # Yields the answers for all spans in their order, in any number of pieces.
 CallOperator = Callable[[Spans], Iterator[Answers]]
-
-
-@cache
-def load_operator(name: str) -> Operator:
-    """The callable that ``module:function`` names.
-
-    Raises:
-        OperatorError: there is no such module or function, or another package defines the function.
-    """
-    module, _, function = name.partition(":")
-    try:
-        operator = getattr(importlib.import_module(module), function)
-    except Exception as error:  # a module may raise anything when it is imported
-        got = last_line(traceback_text(error))
-        raise OperatorError(
-            f"operator {name} — must be importable where the operators run; got {got}. "
-            "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
-        ) from error
-    home, package = str(getattr(operator, "__module__", "")), module.partition(".")[0]
-    if not callable(operator) or home.partition(".")[0] != package:  # not what the module happens to import
-        raise OperatorError(
-            f"operator {name} — must be a function that the package {package} defines; "
-            f"got {type(operator).__name__} of {home or 'none'}. "
-            "Define it there, or allow and name the module that does."
-        )
-    return operator  # type: ignore[no-any-return]
 
 
 def call_here(spans: Spans) -> Iterator[Answers]:

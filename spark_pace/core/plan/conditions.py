@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule
 
 OPENING_EVENT = "open"  # the component of columns that are the opening event's
 
@@ -65,3 +65,12 @@ def _from_columns(expr: Expr) -> Expr:
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(map(_from_columns, expr.arguments)))
     return expr
+
+
+def others_count(rule: Rule) -> bool:
+    """Tell whether events that match no component count: in windows, as neighbours, or as part of spans."""
+    pattern = rule.pattern
+    strict = pattern is not None and pattern.contiguity == "strict"
+    within = None if pattern is None else pattern.within
+    counts = within is not None and within.events is not None
+    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None

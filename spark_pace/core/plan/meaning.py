@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
@@ -18,17 +19,26 @@ from spark_pace.core.plan.rule import (
     Component,
     EmitField,
     EventSchema,
+    Fold,
     GridSpan,
     Pattern,
     PredicateSpan,
+    PythonFold,
     Rule,
     Span,
 )
 
 
 def rule_parts(rule: Rule) -> dict[str, str]:
-    """The parts of a rule, by their names in a rule file. Parts that it does not have are left out."""
+    """The parts of a rule, by their names in a rule file. Parts that it does not have are left out.
+
+    Of a rule that hands on events nothing is told: the one that reads it decides what that is.
+    """
+    if rule.hands_on:
+        return {"merge": rule.merge}
     parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
+    if rule.fold is not None:
+        parts["fold"] = fold_text(rule.fold)
     if rule.having is not None:
         parts["where"] = canonical_text(rule.having)
     if rule.span is not None:
@@ -39,6 +49,8 @@ def rule_parts(rule: Rule) -> dict[str, str]:
         parts["partition_by"] = ", ".join(rule.partition_by)
     if rule.forget_key_after_us is not None:
         parts["forget_key_after"] = canonical_duration(rule.forget_key_after_us)
+    if rule.reads:
+        parts["from"] = ", ".join(map(_read_text, rule.reads))
     parts["merge"] = rule.merge
     parts["emit"] = ", ".join(map(_emit_text, rule.emit))
     parts |= _schema_parts(rule.schema, used_attributes(rule))
@@ -50,9 +62,15 @@ def fingerprint(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+@lru_cache(maxsize=4096)
+def _read_text(rule: Rule) -> str:
+    """A rule that another one reads, with a checksum of what it means: both change with it."""
+    return "events" if rule.hands_on else f"{rule.name} {fingerprint(rule_parts(rule))[:12]}"
+
+
 def used_attributes(rule: Rule) -> set[str]:
-    """The attributes on which the rule's matches depend. A Python operator sees all of them."""
-    if rule.operator is not None:
+    """The attributes on which the rule's matches depend. A Python function sees all of them."""
+    if rule.function is not None:
         return {field.name for field in rule.schema.fields}
     used = attributes_of([*_predicates(rule), *expressions_over_matches(rule)])
     return {rule.schema.event_time, *rule.partition_by, *rule.schema.tie_break, *used}
@@ -82,9 +100,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
 
 
 def _predicates(rule: Rule) -> list[Expr]:
-    exprs = [rule.filter] if rule.filter is not None else []
-    if rule.pattern is not None:
-        exprs += [component.predicate for component in rule.pattern.components]
+    exprs = [*([] if rule.filter is None else [rule.filter]), *rule.conditions]
     if isinstance(rule.span, PredicateSpan):
         exprs += [rule.span.open, rule.span.close]
     return exprs
@@ -114,6 +130,19 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
         "close": pattern.close,
         "contiguity": pattern.contiguity if pattern.contiguity != "relaxed" else "",
     }
+
+
+def fold_text(fold: Fold) -> str:
+    """What a fold does, in words. Checkpoints keep this text."""
+    if isinstance(fold, PythonFold):
+        return fold.function if fold.version == 1 else f"{fold.function} version {fold.version}"
+    moves = []
+    for move in fold.moves:
+        sources = ", ".join(fold.states[source] for source in move.sources)
+        when = "true" if move.condition is None else canonical_text(fold.conditions[move.condition])
+        emits = "" if move.emits else " without a match"
+        moves.append(f"from {sources} when {when} to {fold.states[move.target]}{emits}")
+    return "; ".join([f"initial {fold.states[0]}", *moves])
 
 
 def _component_text(component: Component) -> str:

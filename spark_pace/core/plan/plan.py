@@ -6,18 +6,28 @@ A plan is made once and never changes. Every part reads it, so it can be pickled
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from spark_pace.core.columns import BITS, CLOSE_BIT, KEYS, MOST_COMPONENTS, OFFSET, OPEN_BIT, SOURCE
+from spark_pace.core.columns import (
+    BITS,
+    CLOSE_BIT,
+    KEYS,
+    MOST_COMPONENTS,
+    MOST_CONDITIONS,
+    OFFSET,
+    OPEN_BIT,
+    SOURCE,
+)
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.conditions import of_its_event
+from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
+from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
-from spark_pace.core.plan.rule import CountSpan, EventSchema, PredicateSpan, Rule
+from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 
 TieBreak = Literal["position", "columns"]
@@ -34,10 +44,10 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component, and for P_s and P_c of a span: (bit of ``@mask``, number of the predicate as
-            far as it is about that event alone).
-        looking_back: what the components say of the events before; None where they say nothing, or say it of
-            the events of a span.
+        bits: for each component or condition of a move, and for P_s and P_c of a span: (bit of ``@mask``,
+            number of the predicate as far as it is about that event alone).
+        looking_back: what the components or moves say of the events before; None where they say nothing, or
+            say it of the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
@@ -67,7 +77,8 @@ class RulePlace:
     """Where a rule is worked on.
 
     Attributes:
-        slots: the slot of each of its buckets of partition keys.
+        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
+            has these.
         since: the first batch whose events belong to the rule's stream.
     """
 
@@ -84,12 +95,25 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Level:
+    """The rules that read the matches of the same other ones.
+
+    Attributes:
+        reads: the rules that they read, in the order of ``from``.
+        plan: the plan of the readers, over these matches.
+    """
+
+    reads: tuple[Rule, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True)
 class Plan:
     """All rules of a job, ready to run.
 
     Attributes:
         schema: what an event looks like.
-        rules: the rules, in the order of the files.
+        rules: the rules that read events, in the order of the files; then those that only others read.
         predicates: distinct predicates over one event.
         bit_names: what each bit of the columns ``@bits`` stands for: every predicate, then the stream of
             every rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
@@ -109,6 +133,8 @@ class Plan:
         operator_timeout_us: the most time that a Python operator may take for one selection; only a job holds
             it to that, where operators run in a process of their own.
         lookups: how the predicates are evaluated.
+        levels: the rules that read matches, each level behind those that it reads.
+        shown: the rules whose matches are the output, in the order of the files.
     """
 
     schema: EventSchema
@@ -128,6 +154,8 @@ class Plan:
     operator_timeout_us: int
     latency_bound_us: int | None
     lookups: Lookups
+    levels: tuple[Level, ...]
+    shown: tuple[Rule, ...]
 
     @property
     def slots(self) -> int:
@@ -160,30 +188,53 @@ def build_plan(
     tie_break: TieBreak = "position",
     places: Mapping[str, RulePlace] | None = None,
 ) -> Plan:
-    """Make checked rules over one event schema ready to run.
+    """Make checked rules over one event schema ready to run, with those that they read.
 
     `slots` is the number of groups of the stateful stage. `places` says by rule name where each rule is
     worked on; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
     `tie_break` says what orders events of one event time where the schema does not: their position (source
     and offset), or all their columns. The other arguments are as in `Plan`.
     """
-    rules = tuple(rules)
-    schema = rules[0].schema
+    listed = tuple(rules)
+    every = every_rule(listed)
+    schema = input_schema(every)
     ties = schema.tie_break or _tie_columns(schema, tie_break)
-    places = places if places is not None else dealt_out(rules, slots, buckets)
-    rules = tuple(rule for rule in rules if rule.name in places)
+    places = places if places is not None else dealt_out(every, slots, buckets)
+    every = tuple(rule for rule in every if rule.name in places)
+    of_events = [rule for rule in every if not rule.reads]
     predicates: dict[Expr, int] = {}
-    numbered = enumerate(rules)
+    numbered = enumerate(of_events)
     plans = tuple(_rule_plan(n, rule, predicates, ties, places[rule.name].since) for n, rule in numbered)
-    streams = (f"rule {planned.rule.name} since {planned.since}" for planned in plans)
-    names = (*map(canonical_text, predicates), *streams)
-    keys = tuple(dict.fromkeys(rule.partition_by for rule in rules if rule.partition_by))
-    units = _units(plans, places, slots)
+    keys = tuple(dict.fromkeys(rule.partition_by for rule in of_events if rule.partition_by))
     return Plan(
-        schema, plans, tuple(predicates), names, keys, units, buckets, lanes, least_lane_rows,
-        order, source_column, heartbeat, ties, on_operator_error, operator_timeout_us,
-        latency_bound_us, lookups_of(tuple(predicates)),
+        schema, plans, tuple(predicates), _bit_names(predicates, plans), keys, _units(plans, places, slots),
+        buckets, lanes, least_lane_rows, order, source_column, heartbeat, ties, on_operator_error,
+        operator_timeout_us, latency_bound_us, lookups_of(tuple(predicates)),
+        _levels(every, places, on_operator_error), tuple(rule for rule in listed if rule.name in places),
     )  # fmt: skip
+
+
+def _bit_names(predicates: Iterable[Expr], plans: Iterable[RulePlan]) -> tuple[str, ...]:
+    streams = (f"rule {planned.rule.name} since {planned.since}" for planned in plans)
+    return (*map(canonical_text, predicates), *streams)
+
+
+def _levels(
+    rules: Sequence[Rule], places: Mapping[str, RulePlace], on_operator_error: OnBad
+) -> tuple[Level, ...]:
+    """The rules that read matches, by what they read. Each runs in one slot and sees all of it."""
+    heights = levels_of(rules)
+    alike: dict[tuple[str, ...], list[Rule]] = {}
+    for rule in sorted(rules, key=lambda rule: heights[rule.name]):
+        if rule.reads:
+            alike.setdefault(tuple(lower.name for lower in rule.reads), []).append(rule)
+    levels = []
+    for readers in alike.values():
+        here = {rule.name: RulePlace((0,), places[rule.name].since) for rule in readers}
+        flat = [replace(with_place(rule), reads=()) for rule in readers]
+        plan = build_plan(flat, order=OrderSpec(), places=here, on_operator_error=on_operator_error)
+        levels.append(Level(readers[0].reads, plan))
+    return tuple(levels)
 
 
 def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
@@ -213,7 +264,7 @@ def dealt_out(
     kept: Mapping[str, RulePlace] | None = None,
     since: int = 0,
 ) -> dict[str, RulePlace]:
-    """A place for every rule; units go to the slots that have the fewest.
+    """A place for every rule, those that are read included; units go to the slots that have the fewest.
 
     Args:
         rules: the rules.
@@ -222,13 +273,16 @@ def dealt_out(
         kept: the places of rules that stay where they are.
         since: the first batch whose events belong to the streams of the other rules.
     """
+    rules = every_rule(rules)
     places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
     load = [0] * slots
     for place in places.values():
         for slot in place.slots:
             load[slot] += 1
     for rule in rules:
-        if rule.name not in places:
+        if rule.name not in places and rule.reads:
+            places[rule.name] = RulePlace((), since)
+        elif rule.name not in places:
             taken = []
             for _ in range(buckets if rule.partition_by else 1):
                 taken.append(load.index(min(load)))
@@ -243,19 +297,18 @@ def _rule_plan(
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
-    bits = []
-    if rule.pattern is not None:
-        assert len(rule.pattern.components) <= MOST_COMPONENTS, "the bits behind are the span's"
-        bits += [(bit, number(of_its_event(c.predicate))) for bit, c in enumerate(rule.pattern.components)]
+    most = MOST_COMPONENTS if rule.fold is None else MOST_CONDITIONS
+    assert len(rule.conditions) <= most, "the bits behind are the span's, or there are none"
+    bits = [(bit, number(of_its_event(condition))) for bit, condition in enumerate(rule.conditions)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
     filter_bit = None if rule.filter is None else number(rule.filter)
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
-    others_count = _others_count(rule)
-    back = looking_back(rule, others_count=others_count or rule.forget_key_after_us is not None)
-    takes_all = others_count or looks_back(rule)
+    counted = others_count(rule)
+    back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
+    takes_all = counted or looks_back(rule)
     return RulePlan(
         index, rule, filter_bit, tuple(bits), back, takes_all, columns, key_column, meaning, since
     )
@@ -266,19 +319,10 @@ def key_column_of(names: Sequence[str]) -> str:
     return KEYS + ",".join(name.replace("%", "%25").replace(",", "%2C") for name in names)
 
 
-def _others_count(rule: Rule) -> bool:
-    """Tell whether events that match no component count: in windows, as neighbours, or as part of spans."""
-    pattern = rule.pattern
-    strict = pattern is not None and pattern.contiguity == "strict"
-    within = None if pattern is None else pattern.within
-    counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None
-
-
 def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     """The attributes that a rule needs after the intake, in the schema's order."""
     names = [field.name for field in rule.schema.fields]
-    if rule.operator is not None:
+    if rule.function is not None:
         return tuple(names)
     used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)

@@ -1,4 +1,4 @@
-"""Conditions of components on the events before, which ``prev`` reads.
+"""Conditions of components and moves on the events before, which ``prev`` reads.
 
 What was before an event is known once the events are in order, so these conditions are tested there.
 """
@@ -20,7 +20,7 @@ class LookingBack:
     """What a rule tests of its events, key by key, once they are in order.
 
     Attributes:
-        conditions: (bit of ``@mask``, condition) for each component that has one with ``prev``.
+        conditions: (bit of ``@mask``, condition) for each component or move that has one with ``prev``.
         columns: the attributes in these conditions, in the schema's order.
         last: for each attribute in a ``prev`` the columns of its values in the last events of a key: in the
             last one, in the one before, as many as any ``prev`` reaches back.
@@ -40,20 +40,19 @@ class LookingBack:
 
 
 def looks_back(rule: Rule) -> bool:
-    """Tell whether a component's condition names an attribute of an event before."""
-    components = () if rule.pattern is None else rule.pattern.components
-    return any(mentions_previous(component.predicate) for component in components)
+    """Tell whether the condition of a component or of a move names an attribute of an event before."""
+    return any(map(mentions_previous, rule.conditions))
 
 
 def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
-    """What the rule's components say of the events before in the rule's stream.
+    """What the rule's components or moves say of the events before in the rule's stream.
 
     None where they say nothing of them, and with a span: then it is said of the events of each span, and
     tested there.
     """
-    if rule.pattern is None or rule.span is not None or not looks_back(rule):
+    if rule.span is not None or not looks_back(rule):
         return None
-    tested = enumerate(of_other_events(component.predicate) for component in rule.pattern.components)
+    tested = enumerate(map(of_other_events, rule.conditions))
     conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
     used = attributes_of(condition for _, condition in conditions)
     found = [node for _, condition in conditions for node in walk(condition) if isinstance(node, Previous)]

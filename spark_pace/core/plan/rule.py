@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
@@ -192,8 +192,59 @@ Span = PredicateSpan | GridSpan | CountSpan
 
 
 @dataclass(frozen=True)
+class Move:
+    """An event moves its key from one of some states to another.
+
+    Attributes:
+        sources: the numbers of the states that it may leave.
+        condition: the number of the condition that the event must satisfy; None: any event moves the key.
+        target: the number of the state that it leads to.
+        emits: whether it gives a match.
+    """
+
+    sources: tuple[int, ...]
+    condition: int | None
+    target: int
+    emits: bool
+
+
+@dataclass(frozen=True)
+class StateMachine:
+    """A fold that is a table of states and moves. Of the moves that fit, an event takes the first.
+
+    Attributes:
+        states: their names; a key begins in the first.
+        conditions: the distinct conditions of its moves; each is over a single event, and over those before.
+        moves: in the order of the rule file.
+    """
+
+    states: tuple[str, ...]
+    conditions: tuple[Expr, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class PythonFold:
+    """A fold by a Python function.
+
+    Attributes:
+        function: "module:function".
+        version: of what the function does with states, as the rule says; states of another are of no use.
+    """
+
+    function: str
+    version: int = 1
+
+
+Fold = StateMachine | PythonFold
+# what ``emit`` of a state machine reads beside the attributes of the event
+STATE_BEFORE, STATE_AFTER = "@from", "@to"
+STATE_SINCE = "@since"  # the event time at which the state before was entered; null where a key begins in it
+
+
+@dataclass(frozen=True)
 class EmitField:
-    """A computed field of a match. `expr` is None where a Python operator yields it."""
+    """A computed field of a match. `expr` is None where a Python function yields it."""
 
     name: str
     type: TypeName
@@ -202,13 +253,18 @@ class EmitField:
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule. A `pattern`, an `operator` or neither is set.
+    """A checked rule. At most one of `pattern`, `operator` and `fold` is set.
 
-    An `operator` needs a `span`, and so does a rule with neither: it aggregates the events of each span, and
-    `having`, if it is set, says which spans give a match.
+    An `operator` needs a `span`, and so does a rule with none of them: it aggregates the events of each span,
+    and `having`, if it is set, says which spans give a match. A `fold` has no span, and its matches are in
+    the order of their detection.
 
     `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
     ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
+
+    `reads` are the rules whose matches are its events, in the order of `from`; empty: it reads the events of
+    the input. `schema` is then of these matches. A rule that `hands_on` gives the events of the input to
+    another one, as its matches; `spark_pace.core.plan.lower_rules` makes it, and no table has its matches.
     """
 
     name: str
@@ -223,3 +279,18 @@ class Rule:
     description: str = ""
     forget_key_after_us: int | None = None
     having: Expr | None = None
+    reads: tuple[Rule, ...] = field(default=(), hash=False)  # a hash of all below would take too long
+    hands_on: bool = False
+    fold: Fold | None = None
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """What components or moves say of events. Of each event it is a bit whether the condition holds."""
+        if isinstance(self.fold, StateMachine):
+            return self.fold.conditions
+        return () if self.pattern is None else tuple(one.predicate for one in self.pattern.components)
+
+    @property
+    def function(self) -> str | None:
+        """The Python function that the rule calls; None where it calls none."""
+        return self.fold.function if isinstance(self.fold, PythonFold) else self.operator

@@ -16,7 +16,7 @@ from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
 from spark_pace.core.tables import array, numbers
 
-Work = Literal["free", "closed", "matched", "spans"]
+Work = Literal["free", "closed", "matched", "spans", "folded"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class LaneHeader:
         bucket: the bucket of partition keys; 0 without `partition_by`.
         number: place among the lanes of this unit and batch.
         work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
-            selections; "matched": compute the fields of matches that are found; "spans": work on spans.
+            selections; "matched": compute the fields of matches that are found; "spans": work on spans;
+            "folded": compute the fields of a fold's matches.
         owned: range of rows of the lane whose matches it finds; the other rows are only reached.
         passed_us: the frontier before the batch; what was releasable then is out.
         frontier_us: the frontier now.

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late import late_table
 from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
@@ -104,6 +105,7 @@ class SlotSplitter:
         progress: Progress,
         hand_over: Callable[[Lane], Work],
         prices: Mapping[int, Price] | None = None,
+        fold: FoldRuns = fold_here,
     ) -> StepOutput[Work]:
         """Process a batch.
 
@@ -113,11 +115,15 @@ class SlotSplitter:
             hand_over: takes each lane as soon as its unit is done, so that not all must be held.
             prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
                 as it is known. Lanes go by it if the plan has a bound; no result does.
+            fold: calls the Python function of a rule's fold.
+
+        Raises:
+            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
-        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {})
+        batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {}, fold)
         lanes, counts = self._cut(batch, hand_over)
         late = self._late(advance, passed_us)
         late_rows = 0 if late is None else late.num_rows
@@ -126,17 +132,25 @@ class SlotSplitter:
             "events": sum(int(numbers(frame, HOME).sum()) for frame in frames) - late_rows,
             "late": late_rows,
             "repeats": advance.repeats,
-            "pending": self._order.pending.counted,
-            "carry": sum(carry.rows for carry in self._carries),
-            "open": sum(carry.open for carry in self._carries),
+            **self._held(),
             **counts,
-            "frontier_us": batch.frontier_us,
+            "frontier_us": frontier_us,
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        by_record = self._plan.order.before == "records"
-        reached = dict(self._order.sources) if by_record else {}
-        return StepOutput(lanes, late, stats, slowest, advance.late_files, reached)
+        return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached())
+
+    def _reached(self) -> dict[str, int]:
+        """How far each source has come, where that is told of single records."""
+        return dict(self._order.sources) if self._plan.order.before == "records" else {}
+
+    def _held(self) -> dict[str, int]:
+        """How much is held for later batches."""
+        return {
+            "pending": self._order.pending.counted,
+            "carry": sum(carry.rows for carry in self._carries),
+            "open": sum(carry.open for carry in self._carries),
+        }
 
     def _late(self, advance: Advance, frontier_us: int) -> pa.Table | None:
         """The late events that this slot reports, see `StepOutput`."""

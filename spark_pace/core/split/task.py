@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
@@ -34,6 +36,8 @@ class SplitTask:
         resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
             are not in `stream`; else None.
         price: what the rule's operators are predicted to take; None where nothing is known.
+        last_values: of each segment, what a fold keeps of its key; null where the segment's stream begins.
+        fold: calls a fold's Python function.
     """
 
     plan: Plan
@@ -46,6 +50,8 @@ class SplitTask:
     method: Method
     resolution: Resolution | None = None
     price: Price | None = None
+    last_values: Mapping[str, pa.Array] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def pattern(self) -> Pattern | None:
@@ -73,6 +79,7 @@ class Split:
             events has set it already.
         events: the events of which `keep` chooses; None: those of the task.
         resolution: what is resolved now, if the task says what was.
+        last_values: what a fold keeps of each segment's key from now on.
     """
 
     lanes: list[Lane]
@@ -81,6 +88,7 @@ class Split:
     next_selection: Ints | None = None
     events: pa.Table | None = None
     resolution: Resolution | None = None
+    last_values: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:

@@ -1,6 +1,6 @@
 """One unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
 
-How the unit's stream is split depends on the rule's span or on the way of its context, see `_split`.
+How the unit's stream is split depends on the rule's fold or span or on the way of its context, see `_split`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
     Bools,
     has_bit,
 )
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
@@ -40,12 +41,14 @@ from spark_pace.core.split.carry.streams import (
     Fresh,
     Segments,
     keep,
+    last_values_of,
     mask_of,
     pass_by,
     segments_of_keys,
 )
 from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
+from spark_pace.core.split.folds import columns_of_states, split_fold
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
@@ -66,6 +69,7 @@ class Batch:
         frontier_us: the frontier now.
         seen_us: the greatest event time seen.
         prices: what the operators of rules are predicted to take, by the rule's place in the plan.
+        fold: calls a fold's Python function.
     """
 
     released: pa.Table | None
@@ -73,6 +77,7 @@ class Batch:
     frontier_us: int
     seen_us: int
     prices: Mapping[int, Price] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
 
     @property
     def ends(self) -> bool:
@@ -122,6 +127,7 @@ class Turn:
         return SplitTask(
             self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
             self.method, resolution, batch.prices.get(self.planned.index),
+            last_values_of(touched, segments, columns_of_states(self.planned.rule)), batch.fold,
         )  # fmt: skip
 
 
@@ -156,7 +162,8 @@ def _wanted(planned: RulePlan, batch: Batch) -> Wanted:
     """What the rule wants to know of its keys in this batch."""
     after_us, back = planned.rule.forget_key_after_us, planned.looking_back
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    return Wanted(forgetting) if back is None else Wanted(forgetting, back.carried)
+    kept = [*([] if back is None else back.carried), *columns_of_states(planned.rule)]
+    return Wanted(forgetting, pa.schema(kept))
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
@@ -253,6 +260,8 @@ def _split(task: SplitTask) -> Split:
 
 def _decided(task: SplitTask) -> Split:
     way = task.method.way
+    if task.planned.rule.fold is not None:
+        return split_fold(task)
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):

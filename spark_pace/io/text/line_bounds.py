@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_pace.io.text.blocks import Bytes, Ints
 
-_NEWLINE = ord("\n")
+_NEWLINE, _SPACE = b"\n "
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))  # as Python's `strip` has it
 
 
@@ -33,21 +33,24 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
     text = np.frombuffer(chunk, np.uint8)
     if not len(text) or chunk.isspace():
         return np.empty((2, 0), np.int64), np.empty(0, np.int64)
-    ends_line = text == _NEWLINE
-    begins = np.flatnonzero(np.append(True, ends_line[:-1]) & ~ends_line)
-    ends = np.flatnonzero(np.append(ends_line[1:], True) & ~ends_line) + 1
-    lines = int(np.count_nonzero(ends_line)) + 1
-    numbers = np.arange(lines) if len(begins) == lines else np.cumsum(ends_line, dtype=np.int32)[begins]
-    bounds = np.stack([begins, ends])
-    spaced = np.flatnonzero(_IS_SPACE[text[begins]])
+    newlines = np.flatnonzero(text == _NEWLINE)
+    bounds = np.empty((2, len(newlines) + 1), np.int64)
+    bounds[0, 0], bounds[0, 1:] = 0, newlines + 1
+    bounds[1, :-1], bounds[1, -1] = newlines, len(text)
+    numbers = np.arange(bounds.shape[1])
+    empty = bounds[0] == bounds[1]
+    if empty.any():
+        bounds, numbers = np.ascontiguousarray(bounds[:, ~empty]), numbers[~empty]
+    first_letters = text[bounds[0]]
+    spaced = np.flatnonzero(first_letters <= _SPACE)  # some of these are no spaces, which changes nothing
     if len(spaced):
         letters = ~_IS_SPACE[text]
         # of each line and of what stands behind it, in turn
         counts = np.add.reduceat(np.append(letters, False), bounds[:, spaced].T.ravel(), dtype=np.int64)[::2]
-        filled = np.ones(len(begins), np.bool_)
+        filled = np.ones(len(numbers), np.bool_)
         filled[spaced] = counts > 0
         bounds, numbers = np.ascontiguousarray(bounds[:, filled]), numbers[filled]
-    return bounds, numbers.astype(np.int64, copy=False)
+    return bounds, numbers
 
 
 def lines_at(text: Bytes, bounds: Ints) -> pa.BinaryArray:

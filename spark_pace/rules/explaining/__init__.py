@@ -9,7 +9,14 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.rules.explaining import work
 from spark_pace.rules.explaining.cost import cost_of
 from spark_pace.rules.explaining.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
-from spark_pace.rules.explaining.forms import aggregate_facts, key_facts, pattern_facts, span_facts
+from spark_pace.rules.explaining.forms import (
+    aggregate_facts,
+    fold_facts,
+    key_facts,
+    pattern_facts,
+    span_facts,
+)
+from spark_pace.rules.explaining.levels import level_facts
 from spark_pace.rules.explaining.text import json_value, lines_of
 
 __all__ = ["explain", "explain_as_json"]
@@ -28,13 +35,15 @@ def explain_as_json(rule: Rule) -> dict[str, Any]:
 def _explanation(rule: Rule) -> Explanation:
     return Explanation(
         rule=rule.name,
+        levels=level_facts(rule),
         filter=None if rule.filter is None else ConditionFacts(canonical_text(rule.filter), INTAKE),
         pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
         operator=rule.operator,
+        fold=None if rule.fold is None else fold_facts(rule.fold),
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
-        json=work.json_reader(rule),
+        json=None if rule.reads else work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),
         carried=work.carried(rule),

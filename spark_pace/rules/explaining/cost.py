@@ -26,7 +26,7 @@ from spark_pace.core.match.technique import Begin, How
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, Fold, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
 
@@ -49,7 +49,7 @@ def cost_of(rule: Rule) -> Cost:
     """What a rule costs."""
     predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
     if rule.pattern is None:
-        dominant, growth = _of_whole_spans(rule)
+        dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
         growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
     search = _search_cost(rule, rule.pattern)
@@ -72,6 +72,14 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
     return "candidates", f"{search.each}s × events of each of the {others} other components {where}, at most"
 
 
+def _of_fold(fold: Fold) -> tuple[str, str]:
+    """What grows fastest, and how, where a state goes from event to event."""
+    if isinstance(fold, PythonFold):
+        return "calls", "each event: one call; of a function that takes tables one a key and batch"
+    most = max(sum(state in move.sources for move in fold.moves) for state in range(len(fold.states)))
+    return "events", f"their number × moves of a state, {most} at most: the first that fits is taken"
+
+
 def _of_whole_spans(rule: Rule) -> tuple[str, str]:
     """What grows fastest, and how, where each span is looked at as a whole."""
     if rule.operator is not None:
@@ -92,6 +100,8 @@ def _adds_in_order(node: Expr, rule: Rule) -> bool:
 
 def _looked_at(rule: Rule) -> str:
     """When a batch looks at a carried event."""
+    if rule.fold is not None:
+        return "never, for there is none"
     join = method_of(rule).join
     if join is not None:
         values = f"of its {join}"

@@ -87,6 +87,29 @@ class AggregateFacts:
 
 
 @dataclass(frozen=True)
+class MoveFacts:
+    """A move of a fold: from which states to which, what an event must satisfy, and whether it gives a match.
+
+    `condition` is None where any event does.
+    """
+
+    sources: tuple[str, ...]
+    condition: ConditionFacts | None
+    target: str
+    emits: bool
+
+
+@dataclass(frozen=True)
+class FoldFacts:
+    """A fold: a function of which version, or the state in which a key begins, and the moves."""
+
+    function: str | None
+    version: int | None
+    initial: str | None
+    moves: tuple[MoveFacts, ...]
+
+
+@dataclass(frozen=True)
 class KeyFacts:
     """What splits the stream before selections do.
 
@@ -203,17 +226,53 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """All that is told of a rule. One of `pattern`, `operator` and `aggregates` is set."""
+class LowerFacts:
+    """A rule that is read, a lower rule.
+
+    Attributes:
+        rule: its name; "events" are those of the input.
+        condition: of the events of the input, which are read; None: all, as of matches.
+        waits: for how long its matches can wait for each other; None: they do not.
+    """
 
     rule: str
+    condition: str | None
+    waits: str | None
+
+
+@dataclass(frozen=True)
+class LevelFacts:
+    """Where a rule over rules stands.
+
+    Attributes:
+        level: the number of levels that it stands above the rules that read the events of the input.
+        reads: its lower rules, in the order of ``from``.
+        waits: for how long an event of the rule can wait for others that may come before it, because of all
+            rules below; None: it does not.
+    """
+
+    level: int
+    reads: tuple[LowerFacts, ...]
+    waits: str | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All that is told of a rule. One of `pattern`, `operator`, `fold` and `aggregates` is set.
+
+    `levels` is set if the rule reads other rules, `json` if it reads the events of the input.
+    """
+
+    rule: str
+    levels: LevelFacts | None
     filter: ConditionFacts | None
     pattern: PatternFacts | None
     operator: str | None
+    fold: FoldFacts | None
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts
-    json: str
+    json: str | None
     splitter: str
     parallel: ParallelFacts
     carried: CarriedFacts

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_pace.core.expr import conjunction
+from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_length
-from spark_pace.core.plan.rule import Component, CountSpan, GridSpan, Pattern, Rule, Span, Times
+from spark_pace.core.plan.rule import (
+    Component,
+    CountSpan,
+    Fold,
+    GridSpan,
+    Pattern,
+    PythonFold,
+    Rule,
+    Span,
+    Times,
+)
 from spark_pace.rules.explaining.facts import (
     CANDIDATES,
     FORBIDDING,
@@ -22,7 +32,9 @@ from spark_pace.rules.explaining.facts import (
     AggregateFacts,
     ComponentFacts,
     ConditionFacts,
+    FoldFacts,
     KeyFacts,
+    MoveFacts,
     PatternFacts,
     SpanFacts,
 )
@@ -49,8 +61,8 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
 
 
 def aggregate_facts(rule: Rule) -> AggregateFacts | None:
-    """What a rule aggregates; None for rules with a pattern or an operator."""
-    if rule.pattern is not None or rule.operator is not None:
+    """What a rule aggregates; None for rules with a pattern, an operator or a fold."""
+    if rule.pattern is not None or rule.operator is not None or rule.fold is not None:
         return None
     where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
     return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)
@@ -143,6 +155,22 @@ def span_facts(span: Span) -> SpanFacts:
     closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
     within = canonical_duration(span.within_us)
     return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)
+
+
+def fold_facts(fold: Fold) -> FoldFacts:
+    """What a fold says."""
+    if isinstance(fold, PythonFold):
+        return FoldFacts(fold.function, fold.version, None, ())
+    moves = []
+    for move in fold.moves:
+        sources = tuple(fold.states[source] for source in move.sources)
+        condition = None if move.condition is None else _of_move(fold.conditions[move.condition])
+        moves.append(MoveFacts(sources, condition, fold.states[move.target], move.emits))
+    return FoldFacts(None, None, fold.states[0], tuple(moves))
+
+
+def _of_move(condition: Expr) -> ConditionFacts:
+    return ConditionFacts(canonical_text(condition), IN_ORDER if of_other_events(condition) else INTAKE)
 
 
 def key_facts(rule: Rule) -> KeyFacts:

@@ -11,9 +11,12 @@ from spark_pace.rules.explaining.cost import METHODS
 from spark_pace.rules.explaining.facts import (
     INTAKE,
     ComponentFacts,
+    ConditionFacts,
     Cost,
     Explanation,
+    FoldFacts,
     KeyFacts,
+    LevelFacts,
     OrderFacts,
     ParallelFacts,
     PatternFacts,
@@ -37,23 +40,31 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
 
 
 def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
+    if told.levels is not None:
+        yield from _levels(told.levels)
     if told.filter is not None:
         yield "filter", f"{told.filter.condition}  {_AT_THE_INTAKE}"
     if told.pattern is not None:
         yield from _pattern(told.pattern)
     if told.operator is not None:
         yield "operator", f"{told.operator}, called once for each span"
+    if told.fold is not None:
+        yield from _fold(told.fold)
     if told.aggregates is not None:
         yield "aggregates", f"of {told.aggregates.of} in each span, when it is closed"
         if told.aggregates.where is not None:
             yield "where", f"{told.aggregates.where.condition}  [on {told.aggregates.where.decided}]"
     if told.span is not None:
         yield from _span(told.span)
-    yield "key", _key(told.key)
-    yield "json", f"read by {told.json}"
+    yield "key", _key(told.key) if told.fold is None or told.key.partition_by else "none: one state"
+    if told.json is not None:
+        yield "json", f"read by {told.json}"
     yield "splitter", told.splitter
-    yield "parallel", _parallel(told.parallel)
-    yield "", told.parallel.why
+    if told.levels is None:
+        yield "parallel", _parallel(told.parallel)
+        yield "", told.parallel.why
+    else:
+        yield "parallel", "nothing: rules over rules run in the merger, on one core of the driver"
     keys = f"; {told.carried.keys}" if told.carried.keys is not None else ""
     last = f"; for prev: {', '.join(told.carried.last_values)}" if told.carried.last_values else ""
     yield "carried", f"{told.carried.events}{keys}{last}"
@@ -62,6 +73,16 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     emitted = ", ".join(f"{field.name} {field.type}" for field in told.emits)
     yield "emits", emitted or "the fixed columns only"
     yield from zip(["costs", *[""] * 9], _cost(told.cost), strict=False)
+
+
+def _levels(levels: LevelFacts) -> Iterator[tuple[str, str]]:
+    for place, lower in enumerate(levels.reads):
+        which = "" if lower.condition is None else f" with {lower.condition}"
+        waits = "" if lower.waits is None else f", each up to {lower.waits} behind its time"
+        what = "events of the input" if lower.rule == "events" else f"matches of {lower.rule}"
+        yield "" if place else "from", f"{what}{which}{waits}"
+    waits = "for nothing" if levels.waits is None else f"up to {levels.waits} for others before it"
+    yield "level", f"{levels.level} above the rules over events; what it reads waits {waits}"
 
 
 def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
@@ -97,6 +118,22 @@ def _form(component: ComponentFacts) -> Iterator[tuple[str, str]]:
         yield "forbids", f"{component.name}: {component.forbids}{end}"
     if component.decided_by is not None:
         yield "", f"a match is decided there: {component.decided_by}"
+
+
+def _fold(fold: FoldFacts) -> Iterator[tuple[str, str]]:
+    if fold.function is not None:
+        yield "fold", f"{fold.function}, version {fold.version}, called in stream order"
+        return
+    yield "fold", f"a key begins in {fold.initial}; an event takes the first move that fits"
+    for move in fold.moves:
+        when = "any event" if move.condition is None else _decided(move.condition)
+        emits = "" if move.emits else ", without a match"
+        yield "", f"{', '.join(move.sources)} to {move.target}{emits}: {when}"
+
+
+def _decided(condition: ConditionFacts) -> str:
+    at = _AT_THE_INTAKE if condition.decided == INTAKE else f"[{condition.decided}]"
+    return f"{condition.condition}  {at}"
 
 
 def _span(span: SpanFacts) -> Iterator[tuple[str, str]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from spark_pace.core.expr.canonical import canonical_duration
+from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.previous_tests import looking_back
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
@@ -22,6 +23,10 @@ def json_reader(rule: Rule) -> str:
 
 def splitter(rule: Rule) -> str:
     """What the splitter decides."""
+    if isinstance(rule.fold, PythonFold):
+        return "puts the events in order; a process beside it calls the function"
+    if rule.fold is not None:
+        return "puts the events in order and moves the state of each key from event to event"
     if rule.span is not None:
         return "puts the events in order, opens and closes the spans"
     assert rule.pattern is not None
@@ -39,7 +44,10 @@ def splitter(rule: Rule) -> str:
 
 def parallel(rule: Rule) -> ParallelFacts:
     """What the operators do in parallel, and why that much."""
-    keys = bool(rule.partition_by)
+    keys = bool(rule.partition_by) and not rule.reads
+    if rule.fold is not None:
+        why = "the state behind an event decides about the next one, so a key's are taken one after the other"
+        return ParallelFacts("compute fields", "matches", keys, why)
     if rule.span is not None:
         why = "events alone open and close a span, whatever is found in others"
         return ParallelFacts("work on spans", "spans", keys, why)
@@ -70,11 +78,12 @@ def order(rule: Rule) -> OrderFacts:
 
 
 def _numbers(rule: Rule) -> str | None:
-    """What is known of the keys besides events."""
+    """What is known of the keys besides events, a fold's state among it."""
+    state = "the state" if rule.fold is not None else None
     if not rule.partition_by:
-        return None
+        return state
     of = "key there ever was" if rule.forget_key_after_us is None else "key that is not forgotten"
-    return f"the numbers of each {of}"
+    return f"{'the numbers' if state is None else f'{state} and the numbers'} of each {of}"
 
 
 def _last_values(rule: Rule) -> tuple[str, ...]:
@@ -89,6 +98,8 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
 
 
 def _events(rule: Rule) -> str:
+    if rule.fold is not None:
+        return "no event"
     if isinstance(rule.span, GridSpan | CountSpan):
         return "the events of spans that are not closed"
     if isinstance(rule.span, PredicateSpan):
@@ -114,6 +125,10 @@ def _waits_for_its_window(rule: Rule) -> bool:
 
 def _bound(rule: Rule) -> str:
     span = rule.span
+    if rule.fold is not None:
+        each = " of each key" if rule.partition_by else ""
+        least = f", of {MOST_STATE_BYTES >> 20} MiB at most" if isinstance(rule.fold, PythonFold) else ""
+        return f"no event: the state{each}{least}"
     if isinstance(span, GridSpan):
         return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):

@@ -33,6 +33,8 @@ class Checkpoint:
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
     - ``waiting/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
+    - ``levels/N+1``: what the rules that read matches begin batch N + 1 with, if there are such rules
+      (`spark_pace.spark.checkpoint.level_states`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
     - the tables, which lie elsewhere.
     - ``commits/N``: Spark's note that the batch is done.
@@ -106,6 +108,15 @@ class Checkpoint:
     def sequence(self, batch_id: int) -> Path:
         """What a batch begins with."""
         return self.sequences / f"{batch_id}.json"
+
+    def level_state(self, batch_id: int) -> Path:
+        """What the rules that read matches begin a batch with."""
+        return self.path / "levels" / str(batch_id)
+
+    def forget_begin(self, batch_id: int) -> None:
+        """Remove what a batch began with, long after it is done."""
+        files.remove(self.sequence(batch_id))
+        files.remove(self.level_state(batch_id))
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches of which it is known what they begin with."""

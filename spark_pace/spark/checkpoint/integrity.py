@@ -15,16 +15,24 @@ from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
-from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.spark.checkpoint.level_states import read_state
+from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
 
 
-def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tables: Collection[str]) -> None:
+def require_whole(
+    checkpoint: Checkpoint,
+    written: Mapping[str, int] | None,
+    tables: Collection[str],
+    *,
+    has_levels: bool = False,
+) -> None:
     """Refuse a checkpoint with which a batch would never be done, or with another input than the first time.
 
     Args:
         checkpoint: the checkpoint.
         written: the last batch in each table that is there, -1 if it has none; None if that is not known.
         tables: the names of all tables.
+        has_levels: whether rules that read matches go on with what they know from batches that are done.
 
     Raises:
         StateError: something is missing or damaged, or it is older or newer than the tables.
@@ -43,19 +51,30 @@ def require_whole(checkpoint: Checkpoint, written: Mapping[str, int] | None, tab
     if not following:
         return
     _require_commit(checkpoint.commit_of(done))
-    begin = read_sequence(checkpoint, following)
-    if begin is None:
-        must = f"must hold the numbers that batch {following} goes on from"
-        got = f"no {checkpoint.sequence(following).name}"
-        raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
+    begin = _begin(checkpoint, following)
     _require_offsets(checkpoint, done)
+    read_state(checkpoint, following, required=has_levels)
     checkpoint.chunks().require_whole(begin.chunks)
-    if written is None:
-        return
-    for name, batch in begin.tables.items():
+    if written is not None:
+        _require_age(checkpoint, begin.tables, written, begun, done)
+
+
+def _require_age(
+    checkpoint: Checkpoint, known: Mapping[str, int], written: Mapping[str, int], begun: int, done: int
+) -> None:
+    for name, batch in known.items():
         if written[name] != batch and not begun == written[name] > done:
             got = f"batch {batch} as the last of {name} here, batch {written[name]} there"
             raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
+
+
+def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
+    begin = read_sequence(checkpoint, batch_id)
+    if begin is None:
+        must = f"must hold the numbers that batch {batch_id} goes on from"
+        got = f"no {checkpoint.sequence(batch_id).name}"
+        raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
+    return begin
 
 
 def _require_identity(path: Path) -> None:
@@ -112,5 +131,8 @@ def remove_leftovers(checkpoint: Checkpoint) -> None:
     if checkpoint.last_begun() < 0:
         for name in files.names(checkpoint.offsets):
             files.remove(checkpoint.offsets / name)  # no batch's: their names start with a dot
-    begin = read_sequence(checkpoint, checkpoint.next_batch())
-    checkpoint.chunks().remove_all_but([] if begin is None else begin.chunks)
+    batch = checkpoint.next_batch()
+    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]  # it may have written its matches
+    checkpoint.chunks().remove_all_but(
+        {name for begin in known if begin is not None for name in begin.chunks}
+    )

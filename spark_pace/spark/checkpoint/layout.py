@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.plan import RulePlace
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import FORMAT_VERSION
@@ -50,6 +51,10 @@ class Layout:
     rules: dict[str, LaidRule] = field(default_factory=dict)
     planned: dict[str, Any] = field(default_factory=dict)
 
+    def has_levels(self, batch_id: int) -> bool:
+        """Tell whether rules that read matches go on, in a batch, with what they know from earlier ones."""
+        return any(not place.slots and place.since < batch_id for place in self.places.values())
+
     @property
     def places(self) -> dict[str, RulePlace]:
         """Where each rule is worked on."""
@@ -74,7 +79,8 @@ def new_layout(
     """
     cores = spark.sparkContext.defaultParallelism
     buckets = buckets or cores
-    units = sum(buckets if rule.partition_by else 1 for rule in rules)
+    of_events = [rule for rule in every_rule(rules) if not rule.reads]
+    units = sum(buckets if rule.partition_by else 1 for rule in of_events)
     slots = slots or max(1, min(cores, units))
     return Layout(slots, buckets, slot_keys(spark, slots), str(uuid.uuid4()), events)
 
@@ -150,6 +156,7 @@ def _layout(stored: dict[str, Any]) -> Layout:
         raise ValueError(f"{len(layout.keys)} keys of {layout.slots} slots")
     for name, rule in rules.items():
         slots = rule.place.slots
-        if len(slots) not in (1, layout.buckets) or not set(slots) <= set(range(layout.slots)):
+        numbers = (0,) if "from" in rule.parts else (1, layout.buckets)
+        if len(slots) not in numbers or not set(slots) <= set(range(layout.slots)):
             raise ValueError(f"slots {slots} of rule {name}")
     return layout

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spark_pace.core.plan.lower_rules import every_rule, readers_of
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.plan import dealt_out
 from spark_pace.core.plan.rule import Rule
@@ -59,7 +60,7 @@ def change_of(
         checkpoint: the checkpoint.
         layout: its layout.
         rules: the rules of the job.
-        reset: the names of rules that start anew.
+        reset: the names of rules that start anew, with those that read their matches.
 
     Raises:
         StateError: a rule has changed that does not start anew.
@@ -68,7 +69,8 @@ def change_of(
     planned = checkpoint.has_begun(batch)
     since = batch + planned
     begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
-    parts = {rule.name: rule_parts(rule) for rule in rules}
+    parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
+    reset = _with_readers(reset, rules)
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in reset}
     changed = {name: rule for name, rule in kept.items() if rule.parts != parts[name]}
     if changed:
@@ -78,6 +80,13 @@ def change_of(
     places = dealt_out(rules, layout.slots, layout.buckets, before.places, since)
     after = replace(layout, rules={name: LaidRule(parts[name], places[name]) for name in parts})
     return Change(before, after, planned, same_rules=set(begun) == set(kept) == set(parts))
+
+
+def _with_readers(reset: Collection[str], rules: Sequence[Rule]) -> set[str]:
+    """These rules, those that read their matches, and those that hand events on to any of them."""
+    anew = readers_of(reset, rules)
+    hands_on = [one for rule in every_rule(rules) if rule.name in anew for one in rule.reads if one.hands_on]
+    return anew | {one.name for one in hands_on}
 
 
 def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:

@@ -43,11 +43,11 @@ class Manifest:
 
     def scan(self, root: Path) -> None:
         """Add the files below `root` that are not in it yet, in name order."""
-        self.add(self._listing.changed(root))
+        self._append(sorted(set(self._listing.changed(root)) - self._known))
 
     def add(self, names: Iterable[str]) -> None:
         """Add those of the names that are not in it yet, in their order."""
-        self._append(sorted(set(names) - self._known))
+        self._append([name for name in names if name not in self._known])
 
     def finish(self) -> None:
         """Mark the end of the input, unless the last entry does."""

@@ -1,7 +1,6 @@
 """What is new in a Delta table to which rows are only appended: entries of the manifest, in commit order.
 
-An entry is a text that sorts as the files are read. Spark's process for sources runs this, so it imports
-little.
+Spark's process for sources runs this, so it imports little.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _FRESH = "Start a new checkpoint with a sink of its own"
 
 
 def entry_of(place: str, file: TableFile) -> str:
-    """The entry of a file; `place` sorts the entries of the versions."""
+    """The entry of a file; `place`: of its version, and of the file where all have one version."""
     partition = dict(sorted(file.partition.items()))
     return json.dumps([place, file.version, file.path, partition])
 

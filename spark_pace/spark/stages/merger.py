@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +40,10 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
+from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.past import tell_pasts
@@ -78,6 +80,8 @@ class MergerHost:
         """Nothing was collected yet."""
         self._rows = BatchRows(self.plan)
         self._prices = Prices(self.plan)
+        self._levels = LevelStates(self.plan, self.checkpoint)
+        self._folds = FoldProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """The function for `foreachBatch`."""
@@ -97,6 +101,7 @@ class MergerHost:
         """Write nothing from now on. If a batch is being written, wait for its end first."""
         with self._writing:
             self._closed = True
+            self._folds.stop()
 
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
@@ -108,31 +113,34 @@ class MergerHost:
         begin = self._begin(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
-        merged = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
-        numbers = self._numbers_written(batch_id, begin.out_seq) or merged.next_out_seq
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
+        of_events = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
+        levels = self._levels.begin(batch_id)
+        fold = partial(self._folds.call, timeout_us=self.plan.operator_timeout_us)
+        merged = levels.advance(of_events, frontier_us, fold)
+        kept = self._written(batch_id, begin.out_seq)
+        level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         # matches last: a selection that fails in one try only may then be in two tables, but never in none
-        tables = {
-            "late": late,
-            "quarantine": quarantine,
-            "matches": merged.matches,
-        }
+        tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
-        chunks = sorted({name for slot in stats for name in slot["chunks"]}) if stats else begin.chunks
+        of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
+        chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
         reached = _of_first_slot(stats).get("reached", begin.reached)
+        numbers = merged.next_out_seq if kept is None else kept.out_seq
         following = Begin(numbers, frontier_us, last_appended, digest, chunks, reached)
         write_sequence(self.checkpoint, batch_id + 1, following)
         self._remove_chunks(batch_id, {*begin.chunks, *chunks})
         tell_pasts(session, {batch_id + 1: following.past})
-        files.remove(self.checkpoint.sequence(batch_id - _KEPT_SEQUENCES))
+        self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
         failed = merged.failed.num_rows
         counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
-        report = self._report(batch_id, stats, merged.matches, counted, stood)
+        above = {**levels.standing, "state_bytes": level_bytes}
+        report = self._report(batch_id, stats, merged.matches, counted, above, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         for name, table in tables.items():
@@ -189,8 +197,8 @@ class MergerHost:
             [*grown, "metrics"], batch_id
         )
 
-    def _numbers_written(self, batch_id: int, base: dict[str, int]) -> dict[str, int] | None:
-        """The next numbers after the matches that an earlier try of this batch wrote; None if it wrote none.
+    def _written(self, batch_id: int, base: dict[str, int]) -> Begin | None:
+        """What the next batch begins with after the matches that an earlier try of this one wrote, if it did.
 
         What it wrote stays, though since then rules may have gone, and an operator may have failed or
         recovered.
@@ -199,7 +207,7 @@ class MergerHost:
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
-        return numbers if written else None
+        return kept if written else None
 
     def _begin(self, batch_id: int) -> Begin:
         begin = read_sequence(self.checkpoint, batch_id) if batch_id else FIRST
@@ -215,12 +223,14 @@ class MergerHost:
         stats: list[dict[str, Any]],
         matches: pa.Table,
         counted: dict[str, Any],
+        above: Mapping[str, int],
         stood: bool,
     ) -> BatchReport:
         first = _of_first_slot(stats)
         counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
         counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
-        counts |= {name: sum(slot[name] for slot in stats) for name in counters_of(SLOTS)}
+        for name in counters_of(SLOTS):
+            counts[name] = sum(slot[name] for slot in stats) + above.get(name, 0)
         # the tasks do not know which events of files are late
         counts["events"] -= counts["repeats"] + counted["late"] - counts["late"]
         counted["quarantined"] += counts["bad_records"]

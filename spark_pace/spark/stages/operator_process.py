@@ -25,15 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.operate.python_operator import (
-    ATTEMPTS,
-    Answer,
-    Answers,
-    Spans,
-    call_operator,
-    gathered,
-    load_operator,
-)
+from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
+from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call_operator, gathered
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Child, Ended, Link
 

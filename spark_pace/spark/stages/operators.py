@@ -132,8 +132,13 @@ class Handover:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Tell whether each event of a rule's pattern is in few matches, and found without looking at others."""
+    """Tell whether each event of a rule's pattern is in few matches, and found without looking at others.
+
+    The matches of a fold are found already.
+    """
     pattern = rule.pattern
+    if rule.fold is not None:
+        return True
     if pattern is None or rule.span is not None or pattern.order == "conjunction" or pattern.where:
         return False
     return not context_of(pattern).gathers and shape_of(pattern).simple

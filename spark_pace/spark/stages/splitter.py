@@ -6,12 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.rule import PythonFold
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operators import Handover
 from spark_pace.spark.stages.prices import prices_of_batch
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 STATE_SCHEMA = "snapshot binary"
 
 Frames = Iterator["pd.DataFrame"]
+
+_process = FoldProcess()  # of this Python worker of Spark
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class SplitterHost:
         """One batch of one slot."""
         import pandas as pd  # late: the driver imports this file before it starts the JVM
 
+        if any(isinstance(planned.rule.fold, PythonFold) for planned in self.plan.rules):
+            _process.start()
         slot = self.slot_of_key[int(key[0])]
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
@@ -63,7 +70,8 @@ class SplitterHost:
         prices = prices_of_batch()
         lanes = Handover(self.plan, prices, self.here_seconds)
         frames = [decode(body) for kind, body in incoming if kind == FRAME]
-        output = splitter.advance(frames, progress, lanes.take, prices)
+        fold = partial(_process.call, timeout_us=self.plan.operator_timeout_us)
+        output = splitter.advance(frames, progress, lanes.take, prices, fold)
         snapshot = splitter.snapshot()
         state.update((snapshot,))
         stats: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -191,6 +191,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     if split.next_selection is not None:
         touched.next_selection[key] = split.next_selection
     touched.open[key] = split.open
+    _keep_last_values(touched, key, split.last_values)
     bounds = np.append(stream.starts, stream.rows)
     rows = np.flatnonzero(split.keep)
     place = np.searchsorted(rows, bounds)
@@ -207,6 +208,20 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     stored = split.keep & ~(segments.carried & ~np.repeat(again, np.diff(bounds)))
     left.tables.append(events.filter(pa.array(stored)))
     left.owners.append(np.repeat(key, np.diff(bounds))[stored])
+
+
+def last_values_of(touched: Touched, segments: Segments, columns: pa.Schema) -> dict[str, pa.Array]:
+    """Of each segment, what some columns say of its key; null where the segment's stream begins."""
+    rows = pa.array(segments.key, mask=segments.anew)
+    return {name: touched.last_values[name].take(rows) for name in columns.names}
+
+
+def _keep_last_values(touched: Touched, key: Ints, last_values: Mapping[str, pa.Array]) -> None:
+    """Note what is known of keys from now on; of the segments of one key, what the last one says."""
+    rows = np.arange(len(touched.texts))
+    rows[key] = len(rows) + np.arange(len(key))
+    for name, values in last_values.items():
+        touched.last_values[name] = pa.concat_arrays([touched.last_values[name], values]).take(pa.array(rows))
 
 
 def _marked(segments: Segments, events: pa.Table, kept: Bools) -> Bools:

@@ -37,6 +37,7 @@ SOURCES = (  # the modules that compiled code takes functions, constants and the
         f"{_FOLDER}.compiled.{name}"
         for name in ("aggregates", "compilation", "depth_first", "interpreter", "sets", "turns")
     ),
+    f"{_FOLDER}.compiled.state_machine",
 )
 
 

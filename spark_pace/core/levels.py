@@ -1,0 +1,195 @@
+"""The rules that read matches, level by level, behind the merger of the rules below them.
+
+Matches are far fewer than events. So these rules run where a batch's matches come together, in one place, and
+in the same batch; each level is a splitter of one slot, as for events.
+
+Sources: semantics, section 7.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME
+from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.frames import TableStore, encode_parcel, frames_of
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
+from spark_pace.core.intake.pack import pack
+from spark_pace.core.match.delay import matched_before
+from spark_pace.core.merger import Merged, merge
+from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.result import Result
+from spark_pace.core.order.progress import Progress
+from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by
+from spark_pace.core.plan.meaning import fingerprint, rule_parts
+from spark_pace.core.plan.plan import Level, Plan
+from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+from spark_pace.core.tables import array, concat, numbers
+from spark_pace.errors import StateError
+
+STANDING = ("pending", "carry", "open")  # of matches that wait or are carried, and of open selections
+_CHECKSUM_BYTES = 4
+
+
+class Levels:
+    """The running state of all rules that read matches.
+
+    Attributes:
+        standing: the counts of `STANDING` behind the last batch.
+    """
+
+    def __init__(self, plan: Plan, snapshot: bytes | None = None, store: TableStore | None = None) -> None:
+        """Begin with empty state, or go on from a snapshot.
+
+        Args:
+            plan: the plan.
+            snapshot: what `snapshot` gave; None: there is no state yet.
+            store: where the state's large chunks are; None: in the snapshots.
+
+        Raises:
+            StateError: the snapshot is damaged, of another format version or of other rules.
+        """
+        self._plan = plan
+        kept = {} if snapshot is None else stored_states(snapshot)
+        self._splitters = [SlotSplitter(level.plan, 0, kept.get(_id(level)), store) for level in plan.levels]
+        self.standing = dict.fromkeys(STANDING, 0)
+
+    def snapshot(self) -> bytes:
+        """The state as bytes; its large chunks are in the store."""
+        states = [splitter.snapshot() for splitter in self._splitters]
+        parcel = encode_parcel({"levels": [_id(level) for level in self._plan.levels]}, states)
+        return parcel + zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
+
+    def stored(self) -> list[str]:
+        """The names of what is in the store and the last snapshot needs."""
+        return [name for splitter in self._splitters for name in splitter.stored()]
+
+    def advance(self, merged: Merged, frontier_us: int, fold: FoldRuns = fold_here) -> Merged:
+        """Process a batch.
+
+        Args:
+            merged: the matches of the rules that read events.
+            frontier_us: the frontier of these events.
+            fold: calls the Python function of a rule's fold.
+
+        Returns:
+            The matches of all rules.
+
+        Raises:
+            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
+        """
+        out_before = {
+            planned.rule.name: matched_before(planned.rule, frontier_us) for planned in self._plan.rules
+        }
+        standing: Counter[str] = Counter()
+        for level, splitter in zip(self._plan.levels, self._splitters, strict=True):
+            reached_us = min(out_before.get(rule.name, frontier_us) for rule in level.reads)
+            output = _advance(level, splitter, merged, reached_us, fold)
+            merged = merged.beside(merge(level.plan, output.lanes, merged.next_out_seq))
+            standing.update({name: output.stats[name] for name in STANDING})
+            for planned in level.plan.rules:
+                out_before[planned.rule.name] = matched_before(planned.rule, reached_us)
+        self.standing = {name: standing[name] for name in STANDING}
+        return merged
+
+
+def _advance(
+    level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int, fold: FoldRuns
+) -> StepOutput[Result]:
+    records, passed_us = matches_as_events(level, merged.of_rules), splitter.frontier_us
+    frames = [] if records is None else [frame for _, frame in pack(level.plan, records)]
+    output = splitter.advance(
+        frames, _progress(records, reached_us), partial(work_off, level.plan), fold=fold
+    )
+    if output.late is not None:
+        got = f"one at {output.late['event_time'][0]} behind {passed_us} µs"
+        must = f"must come before those that read them need them: {', '.join(r.name for r in level.reads)}"
+        raise StateError(f"matches — {must}; got {got}. This is a fault of spark_pace: report it.")
+    return output
+
+
+def _progress(records: pa.Table | None, reached_us: int) -> Progress:
+    """How far the matches have come: all below `reached_us` are there."""
+    if reached_us == NO_FRONTIER:
+        return Progress()
+    if reached_us != UNKNOWN_TIME:
+        return Progress(reached_us, least_us=reached_us)
+    greatest = None if records is None else int(numbers(records, TIME).max())
+    return Progress(greatest, finish=True, least_us=greatest)
+
+
+def matches_as_events(level: Level, of_rules: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The matches that a level reads, as a table of events; None where there are none.
+
+    An event of the input keeps its own source and offset. Those of a match are its rule and `out_seq`.
+    """
+    parts = [
+        _as_events(rule, place, of_rules[rule.name], level.plan.schema)
+        for place, rule in enumerate(level.reads)
+        if rule.name in of_rules and of_rules[rule.name].num_rows
+    ]
+    return concat(parts) if parts else None
+
+
+def _as_events(rule: Rule, place: int, matches: pa.Table, schema: EventSchema) -> pa.Table:
+    rows, number = matches.num_rows, array(matches, "out_seq")
+    columns: dict[str, pa.Array] = {TIME: array(matches, "matched_at").view(pa.int64())}
+    if rule.hands_on:
+        (columns[SOURCE], columns[OFFSET]) = _positions(matches)
+    else:
+        columns[SOURCE] = _repeated(rule.name, rows).dictionary_encode()
+        columns[OFFSET] = number
+    given = given_by(rule)
+    own = {
+        "rule": _repeated(EVENTS if rule.hands_on else rule.name, rows),
+        "opened_at": array(matches, "opened_at"),
+        "matched_at": array(matches, "matched_at"),
+        PLACE: pa.array(np.full(rows, place)),
+        NUMBER: number,
+    }
+    for field in schema.fields:
+        kind = ARROW_TYPES[field.type]
+        if field.name in own:
+            columns[field.name] = own[field.name].cast(kind)
+        elif field.name in given:
+            columns[field.name] = array(matches, column_given(rule, field.name)).cast(kind)
+        else:
+            columns[field.name] = pa.nulls(rows, kind)
+    return pa.table(columns)
+
+
+def _repeated(text: str, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), rows)
+
+
+def _positions(matches: pa.Table) -> tuple[pa.DictionaryArray, pa.Array]:
+    """The source and the offset of the one event of each match."""
+    events = array(matches, "events").flatten()
+    return events.field("source").dictionary_encode(), events.field("offset")
+
+
+def _id(level: Level) -> str:
+    """What a level reads: the state of one that reads something else is not its own."""
+    return json.dumps([[rule.name, fingerprint(rule_parts(rule))] for rule in level.reads])
+
+
+def stored_states(snapshot: bytes) -> dict[str, bytes]:
+    """The state of each level, by what it reads.
+
+    Raises:
+        StateError: the snapshot is damaged.
+    """
+    parcel, checksum = snapshot[:-_CHECKSUM_BYTES], snapshot[-_CHECKSUM_BYTES:]
+    if zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
+        must, do = "must be as this program wrote it", "Start again with a new checkpoint."
+        raise StateError(f"state of the rules that read matches — {must}; got damaged bytes. {do}")
+    header, states = frames_of(parcel)
+    return dict(zip(header["levels"], map(bytes, states), strict=True))

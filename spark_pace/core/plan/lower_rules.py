@@ -1,0 +1,204 @@
+"""Rules over rules: what a rule sees of the matches of those it reads, its lower rules.
+
+The events of the input reach such a rule as matches too: of a rule that hands them on, one by one. Every
+reader has one of its own, which gives the attributes that the reader uses and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from spark_pace.core.expr import (
+    Call,
+    Column,
+    EventColumns,
+    Expr,
+    Literal,
+    TypeName,
+    conjunction,
+    evaluate_mask,
+)
+from spark_pace.core.plan.conditions import conjuncts, mentions_previous, of_its_event, others_count
+from spark_pace.core.plan.meaning import attributes_of, used_attributes
+from spark_pace.core.plan.previous_tests import looks_back
+from spark_pace.core.plan.rule import (
+    Component,
+    Context,
+    EmitField,
+    EventSchema,
+    Field,
+    Pattern,
+    PredicateSpan,
+    Rule,
+    column_name,
+)
+
+EVENTS = "events"  # the name in `from` of the events of the input, and their attribute `rule`
+MATCH_FIELDS = (Field("rule", "STRING"), Field("opened_at", "TIMESTAMP"), Field("matched_at", "TIMESTAMP"))
+PLACE, NUMBER = "@place", "@number"  # of an event's rule in `from`; its `out_seq`
+_HANDED_ON = "event."  # stands before the attributes in the fields of a rule that hands them on
+_TRUE, _FALSE = Literal(True, "BOOLEAN"), Literal(False, "BOOLEAN")
+
+
+def name_in_from(rule: Rule) -> str:
+    """What ``from`` calls a rule that is read."""
+    return EVENTS if rule.hands_on else rule.name
+
+
+def every_rule(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """These rules, and those that they read, whether listed or not; each of them once."""
+    found: dict[str, Rule] = {}
+    waiting = list(rules)
+    for rule in waiting:
+        if rule.name not in found:
+            found[rule.name] = rule
+            waiting += rule.reads
+    return tuple(found.values())
+
+
+def input_schema(rules: Iterable[Rule]) -> EventSchema:
+    """What an event of the input looks like to these rules, of which there is one."""
+    return next(rule.schema for rule in every_rule(rules) if not rule.reads)
+
+
+def over_input(rules: Iterable[Rule], schema: EventSchema) -> tuple[Rule, ...]:
+    """These rules over another schema of the events of the input."""
+    known: dict[str, Rule] = {}
+
+    def over(rule: Rule) -> Rule:
+        if rule.name not in known and rule.reads:
+            known[rule.name] = replace(rule, reads=tuple(map(over, rule.reads)))
+        elif rule.name not in known:
+            known[rule.name] = replace(rule, schema=schema)
+        return known[rule.name]
+
+    return tuple(map(over, rules))
+
+
+def levels_of(rules: Iterable[Rule]) -> dict[str, int]:
+    """The level of each of these rules and of those that they read: 0 reads the events of the input."""
+    levels: dict[str, int] = {}
+
+    def level(rule: Rule) -> int:
+        if rule.name not in levels:
+            levels[rule.name] = max((1 + level(lower) for lower in rule.reads), default=0)
+        return levels[rule.name]
+
+    for rule in rules:
+        level(rule)
+    return levels
+
+
+def readers_of(names: Collection[str], rules: Sequence[Rule]) -> set[str]:
+    """The rules of these names, those that read them, those that read these, and so on."""
+    levels = levels_of(rules)
+    found = set(names)
+    for rule in sorted(every_rule(rules), key=lambda rule: levels[rule.name]):
+        if any(lower.name in found for lower in rule.reads):
+            found.add(rule.name)
+    return found
+
+
+def given_by(rule: Rule) -> dict[str, TypeName]:
+    """The attributes that the matches of a rule have beside `MATCH_FIELDS`."""
+    if rule.hands_on:
+        return {field.name.removeprefix(_HANDED_ON): field.type for field in rule.emit}
+    types = {field.name: field.type for field in rule.schema.fields}
+    keys = {column_name(name): types[name] for name in rule.partition_by}
+    return keys | {field.name: field.type for field in rule.emit}
+
+
+def column_given(rule: Rule, attribute: str) -> str:
+    """The column in which a table of the rule's matches has one of these attributes."""
+    return _HANDED_ON + attribute if rule.hands_on else attribute
+
+
+def match_schema(reads: Sequence[Rule]) -> EventSchema:
+    """What the matches of these rules look like as events."""
+    types = {field.name: field.type for field in MATCH_FIELDS}
+    for rule in reads:
+        types |= given_by(rule)
+    return EventSchema(tuple(Field(name, kind) for name, kind in types.items()), "matched_at")
+
+
+def with_place(rule: Rule) -> Rule:
+    """The rule with what orders matches of one time: the order of ``from``, then their numbers."""
+    fields = (*rule.schema.fields, Field(PLACE, "BIGINT"), Field(NUMBER, "BIGINT"))
+    return replace(rule, schema=replace(rule.schema, fields=fields, tie_break=(PLACE, NUMBER)))
+
+
+def handing_on(reader: str, schema: EventSchema) -> Rule:
+    """The rule that hands all events of the input on to the rule named `reader`, with all attributes."""
+    pattern = Pattern((Component("event", conjunction([])),), (), None, Context("each", "zero"))
+    return Rule(
+        f"{EVENTS} of {reader}",
+        schema,
+        None,
+        (),
+        pattern,
+        None,
+        None,
+        "detection",
+        tuple(_handed_on(field) for field in schema.fields),
+        hands_on=True,
+    )
+
+
+def _handed_on(field: Field) -> EmitField:
+    return EmitField(_HANDED_ON + field.name, field.type, Column("event", field.name, field.type))
+
+
+def with_what_is_used(rule: Rule) -> Rule:
+    """The rule, reading no more of the events of the input than it uses; its schema stays as it is."""
+    used = used_attributes(rule)
+    kept = tuple(_narrowed(lower, used, rule) if lower.hands_on else lower for lower in rule.reads)
+    return replace(rule, reads=kept)
+
+
+def _narrowed(handing: Rule, used: set[str], reader: Rule) -> Rule:
+    emit = tuple(field for field in handing.emit if field.name.removeprefix(_HANDED_ON) in used)
+    known = {field.name for field in handing.schema.fields}
+    wanted = [] if reader.filter is None else [_asked(reader.filter, known)]
+    if not others_count(reader) and not looks_back(reader):
+        wanted.append(_either([_asked(predicate, known) for predicate in _predicates(reader)]))
+    conditions = [condition for condition in wanted if condition != _TRUE]
+    assert handing.pattern is not None
+    component = replace(handing.pattern.components[0], predicate=conjunction(conditions))
+    return replace(handing, emit=emit, pattern=replace(handing.pattern, components=(component,)))
+
+
+def _predicates(rule: Rule) -> list[Expr]:
+    """One of these holds for every event of the rule's stream."""
+    found = [] if rule.pattern is None else [of_its_event(one.predicate) for one in rule.pattern.components]
+    return [*found, rule.span.open, rule.span.close] if isinstance(rule.span, PredicateSpan) else found
+
+
+def _asked(condition: Expr, known: set[str]) -> Expr:
+    """What a condition asks of an event of the input, as far as its attributes and its ``rule`` say it."""
+    parts = conjuncts(condition)
+    if not all(_may_be_events(part) for part in parts):
+        return _FALSE
+    of_event = [part for part in parts if attributes_of([part]) <= known and not mentions_previous(part)]
+    return conjunction([part for part in of_event if part != _TRUE])
+
+
+def _may_be_events(condition: Expr) -> bool:
+    """Tell whether a condition leaves open that an event is one of the input: unlike ``rule = 'a'``."""
+    if attributes_of([condition]) != {"rule"} or mentions_previous(condition):
+        return True
+    return bool(evaluate_mask(condition, EventColumns(pa.table({"rule": [EVENTS]})))[0])
+
+
+def _either(conditions: Sequence[Expr]) -> Expr:
+    if _TRUE in conditions:
+        return _TRUE
+    possible = [one for one in dict.fromkeys(conditions) if one != _FALSE]
+    if not possible:
+        return _FALSE
+    either = possible[0]
+    for one in possible[1:]:
+        either = Call("or", (either, one), "BOOLEAN")
+    return either

@@ -1,0 +1,135 @@
+"""Folds: each event moves the state of its key, one after the other, and some events give matches.
+
+The splitter keeps the states and finds the matches; operators only compute their fields. Of each key the last
+state is carried, and no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import NOTHING_US, Ints
+from spark_pace.core.functions.python_fold import Runs
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
+from spark_pace.core.plan.structs import nested
+from spark_pace.core.split.lane_sizes import lanes_by_rows
+from spark_pace.core.split.lanes import Lane, numbered
+from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.tables import array
+
+if TYPE_CHECKING:
+    from spark_pace.core.match.search.compiled.state_machine import Walk
+
+STATE = "@state"  # large_string, of a key: the name of its state, or what a Python function says, as JSON
+ROW, SELECTION = "@row", "@selection"  # of each match in a lane: the row of its event, its number
+
+
+def columns_of_states(rule: Rule) -> pa.Schema:
+    """The columns that a fold keeps of each key."""
+    if rule.fold is None:
+        return pa.schema([])
+    kept = [(STATE, pa.large_string())]
+    return pa.schema([*kept, (STATE_SINCE, pa.int64())] if isinstance(rule.fold, StateMachine) else kept)
+
+
+def split_fold(task: SplitTask) -> Split:
+    """Move the states of all keys; lanes hold the events that give matches."""
+    fold, stream = task.planned.rule.fold, task.stream
+    if isinstance(fold, StateMachine):
+        rows, table, states = _walked(task, fold)
+    else:
+        rows, table, states = _by_python(task)
+    of_segments = np.bincount(stream.segment[rows], minlength=len(stream.starts))
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(of_segments) - of_segments, of_segments)
+    numbers = task.next_selection[stream.segment[rows]] + place
+    columns = {name: array(table, name) for name in table.column_names}
+    table = pa.table(columns | {SELECTION: numbers})
+    none = np.zeros(len(stream.starts), np.int64)
+    keep, following = np.zeros(stream.rows, np.bool_), task.next_selection + of_segments
+    return Split(_lanes(task, rows, table), keep, none, following, last_values=states)
+
+
+def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Array]) -> Walk:
+    """The walk of all segments of a stream through the states.
+
+    Args:
+        stream: the stream.
+        machine: the states and moves.
+        last_values: of each segment, what is kept of its key (`columns_of_states`).
+    """
+    from spark_pace.core.match.search.compiled.compilation import normal
+    from spark_pace.core.match.search.compiled.state_machine import Moves, Walk, walk_states
+
+    names = pa.array(machine.states, pa.large_string())
+    known = pc.fill_null(pc.index_in(last_values[STATE], value_set=names), 0)
+    since = pc.fill_null(last_values[STATE_SINCE], NOTHING_US)
+    before, before_since, taken = (np.empty(stream.rows, np.int64) for _ in range(3))
+    walked = Walk(normal(known.to_numpy()), normal(since.to_numpy()), before, before_since, taken)
+    bounds, mask = np.append(stream.starts, stream.rows), stream.mask.astype(np.int64)
+    walk_states(Moves(*_moves(machine)), normal(bounds), normal(mask), normal(stream.time), walked)
+    return walked
+
+
+def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
+    """The rows that give matches, what is known of each beside its event, and the states from then on."""
+    walked = walk(task.stream, machine, task.last_values)
+    emits = np.array([*(move.emits for move in machine.moves), False])
+    rows = np.flatnonzero(emits[walked.taken])
+    targets = np.array([move.target for move in machine.moves], np.int64)
+    table = pa.table({
+        STATE_BEFORE: walked.before[rows],
+        STATE_AFTER: targets[walked.taken[rows]],
+        STATE_SINCE: walked.before_since[rows],
+    })  # fmt: skip
+    states = pa.array(machine.states, pa.large_string()).take(pa.array(walked.state))
+    return rows, table, {STATE: states, STATE_SINCE: pa.array(walked.since, mask=walked.since == NOTHING_US)}
+
+
+def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
+    """What `_walked` gives, by the rule's Python function; the table has the fields of ``emit``."""
+    stream, planned = task.stream, task.planned
+    keys = None
+    if planned.key_column is not None:
+        texts = stream.attribute(planned.key_column).take(pa.array(stream.starts)).cast(pa.string())
+        keys = texts.to_pylist()
+    schema = planned.rule.schema
+    attributes = nested(stream.events.select([field.name for field in schema.fields]), schema)
+    bounds = np.append(stream.starts, stream.rows)
+    states = task.last_values[STATE].to_pylist()
+    folded = task.fold(Runs(planned.rule, attributes, stream.seq, bounds, keys, states))
+    return folded.rows, folded.fields, {STATE: pa.array(folded.states, pa.large_string())}
+
+
+def _moves(machine: StateMachine) -> tuple[Ints, Ints, Ints, Ints]:
+    """The columns of `Moves`."""
+    of_states = [
+        [
+            (-1 if move.condition is None else move.condition, move.target, number)
+            for number, move in enumerate(machine.moves)
+            if state in move.sources
+        ]
+        for state in range(len(machine.states))
+    ]
+    begins = np.cumsum([0, *map(len, of_states)])
+    columns = np.array([row for rows in of_states for row in rows], np.int64).reshape(-1, 3).T
+    bits, targets, numbers = (np.ascontiguousarray(column) for column in columns)
+    return begins, bits, targets, numbers
+
+
+def _lanes(task: SplitTask, rows: Ints, table: pa.Table) -> list[Lane]:
+    """Lanes with the events of matches alone."""
+    if not len(rows):
+        return []
+    lanes: list[Lane] = []
+    for piece in lanes_by_rows(task, np.ones(len(rows), np.int64)):
+        own, count = rows[piece.first : piece.last], piece.last - piece.first
+        found = table.slice(piece.first, count).append_column(ROW, pa.array(np.arange(count)))
+        header = numbered(task.header("folded"), len(lanes), (0, count), piece)
+        lanes.append(Lane(header, task.stream.events.take(pa.array(own)).combine_chunks(), found, own))
+    return lanes

@@ -1,0 +1,195 @@
+"""The key ``fold`` of a rule: a table of states and moves, or the name of a Python function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_pace.core.columns import MOST_CONDITIONS
+from spark_pace.core.expr import Expr
+from spark_pace.core.plan.rule import EventSchema, Fold, Move, PythonFold, StateMachine
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document.section import Section, as_mapping
+from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.move_scope import STATE
+from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.operator import KEYS_OF_PATTERNS, function_name
+
+MAX_STATES = 64
+MAX_MOVES = 256
+MAX_VERSION = 1_000_000
+ANY = "any"  # stands for every state in ``from``
+_STATE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_MOVE_KEYS = ("from", "when", "to", "emit")
+_EXAMPLE = "{initial: closed, moves: [{from: closed, when: kind = 'open', to: open}]}"
+_FUNCTION = "my_rules.sessions:step"
+_MOVE = "{from: closed, when: kind = 'open', to: open}"
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A move as it stands in the file; `sources` are names, with the place of each."""
+
+    sources: tuple[tuple[str, Place], ...]
+    condition: Expr | None
+    target: str
+    emits: bool
+
+
+def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
+    """The key ``fold`` of a rule; None where it is missing or reported as wrong."""
+    if not rule.has("fold"):
+        return None
+    _refuse_others(rule)
+    node = rule.node("fold")
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        function = function_name(node, rule.report, _FUNCTION)
+        return None if function is None else PythonFold(function)
+    mapping = rule.mapping("fold", f"{_EXAMPLE}, or my_rules.sessions:step")
+    if mapping is not None and "function" in mapping.entries:
+        return _read_function(mapping, rule.report)
+    return None if mapping is None else _read_machine(mapping, rule.report, schema)
+
+
+def check_fold_syntax(rule: Section) -> None:
+    """Report what is wrong with a fold and what stands beside it, as far as that needs no attributes."""
+    _refuse_others(rule)
+    node = rule.node("fold")
+    if isinstance(node, Mapping) and is_machine(rule):
+        check_syntax(rule, ("emit",))
+        moves = node.entries.get("moves", (node.place, node))[1]
+        for move in moves.items if isinstance(moves, Listing) else ():
+            if isinstance(move, Mapping):
+                check_syntax(Section(move, rule.report, _MOVE_KEYS), ("when",))
+
+
+def is_machine(rule: Section) -> bool:
+    """Tell whether the rule has a fold that is a table of states and moves."""
+    node = rule.node("fold")
+    return isinstance(node, Mapping) and "function" not in node.entries
+
+
+def _refuse_others(rule: Section) -> None:
+    rule.refuse(("pattern", "operator", "span"), "A fold goes from event to event, and needs none of these.")
+    rule.refuse(KEYS_OF_PATTERNS, "It belongs to a pattern; in a fold the moves or the function decide.")
+    rule.refuse(("merge",), "The matches of a fold come in the order of their events.")
+
+
+def _read_function(mapping: Mapping, report: Report) -> PythonFold | None:
+    fields = Section(mapping, report, ("function", "version"))
+    text, version = fields.text("function", f"function: {_FUNCTION}"), fields.whole("version", 1, MAX_VERSION)
+    function = None if text is None else function_name(text, report, _FUNCTION)
+    if function is None or (version is None and fields.has("version")):
+        return None
+    return PythonFold(function, version or 1)
+
+
+def _read_machine(mapping: Mapping, report: Report, schema: EventSchema) -> StateMachine | None:
+    before = report.count
+    if STATE in schema.structs:
+        do = "Rename the STRUCT."
+        report.add(mapping.place, "must not be over events with a STRUCT of that name", quote(STATE), do)
+    fields = Section(mapping, report, ("initial", "moves"))
+    first = "initial: closed"
+    initial = fields.text("initial", first) if fields.require("initial", first) else None
+    known = None if initial is None else _state(initial, report)
+    node = fields.node("moves") if fields.require("moves", f"moves: [{_MOVE}]") else None
+    if node is not None and not (isinstance(node, Listing) and node.items):
+        got = "an empty list" if isinstance(node, Listing) else describe(node)
+        report.add(node.place, "must be a list of moves", got, f"Write for example [{_MOVE}].")
+    if not isinstance(node, Listing) or _too_many(len(node.items), MAX_MOVES, "moves", node.place, report):
+        return None
+    moves = [_read_move(item, report, schema) for item in node.items]
+    read = [move for move in moves if move is not None]
+    if known is None or len(read) < len(moves) or report.count > before:
+        return None
+    states = tuple(dict.fromkeys([known, *(move.target for move in read)]))
+    conditions = tuple(dict.fromkeys(move.condition for move in read if move.condition is not None))
+    _check_states(read, states, report)
+    _too_many(len(states), MAX_STATES, "states", node.place, report)
+    _too_many(len(conditions), MOST_CONDITIONS, "different conditions", node.place, report)
+    return None if report.count > before else _machine(states, conditions, read)
+
+
+def _too_many(count: int, most: int, what: str, place: Place, report: Report) -> bool:
+    if count > most:
+        do = "Write several rules, or a fold in Python: fold: my_rules.sessions:step."
+        report.add(place, f"must have at most {most} {what}", f"{count}", do)
+    return count > most
+
+
+def _read_move(node: Node, report: Report, schema: EventSchema) -> _Move | None:
+    mapping = as_mapping(node, report, _MOVE)
+    if mapping is None:
+        return None
+    fields = Section(mapping, report, _MOVE_KEYS)
+    emits = fields.flag("emit", True)
+    sources = _read_sources(fields)
+    to = fields.text("to", "to: open") if fields.require("to", "to: and the state that it leads to") else None
+    target = None if to is None else _state(to, report)
+    condition, node_of = None, fields.node("when")
+    if node_of is not None:
+        scalar = as_expression(node_of, report)
+        scope = EventScope(schema, looks_back=True)
+        condition = None if scalar is None else compile_condition(scalar, scope, report)
+    if not sources or target is None or (condition is None and fields.has("when")):
+        return None
+    return _Move(sources, condition, target, emits)
+
+
+def _read_sources(fields: Section) -> tuple[tuple[str, Place], ...]:
+    if not fields.require("from", "from: and the state that it leaves, or any"):
+        return ()
+    if isinstance(fields.node("from"), Listing):
+        texts: Sequence[Scalar] = fields.texts("from", "from: [closed, ajar]")
+    else:
+        text = fields.text("from", "from: closed")
+        texts = () if text is None else (text,)
+    if len(texts) == 1 and texts[0].text == ANY:
+        return ((ANY, texts[0].place),)
+    named = [(_state(text, fields.report), text.place) for text in texts]
+    return tuple((name, place) for name, place in named if name is not None)
+
+
+def _state(text: Scalar, report: Report) -> str | None:
+    if text.text == ANY:
+        do = "It stands for every state, and stands alone in from: choose another name."
+        report.add(text.place, "must be the name of a state", quote(ANY), do)
+        return None
+    if not _STATE.fullmatch(text.text):
+        must = "must be the name of a state: a letter, then letters, digits and _ (64 at most)"
+        report.add(text.place, must, quote(text.text), "Rename the state.")
+        return None
+    return text.text
+
+
+def _check_states(moves: Sequence[_Move], states: Sequence[str], report: Report) -> None:
+    """Report states that no key can be in: those to which no move leads, and those that only these reach."""
+    named = [(name, place) for move in moves for name, place in move.sources if name != ANY]
+    unknown = [(name, place) for name, place in named if name not in states]
+    for name, place in unknown:
+        must = "must be the initial state or one to which a move leads"
+        report.add(place, must, quote(name), nearest(name, states))
+    reached = {states[0]}
+    for _ in states:
+        for move in moves:
+            if any(name == ANY or name in reached for name, _ in move.sources):
+                reached.add(move.target)
+    for name, place in () if unknown else named:
+        if name not in reached:
+            do = f"Add a move to it, or remove this one: keys begin in {quote(states[0])}."
+            report.add(place, "must be a state that a key can reach", quote(name), do)
+
+
+def _machine(states: tuple[str, ...], conditions: tuple[Expr, ...], moves: Sequence[_Move]) -> StateMachine:
+    every = tuple(range(len(states)))
+    made = []
+    for move in moves:
+        names = [name for name, _ in move.sources]
+        sources = every if ANY in names else tuple(sorted({states.index(name) for name in names}))
+        condition = None if move.condition is None else conditions.index(move.condition)
+        made.append(Move(sources, condition, states.index(move.target), move.emits))
+    return StateMachine(states, conditions, tuple(made))

@@ -1,0 +1,179 @@
+"""The key ``from``: which rules a rule reads, and in which order rules can be checked for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from spark_pace.core.match.delay import delay_us
+from spark_pace.core.plan.lower_rules import (
+    EVENTS,
+    MATCH_FIELDS,
+    given_by,
+    handing_on,
+    levels_of,
+    name_in_from,
+)
+from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document.section import Section
+
+MOST_LEVELS = 8
+MOST_READ = 32
+
+
+@dataclass
+class Entry:
+    """A rule of a file on its way to be read.
+
+    Attributes:
+        fields: its keys.
+        name: its name; None where that is reported as wrong.
+        reads: what ``from`` names, in its order; empty where it reads the events of the input.
+        problems: how many of its problems are reported by now.
+        rule: the rule, once it is read without a problem.
+    """
+
+    fields: Section
+    name: Scalar | None
+    reads: list[Scalar] = field(default_factory=list)
+    problems: int = 0
+    rule: Rule | None = None
+
+
+def read_from(fields: Section) -> list[Scalar]:
+    """The names under ``from``; none where it names the events of the input alone."""
+    example = "from: my_rule, or from: [my_rule, other_rule]"
+    node = fields.node("from")
+    items = (
+        [node] if isinstance(node, Scalar) and isinstance(node.value, str) else fields.texts("from", example)
+    )
+    if len(items) > MOST_READ:
+        place, must = fields.key_place("from"), f"must name at most {MOST_READ} rules"
+        fields.report.add(place, must, f"{len(items)}", "Name fewer, or read rules that read them.")
+    found: dict[str, Scalar] = {}
+    for item in items[:MOST_READ]:
+        if found.setdefault(item.text, item) is not item:
+            fields.report.add(item.place, "must name a rule once", quote(item.text), "Remove one.")
+    return [] if list(found) == [EVENTS] else list(found.values())
+
+
+def lower_first(entries: Sequence[Entry], report: Report) -> Iterator[Entry]:
+    """The rules, each behind those that it reads; what cannot be so is reported, and comes all the same."""
+    by_name = {entry.name.text: entry for entry in entries if entry.name is not None}
+    _check_names(entries, by_name, report)
+    done: set[int] = set()
+    for entry in entries:
+        yield from _lower_first(entry, by_name, done, [])
+
+
+def _lower_first(
+    entry: Entry, by_name: Mapping[str, Entry], done: set[int], above: Sequence[Entry]
+) -> Iterator[Entry]:
+    """The rule behind those that it reads, but for what has been done; `above` are those that read it."""
+    if id(entry) in done:
+        return
+    for item in entry.reads:
+        lower = by_name.get(item.text)
+        path = [*above, entry]
+        if lower is None:
+            continue
+        if lower in path:
+            names = [one.name.text for one in path[path.index(lower) :] if one.name] + [item.text]
+            got = " reads ".join(map(quote, names))
+            entry.fields.report.add(
+                item.place, "must not lead back to a rule itself", got, "Take one of these names out."
+            )
+            entry.problems += 1
+        elif len(path) > MOST_LEVELS:
+            _report_height(item.place, entry.fields.report)
+            entry.problems += 1
+        else:
+            yield from _lower_first(lower, by_name, done, path)
+    if id(entry) not in done:
+        done.add(id(entry))
+        yield entry
+
+
+def _check_names(entries: Sequence[Entry], by_name: Mapping[str, Entry], report: Report) -> None:
+    known = [*by_name, EVENTS]
+    reads_events = False
+    for entry in entries:
+        for item in entry.reads:
+            reads_events |= item.text == EVENTS
+            if item.text not in known:
+                must = f"must name a rule that runs with this one, or {EVENTS}"
+                report.add(item.place, must, quote(item.text), nearest(item.text, known))
+                entry.problems += 1
+    for entry in entries:
+        if reads_events and entry.name is not None and entry.name.text.lower() == EVENTS:
+            must = f'must be another name than "{EVENTS}", which is the events of the input in a "from"'
+            report.add(entry.name.place, must, quote(entry.name.text), "Rename the rule.")
+            entry.problems += 1
+
+
+def lower_rules(entry: Entry, rules: Mapping[str, Rule], schema: EventSchema) -> tuple[Rule, ...] | None:
+    """The rules that a rule reads; None where one of them has problems, or cannot be read.
+
+    Args:
+        entry: the rule.
+        rules: the rules that are read without a problem, by their names.
+        schema: of the events of the input.
+    """
+    reader = entry.name.text if entry.name is not None else ""
+    found = []
+    for item in entry.reads:
+        if item.text == EVENTS:
+            found.append(handing_on(reader, schema))
+        elif item.text in rules:
+            found.append(rules[item.text])
+    if len(found) < len(entry.reads):
+        return None
+    before, report = entry.fields.report.count, entry.fields.report
+    if found and max(levels_of(found).values()) == MOST_LEVELS:
+        _report_height(entry.fields.key_place("from"), report)
+    for item, rule in zip(entry.reads, found, strict=True):
+        _check_delay(item.place, rule, report)
+        _check_attributes(item.place, rule, found, report)
+    return None if report.count > before else tuple(found)
+
+
+def _report_height(place: Place, report: Report) -> None:
+    must = f"must be at most {MOST_LEVELS} levels above the events of the input"
+    report.add(place, must, "more", "Let a rule read several others at once.")
+
+
+def _check_delay(place: Place, rule: Rule, report: Report) -> None:
+    if delay_us(rule) is not None:
+        return
+    must = "must name rules whose matches go out a known time behind their last event"
+    got = f"{quote(rule.name)}, whose matches wait until so many events have come"
+    do = f"Give {rule.name} a window of time."
+    if delay_us(replace(rule, merge="detection")) is not None:
+        do = f"Write merge: detection in {rule.name}."
+    elif isinstance(rule.span, CountSpan):
+        do = f"Give {rule.name} a span of time."
+    report.add(place, must, got, do)
+
+
+def _check_attributes(place: Place, rule: Rule, reads: Sequence[Rule], report: Report) -> None:
+    """Report names that mean another thing in events; among rules `check_columns` does."""
+    if not rule.hands_on:
+        return
+    known: dict[str, tuple[str, str, str]] = {
+        one.name: (one.name, one.type, "every match") for one in MATCH_FIELDS
+    }
+    for other in reads:
+        if not other.hands_on:
+            where = f"the matches of {name_in_from(other)}"
+            known |= {name.lower(): (name, kind, where) for name, kind in given_by(other).items()}
+    for name, kind in given_by(rule).items():
+        other_name, other_kind, where = known.get(name.lower(), (name, kind, ""))
+        if where == "every match" or (other_name, other_kind) != (name, kind):
+            must = "must read one thing under a name"
+            got = f"{other_name} {other_kind} in {where}, {name} {kind} in the events"
+            do = "Rename the attribute of the events" + (
+                ", or leave out events." if where == "every match" else ", or the field in emit."
+            )
+            report.add(place, must, got, do)

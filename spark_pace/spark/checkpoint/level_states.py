@@ -1,0 +1,71 @@
+"""The state of the rules that read matches: what each batch begins with, in a file of its own.
+
+The batch before it writes the file before it touches a table, as it does with the numbers
+(`spark_pace.spark.checkpoint.sequences`). So a batch that runs again finds the same matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_pace.core.levels import Levels, stored_states
+from spark_pace.core.plan.plan import Plan
+from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import RESTORE, damaged
+
+
+@dataclass
+class LevelStates:
+    """The rules of a plan that read matches, from batch to batch.
+
+    What the last batch has left is kept in memory, so that the next one need not read it again.
+    """
+
+    plan: Plan
+    checkpoint: Checkpoint
+    _running: tuple[int, Levels] | None = None
+
+    def begin(self, batch_id: int) -> Levels:
+        """The state that a batch begins with.
+
+        Raises:
+            StateError: it is missing or damaged.
+        """
+        running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
+        if running is not None and running[0] == batch_id:
+            return running[1]
+        snapshot = None
+        if self.plan.levels:
+            since = min(planned.since for level in self.plan.levels for planned in level.plan.rules)
+            snapshot = read_state(self.checkpoint, batch_id, required=since < batch_id)
+        return Levels(self.plan, snapshot, self.checkpoint.chunks())
+
+    def write(self, batch_id: int, levels: Levels) -> int:
+        """Keep what a batch begins with, in memory too; gives the number of its bytes."""
+        self._running = (batch_id, levels)
+        if not self.plan.levels:
+            return 0
+        snapshot = levels.snapshot()
+        files.write(self.checkpoint.level_state(batch_id), snapshot)
+        return len(snapshot)
+
+
+def read_state(checkpoint: Checkpoint, batch_id: int, *, required: bool) -> bytes | None:
+    """What the rules that read matches begin a batch with; None if there is no such file.
+
+    Raises:
+        StateError: the file is damaged, or it is required and missing.
+    """
+    path = checkpoint.level_state(batch_id)
+    content = files.read(path)
+    if content is None and required:
+        must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
+        raise StateError(f"{path} — {must}; got no file. {RESTORE}")
+    try:
+        if content is not None:
+            stored_states(content)
+    except StateError as error:
+        raise damaged(path, "another content than its checksum is of") from error
+    return content

@@ -1,0 +1,59 @@
+"""Rules over rules: whatever reads what, and however the stream is cut, the rows are the oracle's."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from spark_pace.core.local import run
+from spark_pace.core.plan.lower_rules import name_in_from
+from spark_pace.core.plan.rule import Rule
+from tests.oracle.levels import evaluate_levels
+from tests.property.test_invariance import plan_of
+from tests.support.checks import told
+from tests.support.drive import drive
+from tests.support.graph_strategies import graphs
+from tests.support.results import Row, brief, difference, from_core, from_oracle
+from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms, streams
+
+MANY = st.integers(13, 24).flatmap(dense_streams)
+
+
+def expected_of(rules: list[Rule], arrival: Arrival) -> dict[str, list[Row]]:
+    events = arrival.on_time()[0]
+    found = evaluate_levels(rules, events)
+    note("stream: " + ", ".join(told(event) for event in sorted(events, key=lambda event: event.time)))
+    expected = {rule.name: from_oracle(rule, found[rule.name]) for rule in rules}
+    for rule in rules:
+        reads = ", ".join(map(name_in_from, rule.reads)) or "events"
+        note(f"{rule.name} from {reads}:\n" + "\n".join(map(brief, expected[rule.name])))
+    return expected
+
+
+def assert_all_equal(rules: list[Rule], expected: dict[str, list[Row]], matches: pa.Table) -> None:
+    apart = {rule.name: difference(expected[rule.name], from_core(rule, matches)) for rule in rules}
+    assert not any(apart.values()), "\n".join(f"\n{name}: {found}" for name, found in apart.items() if found)
+
+
+@given(graphs(), arrivals(of=streams() | MANY), parallelisms())
+def test_rules_over_rules_give_the_oracles_matches_in_any_batches(
+    rules: list[Rule], arrival: Arrival, spread: Parallelism
+) -> None:
+    tables = [table for table in arrival.tables(rules_input(rules)) if table.num_rows]
+    result = run(plan_of(rules, arrival, spread), tables)
+    assert_all_equal(rules, expected_of(rules, arrival), result.matches)
+
+
+@given(graphs(), arrivals(of=streams() | MANY), parallelisms())
+def test_rules_over_rules_give_the_same_with_their_state_saved_and_restored_between_all_batches(
+    rules: list[Rule], arrival: Arrival, spread: Parallelism
+) -> None:
+    steps = drive(plan_of(rules, arrival, spread), arrival.tables(rules_input(rules)), finish=True)
+    matches = pa.concat_tables([step.matches for step in steps])
+    assert_all_equal(rules, expected_of(rules, arrival), matches)
+
+
+def rules_input(rules: list[Rule]) -> Rule:
+    """A rule that reads the events of the input."""
+    return next(rule for rule in rules if not rule.reads)

@@ -1,0 +1,222 @@
+"""Jobs with rules over rules: the core's rows, wherever the job stops, and with its state in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace import ways
+from spark_pace.errors import StateError
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.sequences import read_sequence
+from tests.spark.jobs import (
+    RULES,
+    Event,
+    in_core,
+    job,
+    matches,
+    only,
+    random_events,
+    stop_at,
+    table,
+    write_files,
+)
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+LEVELS = (
+    RULES
+    + """
+  - name: busy
+    from: [keyed, pairs]
+    pattern: {sequence: [{one: "rule = 'pairs'"}, {other: "rule = 'keyed'"}]}
+    within: 10 s
+    merge: detection
+    emit: {gap: other.matched_at, second: one.second}
+  - name: high
+    from: [sums]
+    pattern: {sequence: [{low: total < 70}, {high: total > 75}]}
+    context: next, selected
+    within: 40 s
+    emit: {rise: high.total - low.total}
+  - name: last
+    from: [busy, events, high]
+    pattern: {sequence: [{m: "rule <> 'events'"}, {e: "kind = 'c' and x > 5"}]}
+    within: 15 s
+    context: next, selected
+    emit: {of: m.rule, at: e.t}
+"""
+)
+FILES = 6
+
+
+def feed(folder: Path, first: int, last: int) -> None:
+    """Put some of the job's six files there."""
+    events = random_events(31, 40 * FILES)
+    for number in range(first, last):
+        write_files(folder, events[40 * number : 40 * (number + 1)], 1, first=number)
+
+
+def rows(spec: JobSpec) -> list[dict[str, Any]]:
+    return in_core(spec).matches.to_pylist()
+
+
+def counted(spec: JobSpec) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for by_rule in table(spec, "metrics")["matches_by_rule"].to_pylist():
+        for name, count in by_rule:
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def test_rules_over_rules_find_in_a_job_what_the_core_finds(tmp_path: Path) -> None:
+    spec = job(tmp_path, rules=LEVELS, slots=2)
+    feed(tmp_path, 0, FILES)
+    run_job(spec)
+    found = matches(spec)
+    assert found == rows(spec)
+    numbers = {name: sum(row["rule"] == name for row in found) for name in {row["rule"] for row in found}}
+    assert counted(spec) == numbers
+    assert set(numbers) == {"pairs", "keyed", "sums", "busy", "high", "last"}
+
+
+@pytest.mark.parametrize("fails_at", ["matches", "metrics"])
+def test_a_job_that_stops_between_batches_and_in_them_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
+) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    feed(tmp_path, 0, 2)
+    run_job(spec)
+    feed(tmp_path, 2, 5)
+    stop_at(monkeypatch, fails_at, batch_id=3)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(spec)
+    monkeypatch.undo()
+    run_job(spec)
+    feed(tmp_path, 5, 6)
+    run_job(replace(spec, finish=True))
+    assert matches(spec) == rows(spec)
+
+
+def test_what_is_carried_of_matches_lies_in_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    monkeypatch.setattr(ways, "is_stored_apart", lambda rows: rows > 0)
+    feed(tmp_path, 0, 3)
+    run_job(spec)
+    checkpoint = Checkpoint(Path(spec.checkpoint_path))
+    begin = read_sequence(checkpoint, checkpoint.next_batch())
+    assert begin is not None
+    assert {path.name for path in checkpoint.waiting.iterdir()} >= set(begin.chunks) != set()
+    feed(tmp_path, 3, 6)
+    run_job(replace(spec, finish=True))
+    assert matches(spec) == rows(spec)
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def spoil(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lose,
+            "must hold the state that the rules that read matches begin batch 2 with; got no file. Restore",
+        ),
+        (
+            spoil,
+            "must be as this program wrote it; got another content than its checksum is of. Restore",
+        ),
+    ],
+)
+def test_a_checkpoint_without_its_state_of_matches_is_refused(
+    tmp_path: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    feed(tmp_path, 0, 2)
+    run_job(spec)
+    state = Path(spec.checkpoint_path, "levels", "2")
+    damage(state)
+    feed(tmp_path, 2, 3)
+    with pytest.raises(StateError, match=f"^{re.escape(f'{state} — {message}')}"):
+        run_job(spec)
+
+
+def found(spec: JobSpec, rule: str) -> list[dict[str, Any]]:
+    return [row for row in matches(spec) if row["rule"] == rule]
+
+
+def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(tmp_path: Path) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    first = only(spec, "pairs", "keyed", "busy")
+    feed(tmp_path, 0, 2)
+    run_job(first)
+    feed(tmp_path, 2, 4)
+    run_job(spec)
+    changed = job(tmp_path, rules=LEVELS.replace("within: 30 s", "within: 31 s"), finish=False)
+    feed(tmp_path, 4, 5)
+    message = (
+        r"^rules keyed, busy, last — must be as the checkpoint knows them; got keyed with a changed within: "
+        r"31 s, was 30 s; busy with a changed from: keyed \w+, pairs \w+, was keyed \w+, pairs \w+; last "
+        r"with a changed from: busy \w+, events, high \w+, was busy \w+, events, high \w+\. Restore them, "
+        r"give them new names, or start them anew with --reset-rule keyed --reset-rule busy --reset-rule last"
+        r"\.$"
+    )
+    with pytest.raises(StateError, match=message):
+        run_job(changed)
+    before = {name: found(spec, name) for name in ("keyed", "busy", "last")}
+    run_job(changed, reset_rules=["keyed"])
+    feed(tmp_path, 5, 6)
+    run_job(replace(changed, finish=True))
+    core = rows(spec)
+    for name in ("pairs", "sums"):
+        assert [row["matched_at"] for row in found(spec, name)][-5:] == [
+            row["matched_at"] for row in core if row["rule"] == name
+        ][-5:]
+    assert found(spec, "pairs") == [row for row in core if row["rule"] == "pairs"]
+    for name, kept in before.items():
+        assert found(spec, name)[: len(kept)] == kept
+        assert [row["out_seq"] for row in found(spec, name)] == list(range(len(found(spec, name))))
+
+
+def test_an_unfinished_batch_is_finished_before_a_rule_over_rules_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    feed(tmp_path, 0, 3)
+    stop_at(monkeypatch, "metrics", batch_id=2)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(spec)
+    monkeypatch.undo()
+    stays = only(spec, "pairs", "keyed", "busy")
+    run_job(stays)
+    feed(tmp_path, 3, 6)
+    run_job(replace(stays, finish=True))
+    core = rows(spec)
+    for name in ("pairs", "keyed", "busy"):
+        assert found(spec, name) == [row for row in core if row["rule"] == name]
+
+
+def test_an_operator_that_fails_below_costs_its_selection_above_too(tmp_path: Path) -> None:
+    spec = job(tmp_path, rules=LEVELS)
+    events: list[Event] = random_events(31, 40 * FILES)
+    events[100]["x"] = 666
+    write_files(tmp_path, events, FILES)
+    run_job(spec)
+    assert matches(spec) == rows(spec)
+    assert table(spec, "quarantine").num_rows == in_core(spec).failed.num_rows > 0

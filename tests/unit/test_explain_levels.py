@@ -1,0 +1,50 @@
+"""What `explain` says of rules over rules."""
+
+from pathlib import Path
+
+from spark_pace.rules import explain, explain_as_json, load_rules
+
+OVER_RULES = """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: low
+    pattern: {sequence: [a: type = 'a', b: type = 'b']}
+    where: a.x = b.x
+    within: 20 s
+    emit: {x: a.x}
+  - {name: mid, from: low, partition_by: [x], pattern: {sequence: [a: x > 1]}, emit: {y: a.x}}
+  - name: top
+    from: [mid, events]
+    pattern: {sequence: [m: rule = 'mid', e: rule <> 'mid' and type = 'c']}
+    within: 5 s
+"""
+
+
+def test_it_says_what_a_rule_over_rules_reads_and_for_how_long_matches_wait(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(OVER_RULES, encoding="utf-8")
+    low, mid, top = load_rules(tmp_path / "rules.yaml")
+    assert explain(mid)[:3] == (
+        "rule mid",
+        "  from         matches of low, each up to 20 s behind its time",
+        "  level        1 above the rules over events; what it reads waits up to 20 s for others before it",
+    )
+    assert explain(top)[1:4] == (
+        "  from         matches of mid",
+        "               events of the input with type = 'c'",
+        "  level        2 above the rules over events; what it reads waits up to 20 s for others before it",
+    )
+    assert "  parallel     nothing: rules over rules run in the merger, on one core of the driver" in explain(
+        mid
+    )
+    assert explain_as_json(low)["levels"] is None
+    told = explain_as_json(top)
+    assert told["levels"] == {
+        "level": 2,
+        "reads": [
+            {"rule": "mid", "condition": None, "waits": None},
+            {"rule": "events", "condition": "type = 'c'", "waits": None},
+        ],
+        "waits": "20 s",
+    }
+    assert told["json"] is None
+    assert not explain_as_json(mid)["parallel"]["buckets"]

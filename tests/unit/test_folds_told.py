@@ -1,0 +1,87 @@
+"""What `explain` and `why` say of folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_pace.cli.why_command import lines_of
+from spark_pace.reasons import Why, why
+from spark_pace.reasons.answer import FoldStep
+from spark_pace.rules import explain, load_rules
+
+FOLDS = """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: door
+    partition_by: [x]
+    forget_key_after: 3 h
+    fold:
+      initial: closed
+      moves:
+        - {from: closed, when: type = 'o', to: open}
+        - {from: open, when: x > prev(x), to: ajar, emit: false}
+        - {from: [open, ajar], to: closed}
+  - name: of_python
+    fold: {function: m:f, version: 3}
+    emit: {total: BIGINT}
+"""
+
+
+def test_it_tells_of_folds(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(FOLDS, encoding="utf-8")
+    door, of_python = (explain(rule) for rule in load_rules(path))
+    assert door[1:5] == (
+        "  fold         a key begins in closed; an event takes the first move that fits",
+        "               closed to open: type = 'o'  [intake, on whole columns]",
+        "               open to ajar, without a match: x > prev(x, 1)  [splitter, in stream order]",
+        "               open, ajar to closed: any event",
+    )
+    carried = "no event; the state and the numbers of each key that is not forgotten; for prev: x of the last"
+    assert f"  carried      {carried} event for each key" in door
+    grows = "grows with the events: their number × moves of a state, 2 at most: the first that fits is taken"
+    assert door[-1] == f"               {grows}"
+    assert of_python[1:3] == (
+        "  fold         m:f, version 3, called in stream order",
+        "  key          none: one state",
+    )
+    assert "  bounded by   no event: the state, of 16 MiB at most" in of_python
+
+
+EVENTS = """\
+{"time": "2024-01-01T00:00:00Z", "type": "c", "x": 1}
+{"time": "2024-01-01T00:00:01Z", "type": "o", "x": 1}
+{"time": "2024-01-01T00:00:02Z", "type": "o", "x": 1}
+"""
+
+
+def answered(folder: Path, rule: str, at: int, key: str | None) -> Why:
+    (folder / "rules.yaml").write_text(FOLDS.replace("3 h", "1 s"), encoding="utf-8")
+    (folder / "events.json").write_text(EVENTS, encoding="utf-8")
+    return why(load_rules(folder / "rules.yaml"), folder / "events.json", rule=rule, at=at, key=key)
+
+
+def test_why_tells_the_state_and_each_move_that_leaves_it(tmp_path: Path) -> None:
+    assert list(lines_of(answered(tmp_path, "door", 1, '{"x": 1}')))[2:] == [
+        "  state        closed from the beginning; move 1 takes it to open",
+        "  moves        move 1, from closed to open: yes",
+        "  matches      0, of selection 0, at 2024-01-01T00:00:01Z: event#1",
+    ]
+    last = answered(tmp_path, "door", 2, '{"x": 1}')
+    assert last.fold == FoldStep("open", "2024-01-01T00:00:01Z", "closed", 3)
+    assert list(lines_of(last))[3:5] == [
+        "  moves        move 2, from open to ajar: no, x > prev(x, 1) does not hold: x = 1, prev(x, 1) = 1",
+        "               move 3, from open or ajar to closed: yes",
+    ]
+    nothing = list(lines_of(answered(tmp_path, "door", 0, '{"x": 1}')))
+    assert nothing[2:] == [
+        "  state        closed from the beginning; no move fits",
+        "  moves        move 1, from closed to open: no, type = 'o' does not hold: type = 'c'",
+        "  matches      none",
+    ]
+
+
+def test_why_calls_no_function(tmp_path: Path) -> None:
+    answer = answered(tmp_path, "of_python", 1, None)
+    assert (answer.seq, answer.fold, answer.matches) == (1, FoldStep(), ())
+    assert list(lines_of(answer))[2:] == ["  not told     what the function makes of an event"]
