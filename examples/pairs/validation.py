@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from examples.pairs.oracle import Answer, Indicator, MarketOrder
 
-ORDERS = "market_order"  # the rule; those of indicators begin with `INDICATORS`
-INDICATORS = "indicator_"
+INDICATORS, ORDERS = "indicator", "market_order"  # the rules that give the two streams of answers
+_RATIOS, _ORDERED = ("ratio", "average", "upper", "lower"), ("type", "symbol", "price", "size")
+COLUMNS = ("rule", "strategy", "matched_at", *_RATIOS, *_ORDERED)  # of the table, that are compared
 _NEAR = 1e-9  # doubles are equal up to this share of them
 
 
@@ -49,11 +50,10 @@ class Validation:
 def produced(matches: pa.Table) -> list[Answer]:
     """The answers in a job's table `matches`."""
     found: list[Answer] = []
-    indicators = matches.filter(pc.starts_with(matches["rule"], INDICATORS))
+    indicators = matches.filter(pc.equal(matches["rule"], INDICATORS))
     orders = matches.filter(pc.equal(matches["rule"], ORDERS))
-    columns = ("ratio", "average", "upper", "lower")
-    found += [Indicator(*row) for row in _rows(indicators, columns)]
-    found += [MarketOrder(*row) for row in _rows(orders, ("type", "symbol", "price", "size"))]
+    found += [Indicator(*row) for row in _rows(indicators, _RATIOS)]
+    found += [MarketOrder(*row) for row in _rows(orders, _ORDERED)]
     return found
 
 

@@ -1,0 +1,240 @@
+"""Runs the Pairs benchmark: first what comes before the measured interval, then each tick when it is due.
+
+    python -m examples.pairs.run --scale 1 [--minutes 4] [--kills 20]
+
+The job reads a folder of Parquet files. Ten times a second the driver writes what is due as a file. At the
+end all answers are compared with the oracle's; the figures are those of the measured interval.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from examples.pairs.latency import Sent, latencies
+from examples.pairs.oracle import Trade, answers
+from examples.pairs.report import Run, as_json, as_text
+from examples.pairs.strategies import Strategy, as_events, drawn, write
+from examples.pairs.ticks import Floats, Setting, ticks
+from examples.pairs.validation import COLUMNS, produced, validate
+from spark_pace import read_table
+from spark_pace.errors import SetupError
+from spark_pace_bench.job import COMMAND
+from spark_pace_bench.watch import metrics_rows
+
+ROOT = Path(__file__).parents[2]
+RULES = Path(__file__).parent / "rules.yaml"
+JOB: dict[str, Any] = {
+    "name": "pairs",
+    "source": {"kind": "files", "format": "parquet", "path": "events"},
+    "events": {"on_bad_record": "fail"},
+    "rules": [str(RULES)],
+    "operators": ["examples.pairs.orders"],
+    "sink": {"kind": "delta", "path": "tables"},
+    "checkpoint": "checkpoint",
+    "trigger": "100 ms",
+}
+STANDARD_MINUTES, STANDARD_TAIL = 60.0, 30.0  # of the measured interval, of what follows
+FILE_SECONDS = 0.1
+LIMIT_SECONDS = 1_800
+
+
+@dataclass
+class Feed:
+    """The folder that the job reads; `sent` knows the files with ticks that came when they were due."""
+
+    folder: Path
+    records: int = 0
+    files: int = 0
+    sent: Sent = field(default_factory=Sent)
+
+    def append(self, table: pa.Table) -> float:
+        """Put a table there as one more file; returns when its name was there."""
+        name = f"{self.files:08d}.parquet"
+        pq.write_table(table, self.folder / f".{name}")
+        os.replace(self.folder / f".{name}", self.folder / name)
+        self.files += 1
+        self.records += table.num_rows
+        return time.time()
+
+
+class Job:
+    """`spark-pace run` in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write the job file into `folder`."""
+        self.tables, self.log = folder / "tables", folder / "job.log"
+        self._file = folder / "job.yaml"
+        self._file.write_text(json.dumps(JOB, indent=1), encoding="utf-8")  # which is YAML
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        command = [sys.executable, "-c", COMMAND, "run", str(self._file)]
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        """End all its processes at once."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Let it end the batch that it is at."""
+        self._process.terminate()
+        self._process.wait()
+
+    def wait_for(self, records: int) -> None:
+        """Wait until it has read so many.
+
+        Raises:
+            SetupError: it ends, or takes too long.
+        """
+        known: set[str] = set()
+        read, until = 0, time.monotonic() + LIMIT_SECONDS
+        while read < records:
+            if self._process.poll() is not None or time.monotonic() > until:
+                got = f"{read:,}, and exit code {self._process.poll()}"
+                raise SetupError(f"the job — must read {records:,} records; got {got}. See {self.log}.")
+            read += sum(row["records"] for row in metrics_rows(self.tables / "metrics", known))
+            pause(0.2)
+
+
+def pause(seconds: float) -> None:
+    """Wait."""
+    threading.Event().wait(max(0.0, seconds))
+
+
+def parts_at(tables: Iterable[pa.Table], milliseconds: float) -> Iterator[tuple[bool, pa.Table]]:
+    """Tables of ticks, cut at a time; before each stands whether it lies behind."""
+    for table in tables:
+        cut = int(np.searchsorted(table["time"].to_numpy(), milliseconds))
+        if cut:
+            yield False, table.slice(0, cut)
+        if cut < table.num_rows:
+            yield True, table.slice(cut)
+
+
+def send(tables: Iterable[pa.Table], feed: Feed, began: float, between: Callable[[], None]) -> None:
+    """Append what is due, again and again; `began` is when second 0 of the ticks was due."""
+    feed.sent.began = began
+    for table in tables:
+        times, done = table["time"].to_numpy(), 0
+        while done < table.num_rows:
+            now = time.time()
+            due = int(np.searchsorted(times, (now - began) * 1000, "right"))
+            if due > done:
+                at = feed.append(table.slice(done, due - done))
+                feed.sent.note(int(times[due - 1]), at)
+                done = due
+            between()
+            pause(FILE_SECONDS - (time.time() - now))
+
+
+def moments(count: int, seed: int) -> Floats:
+    """Moments of chance, spread from 0 to 1."""
+    moments: Floats = (np.arange(count) + np.random.default_rng([seed, 4]).random(count)) / max(count, 1)
+    return moments
+
+
+def killing(job: Job, due: Floats) -> Callable[[], None]:
+    """What kills the job, and starts it again, where it is time to."""
+    left = due.tolist()
+
+    def kill() -> None:
+        if left and time.time() >= left[0]:
+            left.pop(0)
+            job.kill()
+            job.start()
+
+    return kill
+
+
+def drive(setting: Setting, strategies: list[Strategy], folder: Path, kills: int) -> tuple[Job, Feed]:
+    """Run the job over all ticks; it has stopped then."""
+    feed = Feed(folder / "events")
+    feed.folder.mkdir(parents=True)
+    feed.append(as_events(strategies))
+    begin, _ = setting.measured
+    parts = groupby(parts_at(ticks(setting), 1000 * begin), itemgetter(0))
+    for _, table in next(parts)[1]:
+        feed.append(table)
+    click.echo(f"{feed.records:,} records before the measured interval")
+    seconds = 60 * sum(setting.minutes[2:])
+    job = Job(folder)
+    try:
+        job.wait_for(feed.records)
+        click.echo(f"now {seconds:.0f} s of ticks, each when it is due")
+        now = time.time() + FILE_SECONDS
+        kill = killing(job, now + seconds * moments(kills, setting.seed))
+        send((table for _, table in next(parts)[1]), feed, now - begin, kill)
+        job.wait_for(feed.records)
+    finally:
+        job.stop()
+    return job, feed
+
+
+def trades(setting: Setting) -> Iterator[Trade]:
+    """The ticks as the oracle takes them."""
+    for table in ticks(setting):
+        columns = (table[name].to_pylist() for name in ("time", "symbol", "price"))
+        yield from zip(*columns, strict=True)
+
+
+def run(setting: Setting, folder: Path, kills: int = 0) -> Run:
+    """Run the benchmark in a folder, which is emptied."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    strategies = drawn(setting)
+    write(folder / "strategies.xml", strategies)
+    job, feed = drive(setting, strategies, folder, kills)
+    click.echo("validating")
+    matches = read_table(job.tables, "matches", list(COLUMNS))
+    validations = validate(answers(strategies, trades(setting)), produced(matches))
+    batches = [row["seconds"] for row in metrics_rows(job.tables / "metrics", set())]
+    found = latencies(job.tables / "matches", feed.sent, setting)
+    return Run(setting, kills, feed.records, validations, found, batches)
+
+
+@click.command(help=__doc__)
+@click.option("--scale", default=1, show_default=True, type=click.IntRange(1), help="The scale factor.")
+@click.option(
+    "--minutes", default=4.0, show_default=True, help="Of the measured interval; the standard is 60."
+)
+@click.option(
+    "--kills", default=0, show_default=True, help="How often the job is killed while it is measured."
+)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--out", default=ROOT / "out" / "pairs", type=click.Path(path_type=Path))
+def main(scale: int, minutes: float, kills: int, seed: int, out: Path) -> None:
+    """Run; the exit code is 1 if an answer is missing, undue or wrong."""
+    tail = STANDARD_TAIL if minutes == STANDARD_MINUTES else 0.0
+    setting = Setting(scale, seed, minutes=(1.0, 30.0, minutes, tail))
+    folder = out / f"scale_{scale}{'_killed' if kills else ''}"
+    found = run(setting, folder, kills)
+    (folder / "report.json").write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
+    click.echo(as_text(found))
+    sys.exit(not all(one.passed for one in found.validations.values()))
+
+
+if __name__ == "__main__":
+    main()
