@@ -20,13 +20,13 @@ from dataclasses import dataclass
 TRACE_VARIABLE = "SPARK_PACE_TRACEBACK"
 SEE_TRACE = f"{TRACE_VARIABLE}=1 shows the whole trace."
 _MOST_CHARACTERS = 1_000
-_MOST_SHOWN = 10_000  # of a line of a message
+_MOST_SHOWN = 10_000  # characters of a line of a message
 
 
 def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
     r"""The text as one line for a message.
 
-    It is cut where it is long; what a terminal would act on is written as an escape (``\\x1b``).
+    It is cut behind `most` characters; what a terminal would act on is written as an escape (``\\x1b``).
     """
     shown = text if len(text) <= most else text[:most] + "…"
     if shown.isprintable():
@@ -90,11 +90,11 @@ class _ProblemsError(SparkPaceError):
 
 
 class RuleError(_ProblemsError):
-    """A rule file is wrong; `problems` lists all of it."""
+    """A rule file is wrong; `problems` lists all that is wrong in it."""
 
 
 class ConfigError(_ProblemsError):
-    """A job file or an option is wrong; `problems` lists all of it."""
+    """A job file or an option is wrong; `problems` lists all that is wrong in it."""
 
     @classmethod
     def of(cls, where: str, must: str, got: str, do: str) -> ConfigError:

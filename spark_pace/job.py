@@ -39,6 +39,7 @@ from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie, waiting_for_all
 from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.side_tables import SideTables
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
 
@@ -106,6 +107,8 @@ def _run(
     fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
+        side_tables = SideTables(spec.events.schema, checkpoint)
+        side_tables.read()
         change = _known_change(spec, job_input, fixed, reset_rules)
         with (
             survived_in_words(stop.event.is_set),
@@ -127,7 +130,7 @@ def _run(
                     on_report=report,
                     require_same=require_same,
                 )
-                for query, merger in _queries(spec, spark, inputs, change, merger_of):
+                for query, merger in _queries(spec, spark, inputs, change, merger_of, side_tables):
                     wait(query, merger, stop)
                     if stop.event.is_set():
                         break
@@ -167,6 +170,7 @@ def _queries(
     inputs: Callable[[JobSpec], Input],
     change: Change,
     merger_of: Callable[..., MergerHost],
+    side_tables: SideTables,
 ) -> Iterator[tuple[StreamingQuery, MergerHost]]:
     """Start the queries of a run, each when the one before it has ended.
 
@@ -182,7 +186,8 @@ def _queries(
         for end in (False,) if unfinished else job_input.ends:
             events = job_input.rows(spark, plan, end)
             rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
-            merger = merger_of(plan, late_in=job_input.late_in)
+            sides = side_tables if plan.schema == side_tables.schema else None
+            merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6

@@ -94,7 +94,7 @@ def require_java() -> None:
 
 
 def require_open_files() -> None:
-    """Raise `SetupError` in one line if too few files may be open here. As many as may be are allowed first.
+    """Let this process open enough files; raise `SetupError` in one line if the system does not allow it.
 
     Java would raise its own limit too, but not in all of its processes.
     """

@@ -19,6 +19,7 @@ LARGEST = 1 << 21  # rows of a merged piece: it must fit into memory three times
 MUCH = 2  # times as many events are carried as are new: then it is much
 FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled code is loaded
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
+MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
 MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
@@ -98,12 +99,30 @@ def is_in_orders(components: int) -> bool:
     return components <= MOST_IN_ORDERS
 
 
+def is_counted(asked: int, rows: int) -> bool:
+    """True if what stands before each row of a stream is counted once; else it is looked up where asked.
+
+    If it were always False, plain sequences would take half as long again; if always True, a search that is
+    narrowed again and again would count all rows each time.
+    """
+    return MANY_TIMES * asked >= rows
+
+
 def is_added_by_span(longest: int, spans: int) -> bool:
     """True if floating-point numbers are added span by span; else place by place in all spans at once."""
     return longest > spans
 
 
 # ---------------------------------------------------------------- columns
+
+
+def is_compacted(values: int, rows: int) -> bool:
+    """True if a dictionary loses the values that no row of some matches has; else they travel with it.
+
+    If it were always False, each result would send all texts of its stream; if always True, matches with many
+    texts would take half as long again to gather.
+    """
+    return values > rows
 
 
 def is_looked_up(constants: int) -> bool:

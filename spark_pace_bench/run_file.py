@@ -161,6 +161,8 @@ def _job(fields: Section, folder: Path) -> _Job | None:
 def _hindrances(spec: JobSpec) -> Iterator[tuple[str, str, str]]:
     """Why a job cannot be driven: what must hold, what was found, what to do."""
     source = spec.source
+    if spec.events.schema.side_tables:
+        yield "joins no tables", "one with events.lookup", "Leave lookup out for the driver."
     if spec.trigger_us == "available_now":
         yield "goes on", "one with trigger: available_now", "Give it a trigger such as 1 s."
     if source.format not in ("json", "csv"):

@@ -22,7 +22,7 @@ def array(table: pa.Table, name: str) -> pa.Array:
 
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    """The column as a numpy array; it must have no nulls."""
+    """The column, which must have no nulls, as a numpy array."""
     column = array(table, name)
     if pa.types.is_boolean(column.type):
         return bools(column)
@@ -30,7 +30,7 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 
 def bools(values: pa.BooleanArray) -> Bools:
-    """The values as a numpy array; they must have no nulls. It takes a tenth of Arrow's own time."""
+    """The values, of which none may be null, as a numpy array, in a tenth of the time that Arrow takes."""
     count, skipped = len(values), values.offset % 8
     if not count:
         return np.zeros(0, np.bool_)
@@ -39,7 +39,7 @@ def bools(values: pa.BooleanArray) -> Bools:
 
 
 def boolean(values: Bools) -> pa.BooleanArray:
-    """The values as an Arrow array; see `bools`."""
+    """The values as an Arrow array, quickly as well: the reverse of `bools`."""
     held = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, held])
 
@@ -53,17 +53,20 @@ def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any])
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:
-    """The tables one below the other. Every column has one chunk, and one dictionary if it has any."""
+    """The tables one below the other, each column in one chunk; a single table is returned as it is."""
     return tables[0] if len(tables) == 1 else in_chunks(tables).combine_chunks()
 
 
 def in_chunks(tables: list[pa.Table]) -> pa.Table:
-    """The tables one below the other. Every column has a chunk of each, so that none is copied."""
+    """The tables one below the other. A column keeps the chunks of all tables, so that none is copied."""
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
 
 
 def chosen(table: pa.Table, rows: Bools) -> pa.Table:
-    """The chosen rows of a table of n rows; dictionaries lose the values that no row has any more."""
+    """The rows of the table where `rows`, bool[n], is true.
+
+    Unless these are all rows, dictionaries lose the values that no row has any more.
+    """
     if rows.all():
         return table
     return compacted(table.filter(boolean(rows)))
@@ -80,7 +83,7 @@ def compacted(table: pa.Table) -> pa.Table:
 
 
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    if len(values.dictionary) == 1 and values.null_count < len(values):  # the one source, most often
+    if len(values.dictionary) == 1 and values.null_count < len(values):  # as a rule the column of sources
         return values
     used = np.sort(pc.unique(values.indices).drop_null().to_numpy())
     place = np.empty(len(values.dictionary), np.int32)
@@ -95,12 +98,12 @@ def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def all_filled(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of this schema one below the other, but for those without rows; none is copied."""
+    """Those tables that have rows, all of this schema, one below the other; no column is copied."""
     return pa.concat_tables([table for table in tables if table.num_rows] or [schema.empty_table()])
 
 
 def paired(left: pa.DictionaryArray, right: pa.DictionaryArray, between: str) -> pa.DictionaryArray:
-    """The texts of two columns, joined by `between`; none is made twice. Null where one of them is."""
+    """The two texts of each row joined by `between`; null where one is null. Each text is made once."""
     size = max(1, len(right.dictionary))
     codes = pc.add(pc.multiply(left.indices.cast(pa.int64()), size), right.indices.cast(pa.int64()))
     pairs = codes.dictionary_encode()

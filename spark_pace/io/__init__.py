@@ -1,1 +1,1 @@
-"""Readers and writers: files of events, Delta tables. Options are checked; no logic of patterns."""
+"""Readers and writers of files of events and of Delta tables; nothing here knows of patterns."""

@@ -1,4 +1,4 @@
-"""Looks before a query starts whether the job's tables are whole and belong to its checkpoint."""
+"""Checks, before a query starts, that the job's tables are whole and belong to its checkpoint."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _RESTORE = "Restore it together with the checkpoint, or start with a new checkpo
 
 
 def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]:
-    """For each table that is there, the last batch that this checkpoint has appended to it; -1 if none.
+    """The last batch that this checkpoint has appended to each table that is there; -1 if it appended none.
 
     Args:
         owner: of the sink with the tables, which must be on a mounted file system.
         names: of the tables.
 
     Raises:
-        StateError: a table cannot be read, has lost a file, or has rows of another checkpoint.
+        StateError: a table cannot be read, has lost a file, or has rows of another checkpoint; or the sink
+            belongs to another one.
     """
     written: dict[str, int] = {}
     marked = owner.known()
@@ -42,7 +43,7 @@ def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]
 
 
 def _last_own_batch(table: DeltaTable, path: str, app_id: str, marked: str | None) -> int:
-    """Do what `require_own_tables` does for one table; `marked` is the owner by the sink's mark."""
+    """The same as `require_own_tables` for one table; `marked` is the owner that the sink's mark names."""
     done = table.transaction_version(app_id)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
     is_own = done is not None if marked is None else marked == app_id

@@ -25,17 +25,18 @@ _YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # between w
 def write_file(folder: str, rows: pa.Table) -> AddAction:
     """Write a new file into the folder of a table that is not partitioned.
 
-    Nobody reads it before it is committed; it is as durable as the file system makes it.
+    Nobody reads the file before a commit names it. It is not synced: the file system decides how durable it
+    is.
 
     Args:
         folder: of the table.
         rows: at least one.
 
     Returns:
-        What the table's log has to say of it.
+        What the table's log has to say of the file.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: the file cannot be written; nothing is left of it.
     """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     path = os.path.join(folder, name)
@@ -49,7 +50,7 @@ def write_file(folder: str, rows: pa.Table) -> AddAction:
                 compression="zstd",
                 use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
                 column_encoding={
-                    leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _counts(kind)
+                    leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)
                 },
                 store_schema=False,
                 metadata_collector=told,
@@ -78,7 +79,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_dictionary(kind))
 
 
-def _counts(kind: pa.DataType) -> bool:
+def _is_whole(kind: pa.DataType) -> bool:
     """Tell whether values are whole numbers, which as a rule differ less from each other than from zero."""
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
@@ -107,19 +108,19 @@ def _stats(schema: pa.Schema, told: pq.FileMetaData) -> dict[str, Any]:
 
 
 def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | None:
-    """Values that none is below or above; None for a type without.
+    """A value that none of the column is below, and one that none is above; None where the log takes none.
 
-    Floating-point numbers have none: NaN is above all of them, and Parquet leaves it out.
+    It takes none of floating-point numbers: NaN is above all of them, and Parquet's statistics leave it out.
     """
     if _is_text(kind):
         return min(part.min for part in parts), max(part.max for part in parts)
-    if not _counts(kind):
+    if not _is_whole(kind):
         return None
     least, most = min(part.min_raw for part in parts), max(part.max_raw for part in parts)
     if pa.types.is_integer(kind):
         return least, most
     days = pa.types.is_date32(kind)
-    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # as readers expect it
+    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # as readers expect it: name, size, suffix
     rounded = np.array([least // unit[1], -(-most // unit[1])])
     low, high = rounded.astype(f"datetime64[{unit[0]}]")
     return (f"{low}{unit[2]}", f"{high}{unit[2]}") if low >= _YEARS[0] and high < _YEARS[1] else None

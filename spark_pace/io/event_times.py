@@ -28,15 +28,15 @@ _MOST_CHARACTERS = 200  # of a value in a reason
 def timely(
     table: pa.Table, schema: EventSchema, rows: Ints, first: int, raws: Raws, bad: BadRecords
 ) -> pa.Table:
-    """The events of a parsed chunk, `with_places`; rows with an impossible time go to `bad`.
+    """The rows of a parsed chunk whose times are possible, as `with_places` gives them.
 
     Args:
-        table: the schema's attributes.
+        table: the parsed records, a column for each attribute.
         schema: the attributes.
         rows: int64; for each row of `table` the number of its record in the chunk.
         first: the number of the chunk's first record.
         raws: the records' bytes by their number in the chunk.
-        bad: takes the records that are no events.
+        bad: takes the records with an impossible time.
     """
     unit = UNIT_US[schema.time_unit]
     counts = pc.cast(table.column(schema.event_time), pa.int64())
@@ -62,7 +62,7 @@ def timely(
 
 
 def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
-    """Why a record is refused that has this value, the only one of the column, as an attribute."""
+    """Why a record is refused: its attribute `name` has an impossible time, the one entry of `value`."""
     (kind,) = (field.type for field in schema.fields if field.name == name)
     must = "an event time from 1900 to 2199"
     if name != schema.event_time:
@@ -74,5 +74,5 @@ def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
 
 
 def with_places(table: pa.Table, times_us: Ints, offsets: Ints) -> pa.Table:
-    """The table with `@time` and `@offset`."""
+    """The table with the columns `@time` and `@offset` in front."""
     return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))

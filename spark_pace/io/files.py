@@ -216,12 +216,19 @@ def columns_of(schema: EventSchema) -> list[str]:
 
 def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
     """Why the columns of a table cannot be the schema's attributes; None if they can."""
-    bad = BadRecords()
-    list(_stored_events(stored, schema, bad))
-    return bad.rows()[0][1] if bad.rows() else None
+    try:
+        fitted(stored, schema)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
 
 
-def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
+    """The schema's attributes among the columns of a table; those that are missing are null.
+
+    Raises:
+        pa.ArrowInvalid: one has another type.
+    """
     columns = []
     for field in schema.fields:
         try:
@@ -230,9 +237,16 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
                 typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
             )
         except pa.ArrowInvalid as error:
-            bad.add_one(0, f"{field.name} — must be {field.type}; got: {error}", b"")
-            return
-    table = pa.table(columns, schema=no_attributes(schema).schema)
+            raise pa.ArrowInvalid(f"{field.name} — must be {field.type}; got: {error}") from error
+    return pa.table(columns, schema=no_attributes(schema).schema)
+
+
+def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+    try:
+        table = fitted(stored, schema)
+    except pa.ArrowInvalid as error:
+        bad.add_one(0, str(error), b"")
+        return
     rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(table, schema)
     wrong = not_utf8(table)
     if wrong:
@@ -261,7 +275,8 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     if is_.is_timestamp(stored) and is_.is_timestamp(target):
         return _microseconds(column)
     kept |= is_number and is_.is_floating(target)
-    kept |= is_.is_large_string(stored) and is_.is_string(target)
+    is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
+    kept |= is_text and is_.is_string(target)
     kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")

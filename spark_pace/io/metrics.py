@@ -1,6 +1,6 @@
 """The counters of a batch, and the table `metrics`, which has a row of them for each batch.
 
-A new counter is a new field here, and the line that counts it. The mark of a field says where that is:
+To add a counter, add a field here and the line that counts it. The mark of the field says where that line is:
 
 - `TASKS`: in each task of the intake (`spark_pace.spark.stages.intake`); the batch has the sum;
 - `SLOTS`: in each slot (`spark_pace.core.split.slot_splitter`); the batch has the sum;
@@ -27,7 +27,7 @@ LANES = "lanes"
 
 @dataclass(kw_only=True)
 class Counts:
-    """The counters that are sums, of a batch or of a whole run."""
+    """The counters that can be added up: those of one batch, or of a whole run."""
 
     records: Annotated[int, TASKS] = 0  # all that was read: the sum of the next four and `repeats`
     events: Annotated[int, TASKS] = 0  # on time and new, wanted by a rule or not
@@ -35,7 +35,7 @@ class Counts:
     bad_records: Annotated[int, TASKS] = 0  # records that are no events
     heartbeats: Annotated[int, TASKS] = 0  # records that only tell how far their source is
     # Events equal to an earlier one; found when they are released, perhaps some batches after they came.
-    # `events` is less the repeats that are found in the batch, so the sum holds in every batch.
+    # The repeats that a batch finds are taken off its `events`, so the sum holds in every batch.
     repeats: Annotated[int, ALIKE] = 0
     quarantined: int = 0  # bad records, and selections that an operator failed on
 
@@ -68,17 +68,17 @@ class BatchReport(Counts):
     operator_seconds: Annotated[float, LANES]  # what they took, summed over all that worked at once
     lanes: Annotated[int, SLOTS]  # into how many the work for operators was cut
     lane_rows: Annotated[int, SLOTS]  # events that were sent in them
-    distinct_rows: Annotated[int, SLOTS]  # these without those that an earlier lane of the rule has too
+    distinct_rows: Annotated[int, SLOTS]  # the same without those that an earlier lane of the rule has too
     longest_lane_seconds: float  # what operators took for the lane that took longest
-    longest_lane_predicted: float | None  # what they should take for the longest one; None where not known
-    over_bound: str | None  # why no cut could keep `latency_bound`, by what was predicted
+    longest_lane_predicted: float | None  # the longest time predicted for a lane; None where none was
+    over_bound: str | None  # why no cut could keep `latency_bound`, by what was predicted; else None
 
 
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
 _ARROW |= {float | None: pa.float64()}
-# the fields that are not one column with their name, and the columns in their place
+# the fields that are not a column of their own name, each with the columns that stand in its place
 _OTHERS = {
     "batch_id": {"batch_id": pa.int64(), "written_at": UTC_TIME},
     "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},

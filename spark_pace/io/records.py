@@ -37,7 +37,7 @@ _MS_US = 1_000
 
 @dataclass(frozen=True)
 class Records:
-    """Some records; all columns have one entry for each.
+    """Some records; each of the columns here has one entry for each record.
 
     Attributes:
         values: binary; null where the record has none.
@@ -113,7 +113,10 @@ class _Values:
 
 
 def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, raws: _Values) -> ParsedLines:
-    """The attributes that stand in the values; `rows` of the result are numbers of records."""
+    """The attributes that stand in the values; `rows` of the result are numbers of records.
+
+    Records whose values are no event go to `bad`.
+    """
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, NONE_REFUSED)
@@ -129,13 +132,13 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
 
 
 def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
-    """The attributes of JSON objects; what compiled code reads, it reads where it stands."""
+    """The attributes of JSON objects. Compiled code reads those it can in place; the rest become lines."""
     plain = None
     if len(values) and pa.types.is_binary(values.type) and values.nbytes <= MOST_RECORD_BYTES:
         _, ends, text = values.buffers()
         ends = np.frombuffer(ends, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
         bounds = np.stack([ends[:-1], ends[1:]]) - ends[0]
-        if values.null_count:  # bytes may stand there all the same
+        if values.null_count:  # a null may have bytes in the buffer all the same
             bounds[1] = np.where(values.is_null(), bounds[0], bounds[1])
         within = np.frombuffer(text if text is not None else b"", np.uint8)[ends[0] : ends[-1]]
         plain = parser.plain_values(within, bounds)
@@ -175,7 +178,10 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 def _with_columns(
     parsed: ParsedLines, records: Records, schema: EventSchema, bad: BadRecords, raws: _Values
 ) -> ParsedLines:
-    """All attributes in the schema's order; a record is bad if an own column does not fit its attribute."""
+    """All attributes in the schema's order: those of `parsed`, and those that are columns of the records.
+
+    A record goes to `bad` if such a column does not fit its attribute.
+    """
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
     for field in schema.fields:
@@ -216,7 +222,7 @@ def _cast(column: pa.Array, field: Field) -> pa.Array:
     if pa.types.is_string(column.type) and csv_type(field.type) == pa.string():
         return typed(pa.chunked_array([column]), field.type).combine_chunks()
     if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
-        column = pc.divide(column.cast(pa.int64()), _MS_US)  # as Kafka counts
+        column = pc.divide(column.cast(pa.int64()), _MS_US)  # Kafka counts milliseconds
     return column.cast(target)
 
 

@@ -19,6 +19,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
+from spark_pace.io.side_tables import read_side_tables, with_side_tables
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
@@ -51,11 +52,12 @@ def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
     Raises:
         EventError: a column has another type than the rules declare, or a row lacks an event time.
     """
-    read = table_events(table, input_schema(rules), "table")
+    schema = input_schema(rules)
+    read = table_events(table, schema.own, "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
-    return run(plan, [read.events])
+    return run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
 
 
 def replay_files(
@@ -90,7 +92,7 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
-    names = [field.name for field in schema.fields] if read.events.num_rows else []
+    names = [field.name for field in schema.own.fields] if read.events.num_rows else []
     absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
     return Replayed(result, read.bad, read.bad_rows, read.read_rows, absent)
 
@@ -111,7 +113,9 @@ def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS)
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     files.sort(key=lambda file: file.relative_to(root).as_posix())
-    return [_read_file(file, schema, path, most_bad) for file in files]
+    tables = read_side_tables(schema)
+    reads = (_read_file(file, schema.own, path, most_bad) for file in files)
+    return [with_side_tables(read, schema, tables) for read in reads]
 
 
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:

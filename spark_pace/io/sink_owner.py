@@ -1,9 +1,9 @@
-"""Which checkpoint writes the tables of a sink: the one that wrote first, for as long as they are there.
+"""Which checkpoint owns a sink: the one that wrote to it first, for as long as its tables are there.
 
-The first version of the table `_owner` names it. Delta writes a version of a table once, even if several try
-to at the same moment. So of two checkpoints that begin together one reads its own name there, the other does
-not. Who only makes tables is not their owner: a job that is given up before its first batch leaves them to
-others.
+The first version of the table `_owner`, the mark, names the owner. Delta writes a version of a table once,
+even if several try to at the same moment. So of two checkpoints that begin together one reads its own name
+there, the other does not. A job that has only made the tables does not own them: if it is given up before its
+first batch, another may take them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def foreign(where: str, got: str) -> StateError:
 class SinkOwner:
     """The owner of the sink `root`, as the checkpoint `app_id` sees it.
 
-    `spark` reads and writes the mark where delta-rs cannot reach the file system; else it is None.
+    `spark` reads and writes the mark where delta-rs cannot reach the file system; elsewhere it is None.
     """
 
     root: str
@@ -47,7 +47,7 @@ class SinkOwner:
     _is_claimed: bool = False
 
     def known(self) -> str | None:
-        """The owner; None if there is none yet.
+        """The checkpoint that owns the sink; None if none does yet.
 
         Raises:
             StateError: the mark is damaged.
@@ -62,10 +62,10 @@ class SinkOwner:
             raise StateError(f"{self._path} — {must}; got: {got}. {do}") from error
 
     def require_free(self) -> str | None:
-        """The owner, this checkpoint; None if there is none yet.
+        """This checkpoint if it owns the sink; None if none does yet.
 
         Raises:
-            StateError: it is another checkpoint, or the mark is damaged.
+            StateError: another checkpoint owns it, or the mark is damaged.
         """
         owner = self.known()
         if owner not in (None, self.app_id):
@@ -75,11 +75,12 @@ class SinkOwner:
     def claim(self) -> None:
         """Make this checkpoint the owner, if there is none yet.
 
-        Spark looks once, for that takes it half a second. On a mounted file system each call looks (2 ms), so
-        a job notices that its tables were removed and others stand in their place.
+        Where Spark reads the mark, only the first call looks at it, for that takes half a second. On a
+        mounted file system each call looks (2 ms), so a job notices that its tables were removed and others
+        stand in their place.
 
         Raises:
-            StateError: another checkpoint was first, or the mark was removed since this one has claimed it.
+            StateError: another checkpoint was first, or the mark that this one wrote is gone.
         """
         if self._is_claimed and self.spark is not None:
             return
@@ -102,7 +103,7 @@ class SinkOwner:
             else:
                 frame = self.spark.createDataFrame(mark).coalesce(1)
                 frame.write.format("delta").mode("error").save(self._path)
-        except Exception:  # of many kinds where another one comes first: what stands there then decides
+        except Exception:  # of many kinds if another checkpoint came first: the mark then says so
             if self.require_free() is None:
                 raise
         self.require_free()

@@ -10,12 +10,12 @@ settings of its plan, for its state and some of its tables may be written alread
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.job_file.spec import JobSpec
 
 
@@ -42,7 +42,19 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
         "expected_sources": list(events.order.expected_sources),
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
         **spec.source.planned(),
+        **_sides_of(events.schema),
     }
+
+
+def _sides_of(schema: EventSchema) -> dict[str, Any]:
+    """The side tables; nothing where there are none, as releases before them have it."""
+    return {"side_tables": list(map(asdict, schema.side_tables))} if schema.side_tables else {}
+
+
+def _side(stored: dict[str, Any]) -> SideTable:
+    columns = tuple(Field(**column) for column in stored["columns"])
+    on = tuple((attribute, column) for attribute, column in stored["on"])
+    return SideTable(**{**stored, "columns": columns, "on": on})
 
 
 def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
@@ -52,7 +64,9 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
         KeyError, TypeError: `settings` are not of `planned_settings`.
     """
     fields = tuple(Field(name, kind) for name, kind in settings["schema"])
-    schema: EventSchema = replace(spec.events.schema, fields=fields, tie_break=tuple(settings["tie_break"]))
+    sides = tuple(map(_side, settings.get("side_tables", ())))
+    ties = tuple(settings["tie_break"])
+    schema: EventSchema = replace(spec.events.schema, fields=fields, tie_break=ties, side_tables=sides)
     order = replace(
         spec.events.order,
         delay_us=settings["delay_us"],

@@ -38,7 +38,7 @@ def open_events(fields: Section) -> Section | None:
 
 
 def declared_schema(keys: Section | None) -> EventSchema | None:
-    """The schema; None if the job does not declare one."""
+    """The schema that the section declares; None if it declares none, or one that is reported as wrong."""
     return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
 
 
@@ -46,7 +46,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
     """How the job treats events of this schema.
 
     Args:
-        keys: the section.
+        keys: the section; None if the job file has none.
         schema: of the rules and the job; None if it is reported as wrong: then names cannot be looked up.
         sources_known: whether an event's place tells which source it comes from; a Kafka partition does, a
             path does not.
@@ -54,6 +54,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
     Returns:
         None if the schema is None.
     """
+    own = schema and schema.own  # what decides the order of events comes with them
     if keys is None:
         order = OrderSpec(before=_before(sources_known, False))
         return None if schema is None else Events(schema, order)
@@ -69,13 +70,13 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         by_source=by_source,
         idle_after_us=_duration(keys, "idle_after", None),
         expected_sources=_expected(keys),
-        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", schema)),
+        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", own)),
         before=_before(sources_known, by_source),
     )
     column = keys.text("source_column", "source_column: device")
     if column is not None:
-        _is_attribute(keys, column, schema)
-    beat = _heartbeat(keys, schema)
+        _is_attribute(keys, column, own)
+    beat = _heartbeat(keys, own)
     on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
     timeout_us = _timeout(keys)
     name = column.text if column else None
@@ -83,7 +84,10 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
-    """What comes before an event: files have an order; the records of a partition of Kafka have one."""
+    """What counts as before an event when it is found out whether it is late, see `Before`.
+
+    Files have an order, and so have the records of one partition of Kafka.
+    """
     if not sources_known:
         return "files"
     return "records" if by_source else "batches"

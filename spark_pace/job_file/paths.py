@@ -9,19 +9,19 @@ from spark_pace.errors import SetupError
 
 
 def resolve(text: str, folder: Path) -> str:
-    """A path relative to the job file's folder as an absolute one; addresses such as ``s3://…`` stay."""
+    """An absolute path for one that is relative to the job file's folder; ``s3://…`` and the like stay."""
     return text if "://" in text else str((folder / text).resolve())
 
 
 def local_path(path: str, key: str) -> Path:
-    """A path of this machine.
+    """The absolute path on this machine that a path of the job file names.
 
     Args:
-        path: of the job file.
-        key: where it stands there, for the error.
+        path: the path; ``file://`` may stand before it.
+        key: the key of the job file that names it, for the error.
 
     Raises:
-        SetupError: it is an address.
+        SetupError: it is an address, such as ``s3://…``.
     """
     local = path.removeprefix("file://")
     if "://" in local:

@@ -114,7 +114,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     settings = _read_settings(fields)
     schema = input_schema(rules) if rules else declared
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
-    check_source(fields, source, schema, events)
+    check_source(fields, source, schema and schema.own, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
         return None
     return JobSpec(

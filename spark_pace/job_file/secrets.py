@@ -1,6 +1,6 @@
 """Puts the environment's values in for texts such as ``${env:KAFKA_PASSWORD}`` in a job file, and hides them.
 
-They are read when the job starts, and kept out of everything that it says.
+The values are read when the job starts, and kept out of everything that the job says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 
 @dataclass
 class Secrets:
-    """Reads values of the environment, and remembers which to hide."""
+    """Reads values of the environment, and remembers them, so that they can be hidden."""
 
     _values: set[str] = field(default_factory=set, repr=False)
 
@@ -46,7 +46,7 @@ class Secrets:
         return _REFERENCE.sub(value, text)
 
     def resolve_all(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """The mapping under the key `where`, with each of its values resolved."""
+        """`texts`, the mapping under the key `where`, with each of its values resolved."""
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:

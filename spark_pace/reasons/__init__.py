@@ -1,7 +1,7 @@
-"""Why an event is part of a rule's matches, or of none: a diagnostic for one position.
+"""Why the event at one position is part of a rule's matches, or of none.
 
-It runs the engine over all events, takes the rule's stream, selections and matches as the engine has them,
-and then searches around the event in plain steps for what stopped the candidates that could have had it.
+To find out, the engine runs over all events. The rule's stream, selections and matches are taken as it has
+them; then a search in plain steps around the event finds what stopped the candidates that could have had it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def why(
             rows have the source ``table``. Without the order of a job no event is late.
         rule: the name of one of the rules.
         at: the `seq` of an event of the rule's stream, or ``source:offset``, as matches have them.
-        key: the key's JSON object, beside a `seq` where the rule has `partition_by`.
+        key: the JSON object of the event's key; needed beside a `seq` where the rule has `partition_by`.
         order: of a job: which events are late, and which are repeats.
         source_column: of a job: the attribute that names an event's source.
         heartbeat: what holds for records that are no events.

@@ -1,6 +1,6 @@
 """What `why` answers, as values that JSON has. The names of the fields are the keys of the JSON object.
 
-A time is ISO text in UTC. An event of the rule's stream has its `seq` there, and where it came from.
+A time is ISO text in UTC.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EventRef:
-    """An event of the rule's stream."""
+    """An event of the rule's stream: its `seq` there, its time, and where it came from."""
 
     seq: int
     event_time: str
@@ -21,7 +21,7 @@ class EventRef:
 
 @dataclass(frozen=True)
 class Member:
-    """An event, and the component that it stands for."""
+    """An event, and the name of the component that it stands for."""
 
     component: str
     event: EventRef
@@ -35,8 +35,8 @@ class Member:
 class ConditionTest:
     """A condition on the event, whether it holds, and the values it reads.
 
-    `holds` is None where the condition reads other events as well, and which ones depends on the span, or
-    the event is not in the rule's stream.
+    `holds` is None where the condition reads other events as well and it is not known which: that depends on
+    the span, or the event is not in the rule's stream.
     """
 
     condition: str
@@ -46,7 +46,11 @@ class ConditionTest:
 
 @dataclass(frozen=True)
 class ComponentTest:
-    """The test of an event against a component, which it may stand for or forbid, part by part."""
+    """The test of an event against a component, with a test of each of the component's conditions.
+
+    An event that passes may stand for the component or, if that is negated, forbid. `holds` is None if no
+    condition fails, but one cannot be told. What opens and closes a span is tested like a component.
+    """
 
     component: str
     negated: bool
@@ -62,12 +66,12 @@ class Selection:
         selection_id: its number.
         state: what became of it: "closed" by an event, "ended" with its window, or "open" to the last.
         there: whether it was open at the event; else it is the last one that was over before.
-        opened_at: when; of a grid, the window's start.
+        opened_at: when it opened; for a window of a grid, the window's start.
         opened_by: the event that opened it; None for windows of a grid.
         window_ends: when its window ends; None without a window of time.
-        closed_by: the event that closed it.
-        components: of a span that was open at the event, those components whose conditions read other events
-            of the span, as the event satisfies them there.
+        closed_by: the event that closed it; None where none did.
+        components: for a span that was open at the event, the event's tests against those components whose
+            conditions read other events of the span.
     """
 
     selection_id: int
@@ -82,7 +86,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Match:
-    """A match that the event is part of; of a rule that aggregates, the one of a span that holds it."""
+    """A match that the event is part of; if the rule aggregates, the match of a span that holds the event."""
 
     out_seq: int
     selection_id: int
@@ -102,9 +106,10 @@ class Candidate:
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
             or "not chosen".
         condition: the condition that is false; None where it is not one of the rule's.
-        values: what it reads: each side, or each attribute.
-        by: the events that stood between, forbade, or were taken instead; those between which none came, or
-            behind which; those that opened and closed the selection.
+        values: what the condition reads: each side of a comparison, or each attribute.
+        by: the events that the reason is about: those that stood between, forbade, or were taken instead;
+            those between which, or the one behind which, no event came; those that opened and closed the
+            selection.
         text: all that in words.
     """
 
@@ -121,13 +126,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FoldStep:
-    """What a fold does at an event. All is None of a Python function, which is not called.
+    """What a fold does at an event. All fields are None if it is a Python function, which is not called.
 
     Attributes:
         before: the state before the event.
-        since: when that was entered; None where the key begins in it.
+        since: when the key entered that state; None where it begins in it.
         after: the state behind the event.
-        move: the number of the move that it takes, from 1 on; None where none fits.
+        move: the number of the move that the event takes, from 1 on; None where none fits.
     """
 
     before: str | None = None
@@ -143,15 +148,17 @@ class Why:
     Attributes:
         rule: the rule.
         key: the text of the event's key; None without `partition_by`.
-        source, offset, event_time: where and when it came from; no time if it is no event.
-        seq: its place in the rule's stream; None where it does not belong to it.
-        not_in_stream: why it does not.
+        source, offset, event_time: where it came from, and its time; no time if the record is no event.
+        seq: its place in the rule's stream; None where it does not belong to that stream.
+        not_in_stream: why it does not belong there; None where it does.
         attributes: its attributes.
-        filter: the rule's filter, part by part.
-        components: each component; of a fold, each move that leaves the state before the event.
-        matches: those that it is part of, and how many `more_matches` there are.
-        selections: those that were open there, and how many more.
-        candidates: what failed, and how many more initiators were not looked at.
+        filter: the event's tests against the parts of the rule's filter.
+        components: its tests against each component; of a fold, against each move that leaves the state
+            before the event.
+        matches: those that the event is part of, and how many `more_matches` there are.
+        selections: those that were open at the event, or the last one before; and how many more there are.
+        candidates: those that failed, and how many more there are, initiators that were not looked at
+            included.
         untold: what of the rule is not explained here.
         fold: what a fold does at the event; None for other rules, and for an event not in the stream.
     """

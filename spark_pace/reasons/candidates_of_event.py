@@ -23,12 +23,12 @@ MOST_TERMINATORS = 20  # where a match uses up its events
 
 @dataclass(frozen=True)
 class OfSpan:
-    """The span that a stretch is.
+    """The span whose events a stretch holds.
 
     Attributes:
-        selection_id: its number.
-        waits: whether it was open to the last.
-        delivered: whether what is found in it is a match.
+        selection_id: the span's number.
+        waits: whether it was open to the end of the input.
+        delivered: whether what is found in it counts as a match.
     """
 
     selection_id: int
@@ -39,13 +39,15 @@ class OfSpan:
 def candidates_of(
     stretch: Stretch, opened: Opened, event: int, span: OfSpan | None
 ) -> tuple[list[Candidate], int]:
-    """What failed, the nearest misses first, and how many more initiators there are.
+    """The candidates that failed, those that came furthest first; and how many are not told.
+
+    These are the candidates beyond `MOST_CANDIDATES`, and the initiators beyond `MOST_STARTS`.
 
     Args:
         stretch: where the candidates stand.
         opened: its selections.
         event: the row of the event.
-        span: the span that the stretch is; None: each selection has its own number.
+        span: the span whose events the stretch holds; None: it is no span, so each selection has a number.
     """
     tried: list[tuple[int, Attempt]] = []
     starts = list(_origins(stretch, opened, event, None if span is None else span.waits))
@@ -64,7 +66,8 @@ def candidates_of(
 def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -> Iterator[Origin]:
     """Each initiator whose candidates may have the event, from the nearest back.
 
-    Where no selection is open, it is the one that was over last.
+    They are those of the selections that are open at the event; if none is, that of the one over last.
+    `waits` says whether the span of the stretch was open to the end of the input; None: it is no span.
     """
     here = opened.at(event)
     at = here if len(here) else opened.before(event)
@@ -83,7 +86,7 @@ def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -
 
 
 def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
-    """What is said of an event behind a selection, which its own candidate's window would still hold."""
+    """The failure of a candidate that needs an event behind its selection, though its own window goes on."""
     opening, close = stretch.member(int(opened.openings[index])), int(opened.closes[index])
     of = f"that {opening} opened{' in the span' if stretch.span else ''}"
     if close < 0:
@@ -126,7 +129,10 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
 
 
 def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:
-    """What is said where the initiator or the event is used up; of an event of a match the match is told."""
+    """The attempt that fails because its initiator is used up; None if neither it nor the event is.
+
+    If only the event is used up, the list is empty, for the answer tells the event's match.
+    """
     for row in dict.fromkeys([origin.start, origin.event]):
         failure = used_up(stretch, row)
         if failure is not None:
@@ -135,7 +141,11 @@ def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:
 
 
 def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
-    """The furthest that a candidate came at any terminator, each without what was used up before."""
+    """The attempt of a sequence that comes furthest, over all terminators.
+
+    For each terminator the events are left out that were used up before it. Without a terminator all that
+    were ever used up are left out.
+    """
     origin, used = seeking.origin, _of_used_up(stretch, seeking.origin)
     if used is not None:
         return used
@@ -157,7 +167,11 @@ def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
 
 
 def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
-    """Give the attempts of a conjunction that come furthest, over all components that the event can be."""
+    """The attempt of a conjunction that comes furthest, over all terminators and all components of the event.
+
+    Without a terminator: an attempt for each way to give the initiator and the event components. Events are
+    left out as in `_unused_in_sequence`.
+    """
     used = _of_used_up(stretch, origin)
     if used is not None:
         return used
@@ -178,7 +192,7 @@ def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
 def _told(
     stretch: Stretch, attempt: Attempt, selection_id: int, event: int, *, delivered: bool
 ) -> Candidate | None:
-    """The attempt for the answer; None where it is a match."""
+    """An attempt as the answer tells it; None where it is a match."""
     own = attempt.events(walking=stretch.walks)
     failure = attempt.failure
     if failure is None and delivered:
@@ -201,7 +215,7 @@ def _told(
 
 
 def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
-    """The event that came next, as the component that was sought, or else as one that it can be."""
+    """The event in `row`, which was not taken, as the component that was sought, or else as one it can be."""
     anchors, pattern = attempt.search.between.shape.anchors, attempt.search.pattern
     sought = pattern.components[anchors[min(len(attempt.rows), len(anchors) - 1)]].name
     components = enumerate(stretch.pattern.components)
@@ -210,7 +224,7 @@ def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
 
 
 def _not_chosen(stretch: Stretch, rows: list[int], event: int) -> Failure | None:
-    """Why a whole candidate is no match; None where it is one, or the event is in the match that is."""
+    """Why a whole candidate is no match; None where the event is in a match that ends at the same event."""
     same_end = [taken for taken in stretch.matches if taken.rows[-1] == rows[-1]]
     if any(event in taken.rows for taken in same_end):
         return None

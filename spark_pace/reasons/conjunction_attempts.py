@@ -1,4 +1,4 @@
-"""How far candidates of a conjunction come: its other components stand anywhere behind the initiator."""
+"""How far candidates of a conjunction come: their other events stand anywhere behind the initiator."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from spark_pace.reasons.attempts import MOST_STEPS, Origin, Seeking
 from spark_pace.reasons.failure_reasons import Failure
 from spark_pace.reasons.stretch import Stretch
 
-FEWEST_STEPS = 20  # of each search where there are many: more than components
+FEWEST_STEPS = 20  # of a search, however many searches there are: more than a pattern has components
 
 
 @dataclass
 class SeekingAnyOrder(Seeking):
-    """A search in which the rows of components follow each other in an order of its own.
+    """A search that takes components in an order of its own, wherever their events stand.
 
     Attributes:
         order: the components in that order, by their places in the pattern.
-        given: the rows of the first ones: the initiator's, the event's, and the last one's if it is set.
+        given: the rows for the first of them: the initiator, the event, and `last` if that is set.
     """
 
     order: tuple[int, ...] = ()
     given: tuple[int, ...] = ()
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
-        """The rows among which the next one stands: behind the initiator."""
+        """The first row in which the next event may be, and the row after the last: behind the initiator."""
         if len(rows) < len(self.given):
             return self.given[len(rows)], self.given[len(rows)] + 1
         return rows[0] + 1, self.stretch.stream.rows if self.last is None else self.last + 1
@@ -57,13 +57,13 @@ class SeekingAnyOrder(Seeking):
 def in_any_order(
     stretch: Stretch, search: Search, origin: Origin, last: int | None = None
 ) -> Iterator[SeekingAnyOrder]:
-    """A search for each two components that the initiator and the event can stand for; and the last row.
+    """A search for each way to give the initiator, the event and the row `last` components of their own.
 
     Args:
         stretch: where candidates stand.
-        search: its search, or one without the events that are used up.
+        search: the search of the stretch, or one without the events that are used up.
         origin: the initiator and the event.
-        last: the row at which they must end; None: any.
+        last: the row at which candidates must end; None: any.
     """
     assert isinstance(search, AnyOrder)
     rows = tuple(dict.fromkeys([origin.start, origin.event, *(() if last is None else (last,))]))
@@ -77,7 +77,7 @@ def in_any_order(
 
 
 def _ways(search: AnyOrder, rows: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Each way to give the rows components of their own."""
+    """Each way to give the rows components of their own: the components, in the order of the rows."""
     ways: list[tuple[int, ...]] = [()]
     for row in rows:
         own = [role for role in range(search.steps) if has_bit(search.stream.mask[row], role)]

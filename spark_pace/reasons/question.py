@@ -1,4 +1,4 @@
-"""Which event is asked about: where the position is, or what is wrong with it."""
+"""Which event is asked about: where it is, or what is wrong with the position that was given."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # of a file: any of them may be asked for
@@ -48,13 +49,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Source:
-    """The events, the plan of the one rule, and the rule's whole stream.
+    """The events, the plan of the rule that is asked about, and the rule's whole stream.
 
     Attributes:
         read: all records.
         on_time: the events of `read` that are not late, and the heartbeats.
-        late: the late ones, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        plan: the plan.
+        late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
+        plan: the plan, which has this rule alone.
         task: the rule's stream; None where it has no event.
     """
 
@@ -66,14 +67,20 @@ class Source:
 
     @staticmethod
     def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
-        """Read the events, and put them in order for the rule of that name."""
+        """Read the events, and put them in order for the rule called `name`.
+
+        Raises:
+            ConfigError: there is no such rule.
+        """
         names = [rule.name for rule in rules]
         if name not in names:
             do = f"Choose from {', '.join(names)}."
             raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
         rule = rules[names.index(name)]
         if isinstance(events, pa.Table):
-            reads, ties = [table_events(events, rule.schema, "table")], "columns"
+            schema = rule.schema
+            read = table_events(events, schema.own, "table")
+            reads, ties = [with_side_tables(read, schema, read_side_tables(schema))], "columns"
         else:
             reads, ties = read_each(events, rule.schema, _MOST_BAD), "position"
         plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
@@ -90,7 +97,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event is: its source and offset, and its row in the rule's whole stream, if it is there."""
+    """Where an event is: its source and offset, and its row in the rule's whole stream; None if not there."""
 
     source: str
     offset: int
@@ -98,10 +105,10 @@ class Place:
 
 
 def asked(source: Source, position: Asked) -> Place:
-    """Where the position is.
+    """The place of the record at a position.
 
     Raises:
-        ConfigError: nowhere, or it may be several events.
+        ConfigError: there is no such record, or it cannot be told which of several is meant.
     """
     text = str(position.at)
     if re.fullmatch(r"\d{1,18}", text):
@@ -142,7 +149,7 @@ def late_reason(source: Source, place: Place) -> str | None:
 
 
 def _some(source: Source) -> str:
-    """The names of the first sources."""
+    """The names of the first three sources, and how many more there are."""
     events = source.read.events
     names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -174,7 +181,11 @@ def _by_seq(source: Source, seq: int, key: str | None) -> Place:
 
 
 def _key_text(rule: Rule, key: str | None) -> str | None:
-    """The key as the engine writes it."""
+    """The key as the engine writes it; None if the rule has no `partition_by`.
+
+    Raises:
+        ConfigError: the rule needs a key and has none, or must not have one, or `key` is no such object.
+    """
     names = ", ".join(rule.partition_by)
     if not rule.partition_by:
         if key is not None:

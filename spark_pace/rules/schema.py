@@ -12,8 +12,9 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.attributes import ONE_VALUE
+from spark_pace.rules.side_tables import read_side_tables
 
-SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break")
+SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup")
 
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
@@ -41,13 +42,15 @@ def read_schema(keys: Section) -> EventSchema | None:
     if fields and event_time is not None:
         _check_event_time(event_time, fields, unit, keys)
     tie_break = _tie_break(keys, fields)
+    sides = read_side_tables(keys, fields, lambda section: _declared(section, report))
     if report.count > before or event_time is None:
         return None
-    return EventSchema(tuple(fields), event_time.text, tie_break, unit or None)  # type: ignore[arg-type]
+    attributes = (*fields, *(field for side in sides for field in side.fields))
+    return EventSchema(attributes, event_time.text, tie_break, unit or None, sides)  # type: ignore[arg-type]
 
 
 def type_name(text: str) -> TypeName | None:
-    """The type that a declaration names, in any case."""
+    """The single type that a text names, in any case and by any of its spellings; None if it names none."""
     return SCALARS.get(text.upper())
 
 
@@ -171,7 +174,7 @@ def show_schema(schema: EventSchema) -> str:
 
 
 def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
-    """The declarations inside some STRUCTs."""
+    """The declarations of what stands directly inside the STRUCTs `outer`."""
     for field in schema.fields:
         path = schema.path_of(field.name)
         if path[:-1] == outer:

@@ -112,6 +112,10 @@ def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots:
             must, got = "must be given rules that read events", f"{rule.name}, which reads other rules"
             raise ConfigError.of("detect", must, got, "Run rules over rules in a job, or by replay.")
     own = rules[0].schema
+    if own.side_tables:
+        must, got = "must be given rules whose events join no tables", "rules with events.lookup"
+        do = "Join the tables to the DataFrame, and declare their columns in schema."
+        raise ConfigError.of("detect", must, got, do)
     schema = replace(own, tie_break=tuple(dict.fromkeys([*tie_break, *own.tie_break])))
     return build_plan(
         [replace(rule, schema=schema, merge="detection") for rule in rules],

@@ -21,7 +21,7 @@ _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
-# of those that every worker imports, so that it is no operator's
+# a module that every worker imports: what a rule's operator imports may be missing for its own reasons
 _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|pandas|pyarrow)[^'\n]*'"
 )
@@ -71,7 +71,7 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
 
 
 def _text(error: Exception) -> str:
-    """What an error says, with Java's trace if it has one: some have no other reason."""
+    """What an error says, with Java's trace if it has one: some tell their reason only there."""
     return f"{error}\n{java_trace(error)}"
 
 
@@ -147,7 +147,7 @@ def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
 
 
 def _cause(texts: list[str]) -> str:
-    """The last error of Python that is named, else the last one of Java, else the first line."""
+    """The last error of Python that the texts name, else the last cause in Java, else the first line."""
     for text in texts:
         python = [found for found in _PYTHON.findall(text) if not found[0].startswith(_GATEWAY)]
         if python:

@@ -1,7 +1,7 @@
-"""All that this package calls of Spark behind its public API. No other module does.
+"""All that this package calls of Spark behind its public API. No other module calls any of it.
 
 Each part says why there is no other way. `require_known` looks, at the start of a session, whether what a
-job cannot do without is there, and says so in one line if not. What a job can do without says where it stands
+job cannot do without is there, and says in one line if it is not. Each part that a job can do without says
 what happens then. Nothing here imports PySpark before it is called, for some callers do without Spark.
 """
 
@@ -31,8 +31,8 @@ GatewayError = Py4JError  # a call to the JVM failed
 JavaError = Py4JJavaError  # it failed with an exception of Java
 
 # Values of settings. Each batch writes some fifty small files. For each of them the default manager makes a
-# .crc file and forks a process. This one is for local checkpoints only: it looks, then renames, which is safe
-# if only one process writes (lock.py).
+# .crc file and forks a process. FILE_MANAGER does not, and is for local checkpoints only: it looks whether a
+# file is there, then renames, which is safe if only one process writes (lock.py).
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
@@ -45,8 +45,8 @@ WORKER = "pyspark.worker"
 
 _DO = "Use PySpark 4.2 or 4.3."
 
-# A task knows its batch by nothing else: `foreachBatch` tells it to the driver alone. The intake refuses to
-# work without.
+# A task knows its batch by this property alone: `foreachBatch` tells the driver only. Without it the intake
+# refuses to work.
 BATCH_ID = "streaming.sql.batchId"
 
 
@@ -104,7 +104,7 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM: classes of Java's own and of Kafka's client, which PySpark gives no other way to."""
+    """The JVM, for classes of Java and of Kafka's client, to which PySpark gives no other way."""
     assert spark._jvm is not None
     return spark._jvm
 
@@ -160,11 +160,11 @@ def _raised_in_py4j(error: BaseException) -> bool:
 
 
 def java_trace(error: Exception) -> str:
-    """The trace of Java in an error of PySpark, if there is one: some have no other reason."""
+    """The trace of Java in an error of PySpark, else an empty text: some errors have no other reason."""
     return getattr(error, "_stackTrace", None) or ""
 
 
-# --- What would be said of the JVM's end beside our one line. Without these, more is said.
+# --- What is said of the JVM's end beside our one line is silenced. Where that fails, more is said.
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def hush_updates(spark: SparkSession) -> None:
 
 
 def hush_ends(spark: SparkSession) -> None:
-    """Let a thread that fails tell the log of Spark so, which stays silent here, not standard error.
+    """Let a thread of the JVM that fails write to Spark's log, which is silent here, not to standard error.
 
     A signal to all processes of the job ends the JVM while its threads work. What makes a query fail is told
     by the query, and a lack of memory in any thread ends the JVM.
@@ -214,7 +214,7 @@ def hush_ends(spark: SparkSession) -> None:
 
 
 def offsets_in(note: str) -> list[Any]:
-    """The offset of each source, in Spark's note of a batch: a version, settings, then a line for each.
+    """The offset of each source in Spark's note of a batch: a version, settings, then a line for each source.
 
     `recentProgress` tells the same, but of the batches of this run alone.
 
@@ -242,7 +242,7 @@ def set_limits(query: StreamingQuery, cap: int) -> None:
     noted by Spark before it is read, so a batch that runs again does not depend on any of this.
 
     Raises:
-        AttributeError, GatewayError, TypeError, ValueError: this Spark does not let us. Its last limit stays.
+        AttributeError, GatewayError, TypeError, ValueError: this Spark does not let us. The last limit stays.
     """
     execution: Any = query._jsq.streamingQuery()
     sources = execution.uniqueSources()
@@ -254,7 +254,7 @@ def set_limits(query: StreamingQuery, cap: int) -> None:
 
 
 def _limited(limit: Any, cap: int) -> Any:
-    """A limit like this one with another number; the same if it is no limit on records or bytes."""
+    """A limit of the same kind with the number `cap`; `limit` itself if it is none on records or bytes."""
     from pyspark import SparkContext
 
     spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
@@ -289,8 +289,8 @@ def fork_workers() -> None:
     """Be the process that Spark's Python workers are forked from.
 
     Spark has a setting for the module that does this (`spark.python.daemon.module`), but only PySpark's own
-    can do it. A worker whose connection has gone ends without a word: there would be a trace of where the
-    write failed, above the one line that a job ends with.
+    can do it. Here a worker whose connection has gone ends without a word. Else there would be a trace of
+    where the write failed, above the one line that a job ends with.
     """
     from pyspark import daemon
 

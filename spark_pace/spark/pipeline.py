@@ -1,7 +1,7 @@
 """The one query: what `spark_pace.spark.sources` gives -> splitter -> operators -> merger.
 
-A job asks for operators in the merger, and only if lanes are left that the splitter did not work off itself
-(`spark_pace.spark.stages.operators`).
+In a job it is the merger that starts the operators, and only if lanes are left that the splitter did not work
+off itself (`spark_pace.spark.stages.operators`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
-# microseconds between two batches; or all that is there now; or only the batch that was planned and not
-# finished
+# a batch every so many microseconds; or batches of all that is there now; or only the batch that was planned
+# and not finished
 Trigger = int | Literal["available_now", "unfinished"]
 
 
 def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
-    """The rows for the merger (`PART_ROWS`), with all lanes worked off. See `split_rows`."""
+    """The rows for the merger (`PART_ROWS`), with all lanes worked off; arguments: see `split_rows`."""
     return operated(split_rows(intake, plan, keys, parts), plan)
 
 
@@ -45,7 +45,7 @@ def split_rows(
         plan: the plan.
         keys: for each slot the key of its group.
         parts: the number of tasks that operators run in.
-        chunks: where large chunks of what is carried are kept; None: in Spark's state.
+        chunks: where large chunks of what is carried are kept; None: with the rest, in Spark's state.
     """
     # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
     # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
@@ -62,7 +62,7 @@ def split_rows(
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
-    """Start the query on the merger's checkpoint; its tasks hear what is known there of earlier records."""
+    """Start the query on the merger's checkpoint, and tell its tasks what that says of earlier records."""
     tell_pasts(rows.sparkSession, kept_pasts(merger.checkpoint))
     writer = rows.writeStream.queryName(name).foreachBatch(merger)
     writer = writer.option("checkpointLocation", str(merger.checkpoint))

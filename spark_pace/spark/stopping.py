@@ -57,7 +57,9 @@ class Stop:
 
 @contextmanager
 def in_our_words(stop: Stop) -> Iterator[None]:
-    """Turn what fails inside into an error of ours. Nothing failed if the signal to stop has ended Spark.
+    """Turn what fails inside into an error of ours.
+
+    If the signal to stop has ended Spark too, a call to Spark that fails is no failure.
 
     Raises:
         SparkPaceError: something failed.
@@ -92,4 +94,4 @@ def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
         finally:
             merger.close()
     if merger.failure is not None and not is_of_spark(merger.failure):
-        raise as_our_error(merger.failure)  # the stop itself makes only calls to Spark fail
+        raise as_our_error(merger.failure)  # the end of the query makes calls to Spark fail, and no others

@@ -132,6 +132,11 @@ def test_what_is_wrong_is_told_in_a_line(
             "{kind: kafka, format: json, servers: 'localhost:1', topics: [a, b]}",
             "reads one topic; got one that reads 2. Name one in its source.topics.",
         ),
+        (
+            "{kind: files, format: json, path: events}",
+            "{kind: delta, path: events}",
+            "reads JSON or CSV; got one that reads parquet. Choose another",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_driven_is_refused(tmp_path: Path, right: str, wrong: str, message: str) -> None:
@@ -139,6 +144,17 @@ def test_a_job_that_cannot_be_driven_is_refused(tmp_path: Path, right: str, wron
     (tmp_path / "rules.yaml").write_text(RULES)
     (tmp_path / "run.yaml").write_text(RUN)
     with pytest.raises(ConfigError, match="must name a job that " + message):
+        read_run_file(tmp_path / "run.yaml")
+
+
+def test_a_job_that_joins_tables_is_refused(tmp_path: Path) -> None:
+    rules = RULES.replace(
+        "event_time: t", "event_time: t, lookup: {more: {path: a, on: number, schema: x INT}}"
+    )
+    (tmp_path / "job.yaml").write_text(JOB % "json")
+    (tmp_path / "rules.yaml").write_text(rules)
+    (tmp_path / "run.yaml").write_text(RUN)
+    with pytest.raises(ConfigError, match="must name a job that joins no tables"):
         read_run_file(tmp_path / "run.yaml")
 
 

@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    SideTable,
     Times,
     Within,
 )
@@ -33,6 +34,12 @@ NOT_COMPARED = {
     "Rule.description": "it is for people",
     "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
+    "EventSchema.side_tables": "their columns are fields of the schema",
+    "SideTable.name": "the names of fields of the schema begin with it",
+    "SideTable.columns": "they are fields of the schema",
+    "SideTable.path": "events keep the rows that they were joined with when they were read",
+    "SideTable.on": "events keep the rows that they were joined with when they were read",
+    "SideTable.refresh_us": "events keep the rows that they were joined with when they were read",
 }
 NESTED = {
     "Rule.schema",
@@ -70,8 +77,10 @@ GROUPED = Pattern(
     within=Within(time_us=60_000_000),
     context=Context("each", "zero"),
 )
+SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
 SAMPLES = (
     RULE,
+    replace(RULE, schema=replace(RULE.schema, side_tables=(SIDE,))),
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
@@ -103,7 +112,8 @@ def changed_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value + 1
     elif isinstance(value, tuple):
         yield name, value[1:]
-        yield from ((found, (changed, *value[1:])) for found, changed in changed_values(name, value[0]))
+        for first in value[:1]:
+            yield from ((found, (changed, *value[1:])) for found, changed in changed_values(name, first))
     else:
         assert value is None, f"{name} is of a kind that this test does not know"
 

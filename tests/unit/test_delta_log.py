@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -205,6 +206,14 @@ def test_a_column_of_another_type_is_told_with_the_version(tmp_path: Path) -> No
     missing = EventSchema((*PLAIN.fields, Field("y", "STRING")), "time", "s")
     with pytest.raises(ConfigError, match=r'must name columns of .*; got "y"\. It has: time, x\.'):
         require_columns(str(tmp_path), DeltaLog(tmp_path).metadata(), missing)
+
+
+def test_a_file_whose_texts_are_views_is_read(tmp_path: Path) -> None:
+    """So the writer of tables in Rust stores what it has computed."""
+    schema = EventSchema((*PLAIN.fields, Field("s", "STRING")), "time", "s")
+    pq.write_table(pa.table({"time": [1], "s": pa.array(["a"], pa.string_view())}), tmp_path / "part")
+    read = read_table_file(str(tmp_path), TableFile(0, "part"), schema)
+    assert read.events["s"].to_pylist() == ["a"]
 
 
 def test_a_damaged_file_is_one_bad_record(tmp_path: Path) -> None:

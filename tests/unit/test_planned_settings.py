@@ -70,7 +70,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
     """A new setting must be put into one of these: a batch's result rests on it, or it does not."""
     known = [
         *("fields", "tie_break", "delay_us", "idle_after_us"),  # of the plan
-        *("expected_sources", "heartbeat", "format", "columns"),
+        *("expected_sources", "heartbeat", "format", "columns", "side_tables"),
         *("event_time", "time_unit", "by_source", "before", "deduplicate_on"),  # fixed by the checkpoint
         *("source_column", "slots", "buckets", "topics"),
         *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places

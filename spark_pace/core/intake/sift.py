@@ -89,7 +89,7 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
         late = is_event & (numbers(records, TIME) < limits.times)
     if limits is not None and late.any():
         by_source = limits.by_source if isinstance(limits.by_source, bool) else limits.by_source[late]
-        rows = late_table(chosen(records, late), limits.times[late], by_source, plan.schema)
+        rows = late_table(chosen(records, late), limits.times[late], by_source, plan.schema.own)
     events = chosen(records, is_event & ~late)
     return Sifted(events, rows, records.num_rows - int(is_event.sum()), progress)
 

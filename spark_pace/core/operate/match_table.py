@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from spark_pace import ways
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Positions, Stream
@@ -154,8 +155,11 @@ def _taken(stream: Stream, name: str, rows: pa.Array) -> pa.Array:
 
 
 def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
-    """A column of texts of these rows, as a dictionary that has no others."""
-    return array(compacted(pa.table({name: _taken(stream, name, rows)})), name)
+    """A column of texts of these rows, as a dictionary that has not many more than they have."""
+    taken = _taken(stream, name, rows)
+    if ways.is_compacted(len(taken.dictionary), len(rows)):
+        return array(compacted(pa.table({name: taken})), name)
+    return taken
 
 
 def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:

@@ -241,10 +241,11 @@ def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
     """What orders events of one event time where the schema does not say it."""
     if tie_break == "position":
         return ()
-    if any(array_element(field.type) for field in schema.fields):
+    fields = schema.own.fields
+    if any(array_element(field.type) for field in fields):
         must, got = "must name attributes, for an ARRAY orders no events", "none"
         raise ConfigError.of("tie_break", must, got, "Add for example tie_break: [id] to events.")
-    return tuple(field.name for field in schema.fields)
+    return tuple(field.name for field in fields)
 
 
 def _units(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
@@ -35,20 +35,55 @@ class Field:
 
 
 @dataclass(frozen=True)
+class SideTable:
+    """A small table, of which the row with an event's key is joined to the event, as a STRUCT.
+
+    Attributes:
+        name: of the STRUCT.
+        path: of a CSV or Parquet file, or of the folder of a Delta table.
+        on: the key: (attribute of the event, column of the table).
+        columns: what the STRUCT holds, without its name in front.
+        refresh_us: how long a running job goes on before it looks whether the table has changed; None: for
+            ever.
+    """
+
+    name: str
+    path: str
+    on: tuple[tuple[str, str], ...]
+    columns: tuple[Field, ...]
+    refresh_us: int | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The attributes that an event gets."""
+        inside = (Field(f"{self.name}.{column.name}", column.type) for column in self.columns)
+        return (Field(self.name, STRUCT), *inside)
+
+
+@dataclass(frozen=True)
 class EventSchema:
     """What an event looks like.
 
     Attributes:
-        fields: the attributes, in the order of the rule file.
+        fields: the attributes, in the order of the rule file; those of side tables come last.
         event_time: the name of a TIMESTAMP attribute, or of a BIGINT one that counts `time_unit`s since 1970.
         tie_break: the attributes that order events of one event time, before source and offset do.
         time_unit: of a BIGINT `event_time`; None for a TIMESTAMP.
+        side_tables: what is joined to events before rules see them.
     """
 
     fields: tuple[Field, ...]
     event_time: str
     tie_break: tuple[str, ...] = ()
     time_unit: Literal["s", "ms", "us"] | None = None
+    side_tables: tuple[SideTable, ...] = ()
+
+    @property
+    def own(self) -> EventSchema:
+        """What an event looks like before side tables are joined to it: as a source has it."""
+        joined = {field for table in self.side_tables for field in table.fields}
+        fields = tuple(field for field in self.fields if field not in joined)
+        return replace(self, fields=fields, side_tables=())
 
     @property
     def structs(self) -> frozenset[str]:

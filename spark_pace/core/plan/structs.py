@@ -24,7 +24,8 @@ def nested(events: pa.Table, schema: EventSchema) -> pa.Table:
     Where `events` has what a STRUCT holds but not the STRUCT, this is null where all of that is.
     """
     if not schema.structs:
-        return events.select([name for name in events.column_names if not name.startswith("@")])
+        own = {field.name for field in schema.fields}
+        return events.select([name for name in events.column_names if name in own])
     there = [field.name for field in schema.fields if field.name in events.column_names]
     paths = [schema.path_of(name) for name in there]
     names = dict.fromkeys(path[0] for path in paths)

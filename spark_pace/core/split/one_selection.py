@@ -16,7 +16,7 @@ from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import at_rows, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Positions
+from spark_pace.core.match.stream import Positions, rows_before
 from spark_pace.core.match.window import window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
@@ -94,7 +94,7 @@ def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) 
         needed = np.zeros(task.stream.rows, np.bool_)
         needed[members] = needed[last] = True
         rows = np.flatnonzero(needed)
-        places = np.searchsorted(rows, np.append(members, last))
+        places = rows_before(rows, np.append(members, last), task.stream.rows)
         offsets = pa.array(found.offsets[i : j + 1] - found.offsets[i], pa.int32())
         roles = found.roles[found.offsets[i] : found.offsets[j]]
         own = {

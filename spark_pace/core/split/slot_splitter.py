@@ -157,7 +157,7 @@ class SlotSplitter:
         if advance.late is None or advance.late_files:
             return None
         own = advance.late.filter(array(advance.late, HOME))
-        return late_table(own, frontier_us, False, self._plan.schema)
+        return late_table(own, frontier_us, False, self._plan.schema.own)
 
     def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
         """What was made of the lanes of all units, and the counters of these."""

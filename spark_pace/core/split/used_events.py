@@ -1,9 +1,10 @@
 """A match uses up its own events (`UsingUp`): the splitter finds matches and remembers what they used.
 
-The events of matches that are out are marked in ``@spent``. A match that is decided but waits for an earlier
-selection's window is found again in the next batch, because its events are not marked. Where a used event may
-have completed or spoilt other candidates before it was used, every turn is taken again as it was: without the
-events that were used before it, and with those that were used since.
+The events of matches that are out are marked in ``@spent``. A match that is decided but waits for the end of
+an earlier selection's window is found again in the next batch, because its events are not marked. In a group
+or a negation a used event may have completed or spoilt other candidates before it was used. There the choice
+at each terminator is made again as it was: without the events that earlier terminators used, and with those
+that have been used since.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from spark_pace.core.tables import numbers, with_column
 
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:
-    """Find all matches; lanes hold those that are releasable now."""
+    """Find all matches of the task; the lanes hold those that become releasable in this batch."""
     rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream) if shape_of(rule.pattern).simple else task.stream
@@ -56,7 +57,10 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
 
 
 def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
-    """Where each match becomes releasable; selections behind the last one with a match are not looked at."""
+    """Where each match becomes releasable.
+
+    No match waits for selections behind the last one that has a match, so these are left out.
+    """
     count = int(found.selection.max(initial=-1)) + 1
     found = replace(found, openings=found.openings[:count], closes=found.closes[:count])
     rule = task.planned.rule
@@ -67,23 +71,26 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
 
 
 def _unused(stream: Stream) -> Stream:
-    """The stream with the mask of used events cleared."""
+    """The stream, with the mask 0 for every event that is used up."""
     mask = np.where(numbers(stream.events, SPENT) == UNUSED, stream.mask, np.uint16(0))
     return Stream(with_column(stream.events, MASK, mask), stream.starts)
 
 
 def _mark(stream: Stream, sent: Found, bits: int) -> Ints:
-    """int64[n], ``@spent`` with the events of matches that go out marked; one of `bits` opens a selection."""
+    """int64[n], the column ``@spent`` once the matches `sent` are out: their events are marked as used.
+
+    An event has opened a selection if its mask has one of `bits`.
+    """
     spent = numbers(stream.events, SPENT).copy()
     opens = stream.mask[sent.members] & np.uint16(bits) != 0
     turn = stream.seq[sent.last] << SPENT_BITS
     spent[sent.members] = np.where(opens, USED_OPEN, USED) | np.repeat(turn, np.diff(sent.offsets))
-    spent[sent.first] = USED | turn  # its own selection is closed
+    spent[sent.first] = USED | turn  # the selection that this event opened is closed
     return spent  # type: ignore[no-any-return]
 
 
 def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ints) -> tuple[Bools, Ints]:
-    """The events that later matches can still use, and how many selections are open."""
+    """bool[n], the events that later matches can still use; int64[segments], how many selections are open."""
     stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
     openings = found.openings[marks_of(spent[found.openings]) != USED]
@@ -97,9 +104,10 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: In
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Ints, still_open: Ints) -> Bools:
-    """What a plain sequence without window carries: the rows that wait.
+    """bool[n], what a plain sequence without window carries: the rows that later matches can still use.
 
-    If these are not known: every unused row from the first waiting initiator of each segment on.
+    Where these cannot be told (`UsingUp.waiting`), it carries the unused rows of each segment from its first
+    unused initiator on. `still_open` are the rows that opened the selections which are open.
     """
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]

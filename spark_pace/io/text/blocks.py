@@ -12,18 +12,19 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 INTEGER, DOUBLE, BOOLEAN, TIME, DATE, TEXT = range(6)  # kinds of attributes
-NULL, NUMBER, DIGITS = range(3)  # states of values: null, read, among the texts as digits
-READ, LEFT, BLANK = range(3)  # what became of a record
+NULL, NUMBER, DIGITS = range(3)  # states of values: null; read; kept among the texts, as digits
+READ, LEFT, BLANK = range(3)  # what became of a record: read; left to pyarrow's reader; it was blank
 
 
 class Wanted(NamedTuple):
-    """The k attributes.
+    """The k attributes that are read from each record.
 
     Attributes:
         names: uint8[], one name behind the other.
-        bounds: int64[k + 1], where each begins, and where the last one ends.
+        bounds: int64[k + 1], where each name begins, and where the last one ends.
         kinds: int64[k].
-        places: int64[k], the row of an attribute in `Columns.texts`.
+        places: int64[k], the row of each attribute in `Columns.texts`, if it is a DOUBLE or a STRING.
+        attributes: k.
     """
 
     names: Bytes
@@ -40,10 +41,14 @@ class Columns(NamedTuple):
         numbers: int64[k, n]: integers, booleans, days or microseconds since 1970.
         floats: float64[k, n], the same memory.
         states: uint8[k, n].
-        texts: uint8[t, bytes], the texts of a column one behind the other.
-        ends: int64[t, n + 1], where each ends; the first is 0.
-        seen: int64[k], the last row that had the attribute.
-        guess: int64[m], the attributes of the record before by their order.
+        texts: uint8[t, b], the texts of a column one behind the other.
+        ends: int64[t, n + 1]: the text of row i ends at entry i + 1, and begins where the one before ends.
+        seen: int64[k], the last row in which the attribute was read.
+        guess: int64[m], which attributes the first m members of the record before were; -1: none.
+        rows: n.
+        texts_columns: t.
+        text_bytes: b.
+        members: m.
     """
 
     numbers: Ints

@@ -1,4 +1,4 @@
-"""Columns as a parser gives them, in the types of the core."""
+"""Which types a parser is asked to read, and its columns put into the types of the core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_DIGITS = 76  # of a decimal that Arrow can hold
 
 
 def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
-    """What the parser of JSON reads for an attribute of a type; `time`: for a TIMESTAMP."""
+    """The type that the parser of JSON is to read for an attribute of type `kind`; `time` for a TIMESTAMP."""
     if kind == "TIMESTAMP":
         return time
     if decimal_digits(kind):
@@ -32,7 +32,14 @@ def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
 def json_fields(
     fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], time: pa.DataType, depth: int = 0
 ) -> Iterator[pa.Field]:
-    """What the parser of JSON reads for attributes, some of them in STRUCTs, `depth` of them around."""
+    """The columns that the parser of JSON is to read, each STRUCT with the attributes inside it.
+
+    Args:
+        fields: the attributes.
+        paths: for each attribute the names of the STRUCTs around it, from outside to inside, and its own.
+        time: the type to read for a TIMESTAMP.
+        depth: how many STRUCTs are around all `fields`: so many names of their paths are passed over.
+    """
     inside: dict[str, list[Field]] = {}
     for field in fields:
         inside.setdefault(paths[field.name][depth], []).append(field)
@@ -45,16 +52,16 @@ def json_fields(
 
 
 def flat(table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]]) -> pa.Table:
-    """Exactly the attributes, in order, in the types of the core; without any, the table as it is."""
+    """The attributes `fields` of a parsed table, in the types of the core; if there are none, the table."""
     columns = {field.name: typed(inner(table, paths[field.name]), field.type) for field in fields}
     return pa.table(columns) if fields else table
 
 
 def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
-    """The column at the path: null where a STRUCT around it is, or has no such member.
+    """The column at the path: null where a STRUCT around it is null, or where there is no such column.
 
     Raises:
-        pa.ArrowInvalid: what stands around it is no STRUCT, or there are several such columns.
+        pa.ArrowInvalid: what stands around it is no STRUCT, or several columns have one name of the path.
     """
     name, *deeper = path
     there = table.schema.get_all_field_indices(name)
@@ -70,13 +77,14 @@ def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
 
 
 def _one(columns: list[int]) -> bool:
+    """Tell whether one column has a name, by the indices of all that have it; raises if several have."""
     if len(columns) > 1:
         raise pa.ArrowInvalid(f"{len(columns)} columns of that name")
     return len(columns) == 1
 
 
 def not_utf8(table: pa.Table) -> dict[int, str]:
-    """The rows that have bytes which are no UTF-8 as a STRING, and the name of one such attribute of each."""
+    """The rows in which a STRING holds bytes that are no UTF-8, each with the name of one such attribute."""
     found: dict[int, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
@@ -95,7 +103,7 @@ def _is_utf8(column: pa.ChunkedArray) -> bool:
 
 
 def csv_type(kind: TypeName) -> pa.DataType:
-    """What the parser of CSV reads for an attribute of a type."""
+    """The type that the parser of CSV is to read for an attribute of type `kind`."""
     # pyarrow refuses a column that mixes times with and without a zone, does not round decimals, and reads
     # nothing that has parts
     as_text = kind == "TIMESTAMP" or decimal_digits(kind) or not is_single(kind)
@@ -137,7 +145,7 @@ def with_elements(
     """Lists with other elements: `convert` makes them of the column of all elements.
 
     Raises:
-        pa.ArrowInvalid: the column holds no lists, or `convert` says so.
+        pa.ArrowInvalid: the column holds no lists, or `convert` raises it.
     """
     if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
         raise pa.ArrowInvalid(f"a column of {column.type}")
@@ -179,14 +187,17 @@ def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
     for text in texts:
         try:
             number = Decimal(text)
-        except InvalidOperation:  # which Arrow refuses
+        except InvalidOperation:  # no number: Arrow refuses it
             continue
         if number and number.adjusted() >= digits[0] - digits[1]:
             raise pa.ArrowInvalid(f"{text} does not fit")
 
 
 def _wide(kind: TypeName) -> pa.DataType:
-    """The decimal with the most digits behind the point, to be rounded; before it one more than `kind`."""
+    """The type in which numbers are read before they are rounded to `kind`.
+
+    It has one digit more than `kind` before the point, and behind it as many as Arrow can hold.
+    """
     digits = decimal_digits(kind)
     assert digits is not None
     return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - (digits[0] - digits[1]) - 1)

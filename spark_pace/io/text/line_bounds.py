@@ -14,7 +14,7 @@ _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))
 
 
 def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
-    """Whole lines in parts of at most `most` lines."""
+    """The lines of a chunk in parts of at most `most` lines, without the newlines between the parts."""
     start = 0
     if len(chunk) >= most:
         ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE)
@@ -45,7 +45,7 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
     spaced = np.flatnonzero(first_letters <= _SPACE)  # some of these are no spaces, which changes nothing
     if len(spaced):
         letters = ~_IS_SPACE[text]
-        # of each line and of what stands behind it, in turn
+        # in turn how many letters a line has, and how many stand between it and the next, which are dropped
         counts = np.add.reduceat(np.append(letters, False), bounds[:, spaced].T.ravel(), dtype=np.int64)[::2]
         filled = np.ones(len(numbers), np.bool_)
         filled[spaced] = counts > 0
@@ -54,7 +54,7 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
 
 
 def lines_at(text: Bytes, bounds: Ints) -> pa.BinaryArray:
-    """The lines between bounds, int64[2, n]; none is empty."""
+    """The lines of a text that begin and end at `bounds`, int64[2, n]; none may be empty."""
     edges = np.zeros(len(text) + 1, np.int8)
     edges[bounds[0]], edges[bounds[1]] = 1, -1
     inside = np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)

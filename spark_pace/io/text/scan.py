@@ -1,10 +1,13 @@
 """Reads plain records of JSON in one pass over their bytes, compiled by numba.
 
-A record is plain if it is certain that pyarrow's reader takes it, and what it reads: one object, no escapes
-in texts, each attribute once and written as its type is. What is not plain is left to that reader.
+A record is plain if it is certain that pyarrow's reader takes it, and what values that reads: one object, no
+escapes in texts, each attribute once and written as its type is. What is not plain is left to that reader.
 
 Numbers and times are computed here only where the result is exact; of other floating-point numbers the digits
 are kept, for pyarrow to convert.
+
+A place is the index of a byte. Whatever gives a place gives `NOWHERE` if what it reads is not plain. `cell`
+says where a value goes: the column (an attribute, or a row of `Columns.texts`), and the record's row.
 """
 
 from __future__ import annotations
@@ -37,14 +40,14 @@ from spark_pace.io.text.blocks import (
 )
 from spark_pace.io.text.scan_values import NOWHERE, QUOTE, compiled
 
-_UNKNOWN = -1  # instead of an attribute: a member that is none
+_UNKNOWN = -1  # in place of an attribute, for a member that is none
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b"{}[]"
 _EXACT = 1 << 53  # every integer up to it is a double
-_MOST_DEPTH = 60  # of what is passed over
+_MOST_DEPTH = 60  # of lists and objects inside each other in a value that is passed over
 
 
 class Record(NamedTuple):
-    """Bytes, and the place of the brace that ends the record: no other part of it reaches that place."""
+    """The text that holds a record, and the place of its last brace, before which all else of it ends."""
 
     text: Bytes
     last: int
@@ -52,7 +55,7 @@ class Record(NamedTuple):
 
 @compiled
 def _passed(text: Bytes, at: int) -> int:
-    """The next place without a space."""
+    """The first place, from `at` on, that holds no white space."""
     while text[at] <= values.SPACE and (
         text[at] == values.SPACE
         or text[at] == values.TAB
@@ -65,7 +68,7 @@ def _passed(text: Bytes, at: int) -> int:
 
 @compiled
 def _text_end(record: Record, at: int) -> int:
-    """The place behind a text without escapes that begins at a place."""
+    """The place behind a text without escapes and its quotation mark; its first letter is at `at`."""
     while at < record.last and record.text[at] != QUOTE:
         if record.text[at] < values.SPACE or record.text[at] == values.BACKSLASH:
             return NOWHERE
@@ -75,7 +78,7 @@ def _text_end(record: Record, at: int) -> int:
 
 @compiled
 def _is_name(record: Record, at: int, wanted: Wanted, column: int) -> bool:
-    """Tell whether the name of an attribute stands at a place, and a quotation mark behind it."""
+    """Tell whether the name of the attribute `column` stands at `at`, with a quotation mark behind it."""
     begin, end = wanted.bounds[column], wanted.bounds[column + 1]
     if at + end - begin >= record.last or record.text[at + end - begin] != QUOTE:
         return False
@@ -87,7 +90,10 @@ def _is_name(record: Record, at: int, wanted: Wanted, column: int) -> bool:
 
 @compiled
 def _attribute(record: Record, at: int, wanted: Wanted, guessed: int) -> tuple[int, int]:
-    """Which attribute the name at a place is, and the place behind it."""
+    """The attribute whose name begins at `at`, else `_UNKNOWN`; and the place behind its quotation mark.
+
+    The attribute `guessed` is tried first, if it is one.
+    """
     if guessed >= 0 and _is_name(record, at, wanted, guessed):
         return guessed, at + wanted.bounds[guessed + 1] - wanted.bounds[guessed] + 1
     end = _text_end(record, at)
@@ -101,15 +107,15 @@ def _attribute(record: Record, at: int, wanted: Wanted, guessed: int) -> tuple[i
 
 
 @compiled
-def _colon(text: Bytes, at: int) -> int:
-    """The place of the value behind a name."""
+def _behind_colon(text: Bytes, at: int) -> int:
+    """The place of the value behind the colon that follows a name, which ends before `at`."""
     at = _passed(text, at)
     return _passed(text, at + 1) if text[at] == values.COLON else NOWHERE
 
 
 @compiled
 def _copied(record: Record, begin: int, end: int, columns: Columns, cell: tuple[int, int]) -> None:
-    """Append letters to the texts of a column."""
+    """Append the bytes from `begin` to `end` to the texts of a column."""
     texts, row = cell
     ends = texts * (columns.rows + 1) + row
     to = columns.ends[ends]
@@ -120,7 +126,7 @@ def _copied(record: Record, begin: int, end: int, columns: Columns, cell: tuple[
 
 @compiled
 def _copied_text(record: Record, at: int, columns: Columns, texts: int, row: int) -> int:
-    """Append the text that begins at a place to those of a column; the place behind it."""
+    """Append the text that begins at `at` to row `texts` of `Columns.texts`; returns the place behind it."""
     ends, first = texts * (columns.rows + 1) + row, texts * columns.text_bytes
     to = columns.ends[ends] + first
     while at < record.last and record.text[at] != QUOTE:
@@ -134,7 +140,7 @@ def _copied_text(record: Record, at: int, columns: Columns, texts: int, row: int
 
 @compiled
 def _read_number(record: Record, begin: int, wanted: Wanted, columns: Columns, cell: tuple[int, int]) -> int:
-    """Read a BIGINT or a DOUBLE; the place behind it."""
+    """Read a BIGINT or a DOUBLE; returns the place behind it."""
     column, row = cell
     at, digits, power = values.number(record.text, begin)
     if at < 0:
@@ -156,7 +162,7 @@ def _read_number(record: Record, begin: int, wanted: Wanted, columns: Columns, c
 
 @compiled
 def _read_quoted(record: Record, at: int, wanted: Wanted, columns: Columns, cell: tuple[int, int]) -> int:
-    """Read a STRING, a TIMESTAMP or a DATE behind its quotation mark; the place behind it."""
+    """Read a STRING, a TIMESTAMP or a DATE from behind its quotation mark on; returns the place behind it."""
     column, row = cell
     columns.states[column * columns.rows + row] = NUMBER
     if wanted.kinds[column] == TEXT:
@@ -173,7 +179,7 @@ def _read_quoted(record: Record, at: int, wanted: Wanted, columns: Columns, cell
 
 @compiled
 def _read_value(record: Record, at: int, wanted: Wanted, columns: Columns, cell: tuple[int, int]) -> int:
-    """Read the value of an attribute; the place behind it."""
+    """Read the value of an attribute; returns the place behind it."""
     column, row = cell
     letter, kind = record.text[at], wanted.kinds[column]
     if letter == QUOTE:
@@ -192,7 +198,7 @@ def _read_value(record: Record, at: int, wanted: Wanted, columns: Columns, cell:
 
 @compiled
 def _single_end(record: Record, at: int) -> int:
-    """The place behind a value without parts."""
+    """The place behind a value that is neither a list nor an object."""
     if record.text[at] == QUOTE:
         return _text_end(record, at + 1)
     end = values.word_end(record.text, at)
@@ -200,23 +206,27 @@ def _single_end(record: Record, at: int) -> int:
 
 
 @compiled
-def _name_end(record: Record, at: int) -> int:
-    """The place of the value behind a name that counts for nothing."""
+def _behind_name(record: Record, at: int) -> int:
+    """The place of the value behind a name that nobody asks for, whose quotation mark is at `at`."""
     end = _text_end(record, at + 1) if record.text[at] == QUOTE else NOWHERE
-    return _colon(record.text, end) if end >= 0 else NOWHERE
+    return _behind_colon(record.text, end) if end >= 0 else NOWHERE
 
 
 @compiled
 def _closed(record: Record, at: int, inside: int) -> tuple[int, int]:
-    """The place behind all that ends at a place, and what is then still open: 1, then a bit for each part.
+    """Pass over the brackets and braces that close at `at`, behind a value.
 
-    A bit tells whether the part is an object. Before a comma the place is that of the next value.
+    `inside` says in which lists and objects that value lies: a 1, then from outside to inside a bit for each,
+    1 for an object, 0 for a list.
+
+    Returns:
+        the place of the next value if a comma comes, else the place behind all; and what `inside` is there.
     """
     while inside > 1:
         at = _passed(record.text, at)
         if record.text[at] == values.COMMA:
             at = _passed(record.text, at + 1)
-            return (_name_end(record, at) if inside & 1 else at), inside
+            return (_behind_name(record, at) if inside & 1 else at), inside
         if at >= record.last or record.text[at] != (_CLOSE if inside & 1 else _CLOSE_LIST):
             return NOWHERE, inside
         at, inside = at + 1, inside >> 1
@@ -225,7 +235,7 @@ def _closed(record: Record, at: int, inside: int) -> tuple[int, int]:
 
 @compiled
 def _value_end(record: Record, at: int) -> int:
-    """The place behind a value that counts for nothing, with all its parts."""
+    """The place behind a value that nobody asks for, with all that is inside it."""
     inside = 1
     while at >= 0:
         letter = record.text[at]
@@ -235,7 +245,7 @@ def _value_end(record: Record, at: int) -> int:
             if inside >> _MOST_DEPTH:
                 return NOWHERE
             if record.text[at] != (_CLOSE if letter == _OPEN else _CLOSE_LIST):
-                at = _name_end(record, at) if letter == _OPEN else at
+                at = _behind_name(record, at) if letter == _OPEN else at
                 continue
         else:
             at = _single_end(record, at)
@@ -248,14 +258,14 @@ def _value_end(record: Record, at: int) -> int:
 
 @compiled
 def _read_members(record: Record, at: int, wanted: Wanted, columns: Columns, row: int) -> bool:
-    """Read an object from behind its brace; whether it is plain."""
+    """Read the members of an object, from behind its brace on; returns whether it is plain."""
     member = 0
     at = _passed(record.text, at)
     if at == record.last:
         return True
     while record.text[at] == QUOTE:
         column, at = _attribute(record, at + 1, wanted, columns.guess[member])
-        at = _colon(record.text, at) if at >= 0 else at
+        at = _behind_colon(record.text, at) if at >= 0 else at
         if at < 0:
             return False
         columns.guess[member] = column
@@ -278,7 +288,7 @@ def _read_members(record: Record, at: int, wanted: Wanted, columns: Columns, row
 
 @compiled
 def _read_record(text: Bytes, bounds: tuple[int, int], wanted: Wanted, columns: Columns, row: int) -> int:
-    """Read the record between two places into a row; what became of it."""
+    """Read the record between two places into a row; returns what became of it, such as `READ`."""
     begin, end = bounds
     while end > begin and text[end - 1] in (values.SPACE, values.TAB, values.NEWLINE, values.RETURN):
         end -= 1
@@ -302,10 +312,11 @@ def scan(sizes: Ints, bytes_: list[Bytes], ints: list[Ints], floats: Floats) -> 
     """Read records into the first rows of columns.
 
     Args:
-        sizes: n records, k attributes, t columns of texts, their bytes each, m members.
-        bytes_: see `blocks`
-        ints: see
-        floats: float64[k, n].
+        sizes: n records, k attributes, t columns of texts, the bytes of each such column, m members.
+        bytes_: the text; of `Wanted` names; of `Columns` states and texts; uint8[n], what became of records.
+        ints: int64[2, n], where each record begins and ends in the text; of `Wanted` bounds, kinds and
+            places; of `Columns` numbers, ends, seen and guess.
+        floats: of `Columns`.
 
     Returns:
         how many records have been read.

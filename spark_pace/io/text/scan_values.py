@@ -1,7 +1,8 @@
 """Numbers, dates and times in JSON, compiled by numba as a part of `spark_pace.io.text.scan`.
 
-Each function gives the place behind what it reads, or `NOWHERE` for what is not plain. None looks behind the
-brace that ends the record, where every loop over letters stops too.
+What begins at the place `at` is read. A function that gives a place gives that behind what it has read, or
+`NOWHERE` if that is not plain. None looks behind the brace that ends the record: every loop over letters
+stops there too.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _MOST = 922_337_203_685_477_579  # with any digit behind it, it is still an int6
 _MOST_LETTERS = 64  # of a number
 _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
-_NANO_YEAR = 1971  # from here on a time is after the begin of 1970 in every zone
+_NANO_YEAR = 1971  # from here on a time is after the beginning of 1970 in every zone
 _DAYS_TO_1970 = 134_774  # since 1601
 _DAY_US, _HOUR_US, _MINUTE_US, _SECOND_US = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
-_NONE = -1_000_000  # instead of two digits
+_NONE = -1_000_000  # in place of a number that two characters do not write
 _OPTIONS: dict[str, Any] = {
     "forceinline": True,  # twice as fast as calls
     **dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper", "no_rewrites"), True),  # quicker to compile
@@ -38,7 +39,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Function) -> Function:
-    """The function as compiled functions call it."""
+    """The function as numba compiles it where a compiled function calls it."""
     return cast("Function", numba.njit(function, **_OPTIONS))
 
 
@@ -56,7 +57,7 @@ def word_end(text: Bytes, at: int) -> int:
 
 @compiled
 def _digits(text: Bytes, at: int, number: int) -> tuple[int, int]:
-    """The place behind digits, and the number that they go on; -1 if it is too large."""
+    """The place behind digits, and `number` with these digits appended; -1 if that is too large."""
     while ZERO <= text[at] <= NINE:
         number = number * 10 + (text[at] - ZERO) if 0 <= number <= _MOST else -1
         at += 1
@@ -65,9 +66,10 @@ def _digits(text: Bytes, at: int, number: int) -> tuple[int, int]:
 
 @compiled
 def number(text: Bytes, at: int) -> tuple[int, int, int]:
-    """A number without its sign: the place behind it, its digits as an integer, and their power of ten.
+    """The place behind a number, its digits as an integer without the sign, and their power of ten.
 
-    The power is 0 for an integer alone, else negative. The digits are -1 if that does not tell the number.
+    The power is 0 for an integer, negative for digits behind a point. The digits are -1 if there are too many
+    for an integer, or if the number has an exponent.
     """
     begin = at
     at += text[at] == MINUS
@@ -95,14 +97,14 @@ def number(text: Bytes, at: int) -> tuple[int, int, int]:
 
 @compiled
 def _two(text: Bytes, at: int) -> int:
-    """The number of two digits; a very small one if they are none."""
+    """The number that two digits write; one far below 0 if the two characters are no digits."""
     tens, ones = text[at] - ZERO, text[at + 1] - ZERO
     return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else _NONE
 
 
 @compiled
 def days(text: Bytes, at: int) -> tuple[int, int]:
-    """The days since 1970 of a date of ten letters, and its year; the year is 0 if it is not plain."""
+    """The days since 1970 of a date such as ``2013-01-31``, and its year; both 0 if it is not plain."""
     year, month, day = _two(text, at) * 100 + _two(text, at + 2), _two(text, at + 5), _two(text, at + 8)
     if not (_FIRST_YEAR <= year <= _LAST_YEAR and 1 <= month <= 12):
         return 0, 0
@@ -117,7 +119,11 @@ def days(text: Bytes, at: int) -> tuple[int, int]:
 
 @compiled
 def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
-    """The place behind the fraction of a second, and its microseconds."""
+    """The place behind the fraction of a second, and its microseconds; without a point `at` and 0.
+
+    `NOWHERE` if no digit follows the point, or more than nine (more than six in old years). What is behind
+    the sixth is cut off.
+    """
     if text[at] != POINT:
         return at, 0
     begin, micros, unit = at + 1, 0, _SECOND_US
@@ -132,7 +138,7 @@ def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
 
 @compiled
 def _zone(text: Bytes, at: int, last: int) -> tuple[int, int]:
-    """The place behind the zone, and its microseconds before UTC."""
+    """The place behind the zone, and the microseconds by which its clock is ahead of UTC; without one 0."""
     if text[at] == QUOTE:
         return at, 0
     if text[at] == ZULU:

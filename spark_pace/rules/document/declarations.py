@@ -31,14 +31,14 @@ _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*(\d{1,4})\s*(?:,\s*(\d{1,
 
 @dataclass(frozen=True)
 class Declared:
-    """A name and what is said of its type.
+    """A declaration: a name and its type.
 
     Attributes:
-        part: the whole declaration.
+        part: the whole text of the declaration.
         at: where it begins in the text of the schema.
-        name: the name; empty where this is no declaration.
+        name: the name, with those of the STRUCTs around it; empty where this is no declaration.
         written: the type as it is written.
-        kind: the type's one name; None where there is no such type.
+        kind: the type by the name that all its spellings share; None where there is no such type.
         path: the names of the STRUCTs around it, from outside to inside, and its own.
     """
 
@@ -51,12 +51,12 @@ class Declared:
 
 
 def declared(text: str) -> Iterator[Declared]:
-    """What stands between the commas of a schema; after a STRUCT, what it holds: ``user``, ``user.id``."""
+    """The declarations of a schema, in order; behind a STRUCT those inside it: ``user``, then ``user.id``."""
     yield from _declared(text, 0, ())
 
 
 def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declared]:
-    """Read declarations as `declared` does, from a text that begins at `start`, inside some STRUCTs."""
+    """Do what `declared` does for a text that begins at `start` of the schema, inside the STRUCTs `outer`."""
     for at, part in _parts(text):
         begins = start + at + len(part) - len(part.lstrip())
         match = (_MEMBER if outer else _DECLARATION).fullmatch(part)
@@ -73,7 +73,7 @@ def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declare
 
 
 def type_of(written: str) -> str | None:
-    """The one name of a type without members, in any case; None where there is no such type."""
+    """The name that all spellings of a type share: BIGINT for ``int``; None for a STRUCT, or for no type."""
     array = _ARRAY.fullmatch(written)
     if array is not None:
         element = None if _ARRAY.fullmatch(array[1]) else type_of(array[1])
@@ -87,7 +87,10 @@ def type_of(written: str) -> str | None:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Each text between commas with its place, but for commas in backticks, parentheses and ``<>``."""
+    """The parts of a text between its commas, each with the place where it begins.
+
+    Commas inside backticks, parentheses and ``<>`` do not count.
+    """
     start = depth = 0
     quoted = False
     for at, sign in enumerate(text):

@@ -51,7 +51,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Keys with the place of the key and the node that stands under it."""
+    """Keys, each with its place and the node that stands under it."""
 
     place: Place
     entries: dict[str, tuple[Place, Node]]
@@ -59,7 +59,7 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Broken:
-    """Something already reported; whoever meets it says nothing more."""
+    """A node that has been reported as wrong already; whoever meets it says nothing more."""
 
     place: Place
 
@@ -85,7 +85,7 @@ def read_document(path: str | Path, report: Report) -> Node | None:
 
 
 def parse_document(text: str, file: str, report: Report) -> Node | None:
-    """The tree of a YAML text, or None where it is no YAML; problems go to `report`."""
+    """The tree of a YAML text, or None where it cannot be read as YAML; problems go to `report`."""
     try:
         return _Builder(text, file, report).document()
     except _TooMuchError:
@@ -280,7 +280,7 @@ class _TooMuchError(Exception):
     """Ends the reading of a document that is too deep or too long; already reported."""
 
 
-_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # as escapes of YAML give them
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # escapes of YAML can give these
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")

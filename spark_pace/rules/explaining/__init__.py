@@ -13,6 +13,7 @@ from spark_pace.rules.explaining.forms import (
     aggregate_facts,
     fold_facts,
     key_facts,
+    lookup_facts,
     pattern_facts,
     span_facts,
 )
@@ -43,6 +44,7 @@ def _explanation(rule: Rule) -> Explanation:
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
+        lookup=lookup_facts(rule),
         json=None if rule.reads else work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),

@@ -87,6 +87,19 @@ class AggregateFacts:
 
 
 @dataclass(frozen=True)
+class LookupFacts:
+    """A side table of which the rule uses `attributes`, the name of the table itself if it asks for null.
+
+    `on` are the attributes of an event by which it finds its row.
+    """
+
+    name: str
+    path: str
+    on: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class MoveFacts:
     """A move of a fold: from which states to which, what an event must satisfy, and whether it gives a match.
 
@@ -272,6 +285,7 @@ class Explanation:
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts
+    lookup: tuple[LookupFacts, ...]
     json: str | None
     splitter: str
     parallel: ParallelFacts

@@ -11,6 +11,7 @@ from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.rule import (
     Component,
     CountSpan,
@@ -34,6 +35,7 @@ from spark_pace.rules.explaining.facts import (
     ConditionFacts,
     FoldFacts,
     KeyFacts,
+    LookupFacts,
     MoveFacts,
     PatternFacts,
     SpanFacts,
@@ -155,6 +157,19 @@ def span_facts(span: Span) -> SpanFacts:
     closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
     within = canonical_duration(span.within_us)
     return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)
+
+
+def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
+    """The side tables that the rule uses, of the events of the input that it reads beside matches too."""
+    used = used_attributes(rule)
+    schemas = [one.schema for one in (rule, *rule.reads) if one is rule or one.hands_on]
+    facts = []
+    for side in (side for schema in schemas for side in schema.side_tables):
+        names = tuple(field.name for field in side.fields if field.name in used)
+        if names:
+            on = tuple(attribute for attribute, _ in side.on)
+            facts.append(LookupFacts(side.name, side.path, on, names))
+    return tuple(facts)
 
 
 def fold_facts(fold: Fold) -> FoldFacts:

@@ -33,7 +33,7 @@ def json_value(explanation: Explanation) -> dict[str, Any]:
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:
-    """The facts as lines; what belongs to the line before has no label."""
+    """The facts as lines; a line without a label belongs to the one before."""
     yield f"rule {explanation.rule}"
     for label, text in _labelled(explanation):
         yield f"  {label:<12} {text}"
@@ -57,6 +57,9 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     if told.span is not None:
         yield from _span(told.span)
     yield "key", _key(told.key) if told.fold is None or told.key.partition_by else "none: one state"
+    for place, one in enumerate(told.lookup):
+        by = ", ".join(one.on)
+        yield "" if place else "lookup", f"{', '.join(one.attributes)}: of the row in {one.path} for {by}"
     if told.json is not None:
         yield "json", f"read by {told.json}"
     yield "splitter", told.splitter

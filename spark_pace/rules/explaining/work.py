@@ -15,7 +15,7 @@ from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, Parallel
 
 def json_reader(rule: Rule) -> str:
     """What reads the events if they are written as JSON."""
-    for field in rule.schema.fields:
+    for field in rule.schema.own.fields:
         if not field.is_plain:
             return f"pyarrow: compiled code does not know {field.name} {field.type}"
     return "compiled code, where much is read; records that are not plain by pyarrow"

@@ -34,7 +34,7 @@ def array_contains(arguments: Sequence[Expr]) -> Expr | Wrong:
 
 
 def element_at(arguments: Sequence[Expr]) -> Expr | Wrong:
-    """``element_at(array, place)``."""
+    """``element_at(array, place)``; the place is a constant: 1 is the first element, -1 the last."""
     array, place = arguments
     if wrong := _no_array(array):
         return wrong

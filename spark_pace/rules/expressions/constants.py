@@ -81,14 +81,14 @@ def dated_literal(text: str, kind: str) -> Literal | Wrong:
 
 
 def text_constant(text: str, kind: str) -> Literal | Wrong | None:
-    """A constant of a type that is written as text; None where the type has none."""
+    """The constant of the type `kind` that a text writes; None if no constant of that type is a text."""
     if kind in ("DATE", "TIMESTAMP"):
         return dated_literal(text, kind)
     return decimal_literal(text, kind) if decimal_digits(kind) else None
 
 
 def cast_to(value: Expr, kind: str) -> Expr | Wrong:
-    """A conversion that Spark and the core make alike."""
+    """The value converted to the type `kind`; what is wrong if Spark and the core do not convert it alike."""
     digits = decimal_digits(kind)
     target = kind if digits else _NAMES.get(kind)
     if target is None or (digits and not is_decimal(*digits)):
@@ -126,7 +126,7 @@ def decimal_literal(text: str, kind: ExprType) -> Literal | Wrong:
 
 
 def is_decimal(precision: int, scale: int) -> bool:
-    """Tell whether there is such a DECIMAL."""
+    """Tell whether there is a DECIMAL of `precision` digits with `scale` of them behind the point."""
     return 1 <= precision <= MAX_DIGITS and scale <= precision
 
 
@@ -141,7 +141,7 @@ def _holds(outer: tuple[int, int], kind: ExprType) -> bool:
 
 
 def _possible(kind: ExprType) -> str:
-    """To which types a type converts."""
+    """To which types a type converts, in words."""
     if decimal_digits(kind):
         return "DOUBLE or to a DECIMAL with as many digits on both sides of the point"
     if kind == "TIMESTAMP":
@@ -151,7 +151,7 @@ def _possible(kind: ExprType) -> str:
 
 
 def no_type(got: str) -> Wrong:
-    """Something else where a type must stand."""
+    """What is wrong where `got` stands in place of a type."""
     return Wrong("must be a type of events", got, f"Use one of: {', '.join(_CASTS)}, DECIMAL(p,s).")
 
 

@@ -14,9 +14,9 @@ from spark_pace.rules.expressions.types import Wrong
 
 
 def name_of(tree: exp.Expr, scope: Scope) -> tuple[str | None, str] | None:
-    """The prefix and the attribute that a name says; None for what is no name.
+    """The prefix, None without one, and the attribute that a name is made of; None for what is no name.
 
-    What comes first is a prefix, unless it is a STRUCT: ``user.id`` has none, ``a.user.id`` has one.
+    The first part is a prefix unless it is a STRUCT: ``user.id`` has none, ``a.user.id`` has ``a``.
     """
     parts = _parts(tree)
     if not parts:
@@ -27,7 +27,7 @@ def name_of(tree: exp.Expr, scope: Scope) -> tuple[str | None, str] | None:
 
 
 def _parts(tree: exp.Expr) -> list[str]:
-    """The names between the dots; none for what is no name."""
+    """The names between the dots; an empty list for what is no name."""
     if isinstance(tree, exp.Dot):
         outer = _parts(tree.this)
         return [*outer, tree.expression.name] if outer and isinstance(tree.expression, exp.Identifier) else []
@@ -37,7 +37,10 @@ def _parts(tree: exp.Expr) -> list[str]:
 
 
 def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
-    """What is wrong if a STRUCT or ARRAY is named where a single value must stand; ``is null`` takes them."""
+    """What is wrong if a STRUCT or ARRAY is named where a single value must stand; None if nothing is.
+
+    They may stand before ``is null``, and an ARRAY in the functions that take one.
+    """
     around = tree.parent
     asked = isinstance(around, exp.Is) and isinstance(around.expression, exp.Null)
     if is_single(found.type) or asked:

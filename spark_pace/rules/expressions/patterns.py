@@ -1,8 +1,8 @@
 """The patterns of ``rlike``: what RE2 and Java's regular expressions read alike, rewritten for RE2.
 
 RE2 takes a time that is linear in the text, whatever the pattern. Java's engine may take for ever, so Spark
-is never given a pattern to test. What the two would read differently is refused here. Where only the
-characters differ that a part stands for, as for ``.``, the pattern for RE2 names those of Java.
+is never given a pattern to test. What the two would read differently is refused here. A part that only stands
+for other characters in Java than in RE2, such as ``.``, is written for RE2 as the list of Java's characters.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LITERAL = "Put a backslash before a sign that means itself."
 
 
 class _Refused(Exception):
-    """The pattern cannot be taken: where in it, and what to do."""
+    """The pattern is refused: `at` is the index of the character at fault, `do` says what to do."""
 
     def __init__(self, at: int, do: str) -> None:
         super().__init__(at, do)
@@ -134,7 +134,11 @@ class _Rewriter:
         self._take(found[0])
 
     def _escape(self, classes: dict[str, str], places: str) -> bool:
-        """Take a backslash and what belongs to it; whether that may be repeated."""
+        """Take a backslash and what belongs to it; returns whether a quantifier may follow.
+
+        `classes` has the letters of classes, such as that of digits, with what RE2 is to read for them;
+        `places` the letters that stand for a place, such as the beginning of the text.
+        """
         sign = self._pattern[self._at + 1 : self._at + 2]
         if sign == "x":
             self._take_character()
@@ -181,7 +185,7 @@ class _Rewriter:
             raise _Refused(start, "Write a range such as a-z, and \\- for the sign.")
 
     def _member(self, first: bool) -> int | None:
-        """Take one member of a class: its code point, None for a class such as that of digits."""
+        """Take one member of ``[...]``; returns its code point, None for a class such as that of digits."""
         sign = self._pattern[self._at]
         if sign == "\\":
             following = self._pattern[self._at + 1 : self._at + 2]

@@ -14,13 +14,13 @@ from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 
 PREV = "prev"
-MOST_BACK = 8  # events of each key that are kept for it
+MOST_BACK = 8  # so many events of each key are kept for `prev`
 _USAGE = f"must be prev(attribute) or prev(attribute, n) with a whole number n from 1 to {MOST_BACK}"
 _EXAMPLE = "Write for example prev(price, 2)."
 
 
 def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
-    """What ``prev`` of these arguments stands for."""
+    """What ``prev`` of these arguments stands for, or what is wrong with them."""
     if not scope.looks_back:
         do = "Only the condition of a component (when) looks at the events before: write it there."
         return Wrong("must not use prev", "prev(...)", do)
@@ -69,7 +69,7 @@ def _further_back(arguments: Sequence[exp.Expr]) -> str:
 
 
 def _whole_number(tree: exp.Expr) -> int | None:
-    """The number, if it is written as one."""
+    """The whole number that is written, without a sign and of nine digits at most; None if there is none."""
     digits = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
     return int(digits) if len(digits) < 10 and digits.isdecimal() and digits.isascii() else None
 

@@ -1,4 +1,4 @@
-"""Types of expressions, which go together, and the conversions put in where they differ; and limits."""
+"""Which types of expressions go together, the conversions put in where they differ, and limits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from decimal import Decimal
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 
 MAX_NODES = 10_000
-MAX_JOINED = 100  # texts that `concat` and `||` put together: what a result can be longer than its attributes
+MAX_JOINED = 100  # texts that `concat` and `||` put together, so that no result is far longer than attributes
 MAX_BRANCHES = 100  # of `case`: each holds a column while it is computed
 MAX_DIGITS = 38  # of a DECIMAL
-EXACT_DIGITS = 15  # every number with so few is found again in the DOUBLE that is next to it
-BIGINT_DIGITS = (20, 0)  # of a BIGINT as a DECIMAL, in Spark
+EXACT_DIGITS = 15  # the DOUBLE nearest to a number with so many digits, or fewer, tells these digits again
+BIGINT_DIGITS = (20, 0)  # of the DECIMAL that Spark makes of a BIGINT: all, and behind the point
 _LIKE_WITH_LIKE = "Compare or mix like with like, or use cast."
 
 
@@ -40,7 +40,7 @@ def constant_text(expr: Expr) -> str | None:
 
 
 def common_type(types: Sequence[ExprType]) -> ExprType | None:
-    """The type to which all of `types` convert without a word; None where there is no such type."""
+    """The type to which all of `types` convert without a cast; None where there is no such type."""
     found: ExprType = "NULL"
     for kind in types:
         if found in (kind, "NULL"):
@@ -54,7 +54,7 @@ def common_type(types: Sequence[ExprType]) -> ExprType | None:
 
 
 def convert(expr: Expr, target: ExprType) -> Expr:
-    """The expression as `target`, which `unify` has allowed; constants are converted here and now."""
+    """The expression converted to `target`, which `unify` has allowed; a constant is converted at once."""
     if expr.type == target:
         return expr
     if isinstance(expr, Literal):
@@ -68,7 +68,7 @@ def convert(expr: Expr, target: ExprType) -> Expr:
 
 
 def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong:
-    """All expressions as one type; `fallback` where every one of them is a bare null."""
+    """All expressions converted to one type, or why there is none; `fallback` if all are bare nulls."""
     types = [expr.type for expr in exprs]
     kind = _common_decimal(exprs) if any(map(decimal_digits, types)) else common_type(types)
     if isinstance(kind, Wrong):
@@ -80,7 +80,7 @@ def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong
 
 
 def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
-    """The DECIMAL that holds every value of some expressions, as Spark widens them."""
+    """The DECIMAL that holds every value of some expressions, by Spark's rules; or why there is none."""
     whole = scale = 0
     for expr in exprs:
         if expr.type == "NULL":
@@ -104,7 +104,7 @@ def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
 
 
 def constant_digits(text: str) -> tuple[int, int]:
-    """The digits of a number, as `decimal_digits` counts them."""
+    """How many digits a number has in all, and behind the point, as `decimal_digits` counts them."""
     _, digits, exponent = Decimal(text).as_tuple()
     scale = max(0, -int(exponent))
     return max(len(digits) + max(0, int(exponent)), scale, 1), scale
@@ -117,7 +117,10 @@ def show_types(exprs: Sequence[Expr]) -> str:
 
 
 def excess_of(expr: Expr) -> str:
-    """The limit that the expression goes beyond, if it does (``nullif`` and others use an argument twice)."""
+    """The limit that the expression goes beyond, in words; empty if it goes beyond none.
+
+    An argument that ``nullif`` and others use twice counts twice.
+    """
     nodes, joined, waiting = 0, 0, [expr]
     while waiting:
         node = waiting.pop()

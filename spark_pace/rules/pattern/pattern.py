@@ -22,7 +22,7 @@ from spark_pace.rules.span import opens_span
 
 
 def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
-    """The keys pattern, where, within, contiguity, context and close of a rule.
+    """The pattern that a rule describes by the keys pattern, where, within, contiguity, context and close.
 
     None where too much is wrong to go on.
     """
@@ -66,7 +66,7 @@ def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
 
 
 def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:
-    """What the keys context, close and contiguity must not stand together with."""
+    """Report values of the keys context, close and contiguity that the components do not allow."""
     components = listed.components
     if listed.order == "conjunction":
         _check_conjunction(rule, selecting)
@@ -90,7 +90,7 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
 
 
 def _check_conjunction(rule: Section, selecting: Selecting) -> None:
-    """What the keys context and contiguity of a conjunction must not say."""
+    """Report values of the keys context and contiguity that a conjunction does not allow."""
     if walks(selecting.context.way):
         rule.report.add(
             rule.key_place("context"),
@@ -109,7 +109,10 @@ def _check_conjunction(rule: Section, selecting: Selecting) -> None:
 
 
 def _implied(components: Sequence[Component], selecting: Selecting) -> Within | None:
-    """The window of a strict pattern without `within`: the most events that it can have, if that is known."""
+    """The window that a strict pattern without `within` implies: the most events that a match can have.
+
+    None where a pattern implies no window: it is not strict, has `within`, or sets no bound to its events.
+    """
     if selecting.contiguity != "strict" or selecting.says_within:
         return None
     most = [1 if component.times is None else component.times.most for component in components]

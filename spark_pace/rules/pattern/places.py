@@ -17,7 +17,7 @@ class Listed:
     Attributes:
         order: whether their events come in the order of the list.
         components: in the order of the list.
-        misspelt: whether the key that says the order is meant, but not written.
+        misspelt: whether the key that says the order is misspelt; it is taken as it was probably meant.
     """
 
     order: Order
@@ -27,7 +27,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Placed:
-    """A component, its place in the file, and that of its key ``times`` where it has one."""
+    """A component, its place in the file, and that of its key ``times``, or its own where that is missing."""
 
     component: Component
     place: Place

@@ -13,7 +13,7 @@ STRATEGIES: tuple[Strategy, ...] = typing.get_args(Strategy)
 
 
 def read_strategy(rule: Section, context: ParameterContext) -> Strategy | None:
-    """The key; None where it is missing or reported as wrong."""
+    """The strategy that the key names; None where the key is missing or names none."""
     if not rule.has("strategy"):
         return None
     name = rule.choice("strategy", STRATEGIES, "")

@@ -11,11 +11,11 @@ from spark_pace.rules.durations import MAX_EVENTS
 
 _RANGE = re.compile(r"([0-9]+)(?:\.\.([0-9]+)|(\+))?")
 _MOST_DIGITS = 20
-_GROUP = Times(1, 1)  # what is taken to be meant where the key is wrong: a group, so no error follows
+_GROUP = Times(1, 1)  # taken where the key is wrong: still a group, so that no further error follows
 
 
 def read_times(node: Node, report: Report) -> Times | None:
-    """The range, once something wrong with it is reported; None for 1, which is no repetition."""
+    """The range that is written; None for 1, which is no repetition. What is wrong is reported."""
     match = _RANGE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
     if match is None:
         do = "Write a whole number, a range or a least number with +."

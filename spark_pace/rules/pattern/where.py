@@ -20,7 +20,7 @@ def read_where(
 ) -> list[Conjunct]:
     """The conditions, in order, each with all components that it names; what is wrong is left out.
 
-    Where it is `opened`, an event opens the rule's span; a condition on that event alone is taken for one on
+    `opened` says whether an event opens the rule's span. A condition on that event alone is taken as one on
     the first component.
     """
     node = rule.node("where")
@@ -82,7 +82,7 @@ def assigned(
 
 
 def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
-    """Tell whether a condition that names this component first is part of its predicate."""
+    """Tell whether a condition is part of the predicate of `component`, the first that it names."""
     if len(conjunct.components) > 1:
         return False
     return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))

@@ -34,7 +34,7 @@ class Selecting:
 
 
 def read_selecting(rule: Section) -> Selecting:
-    """The keys; the defaults where they are missing or reported as wrong."""
+    """The values of these keys, with defaults for those that are missing or cannot be read."""
     context = read_context(rule)
     strategy = read_strategy(rule, context)
     close = _read_close(rule, context)

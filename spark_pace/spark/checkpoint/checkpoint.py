@@ -31,6 +31,8 @@ class Checkpoint:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
+    - ``lookup/N.json``: which content side tables have for the batch, and copies of it beside these files, if
+      the job has such tables (`spark_pace.spark.stages.side_tables`).
     - ``waiting/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``levels/N+1``: what the rules that read matches begin batch N + 1 with, if there are such rules
@@ -99,6 +101,15 @@ class Checkpoint:
     def chunks(self) -> ChunkFiles:
         """The files of that folder."""
         return ChunkFiles(self.waiting)
+
+    @property
+    def side_tables(self) -> Path:
+        """The folder with what side tables hold, by its absolute path: tasks read it."""
+        return self.path.absolute() / "lookup"
+
+    def side_tables_of(self, batch_id: int) -> Path:
+        """Which content each side table has for a batch."""
+        return self.side_tables / f"{batch_id}.json"
 
     @property
     def sequences(self) -> Path:

@@ -1,8 +1,8 @@
-"""The large chunks of all slots' carries, as files.
+"""The large chunks of what the splitters carry from batch to batch, as files.
 
-A splitter's task writes a chunk before its state names it; the driver removes it when no batch that may run
-again begins with it. A file's name is a checksum of its content. So a batch that runs again writes the same
-files, and a changed one is known by its name.
+A splitter's task writes a chunk before the slot's state names it; the driver removes it when no batch that
+may run again begins with it. A file's name is a checksum of its content. So a batch that runs again writes
+the same files, and a changed file is known by its name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Checked:
         return self._file.write(piece)
 
     def flush(self) -> None:
-        """Nothing: the file is flushed when it is whole."""
+        """Do nothing: the file is flushed when it is whole."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ChunkFiles:
     folder: Path
 
     def put(self, write: Callable[[Sink], None]) -> str:
-        """Write a chunk, and return its name. Several processes may write the same one."""
+        """Write a chunk, and return its name. Several processes may write the same chunk at once."""
 
         def fill(file: IO[bytes]) -> str:
             sink = _Checked(file)
@@ -72,7 +72,7 @@ class ChunkFiles:
             raise self._missing(name) from error
 
     def require_whole(self, names: Iterable[str]) -> None:
-        """Read these chunks through.
+        """Read these chunks through, and compare each with the checksum that is its name.
 
         Raises:
             StateError: one of them is not there, or has another content.

@@ -47,7 +47,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def mapped(path: Path) -> memoryview:
-    """The content of a large file, of which only what is looked at is read.
+    """The content of a large file, mapped into memory: only what is looked at is read.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -68,7 +68,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_named(folder: Path, fill: Callable[[IO[bytes]], str]) -> str:
-    """Write a file whole, and return its name. Several processes may write the same one.
+    """Write a file whole, and return its name. Several processes may write the same file at once.
 
     Args:
         folder: its folder, which is made if it is missing.
@@ -152,7 +152,7 @@ def damaged(path: Path, got: str) -> StateError:
 
 
 def digest(content: bytes, before: str = "0") -> str:
-    """A checksum of bytes as eight hexadecimal digits. `before` is that of all bytes in front of them."""
+    """Eight hexadecimal digits, a checksum of the bytes with the checksum `before` and then `content`."""
     return f"{zlib.crc32(content, int(before, 16)):08x}"
 
 
@@ -161,7 +161,7 @@ def _checksum(value: Mapping[str, Any]) -> str:
 
 
 def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
-    """Write a file under a temporary name; it gets its own once it is on the disk."""
+    """Write a file under a temporary name; once it is on the disk it gets the name that `fill` returns."""
     folder = temporary.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -21,7 +21,7 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
     """Hold the checkpoint; the kernel lets go of it when the process ends, however it ends.
 
     A job whose process was killed leaves a JVM behind, which holds the checkpoint until it ends too (see
-    `spark_pace.spark.java.jvm`). This waits for it.
+    `spark_pace.spark.java.jvm`). The next job waits for that end.
 
     Args:
         checkpoint: the checkpoint.

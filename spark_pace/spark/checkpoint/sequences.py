@@ -1,6 +1,6 @@
 """What a batch begins with: the numbers that it goes on from and its frontier.
 
-The batch before it writes this file before it touches a table. So a batch that runs again after a crash
+The batch before writes this to a file before it touches a table. So a batch that runs again after a crash
 begins as it did the first time: it numbers its matches alike and takes the same events for late.
 """
 
@@ -22,7 +22,7 @@ class Begin:
     Attributes:
         out_seq: the number of the next match of each rule; 0 for rules that are not named.
         frontier_us: the frontier, in microseconds since 1970.
-        tables: the last batch that was appended to each table; a table is missing if that is not known.
+        tables: the last batch that was appended to each table; without the tables of which it is not known.
         offsets: the digest of what Spark noted of the input of the batch before; None before the first.
         chunks: the names of the chunks that the slots' states name.
         reached: the greatest event time of each source, in microseconds since 1970; empty unless the earlier
@@ -38,7 +38,7 @@ class Begin:
 
     @property
     def past(self) -> Past:
-        """What the batch's tasks are told."""
+        """What the batch's tasks are told of the records before."""
         return Past(self.frontier_us, self.reached)
 
 
@@ -47,7 +47,7 @@ _KEYS = {part.name for part in fields(Begin)}
 
 
 def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
-    """Keep what a batch begins with."""
+    """Write down what a batch begins with."""
     write_json(checkpoint.sequence(batch_id), asdict(begin))
 
 
@@ -68,7 +68,7 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
 
 
 def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
-    """What is known of the records before each batch that may run next.
+    """What is known of the records before each batch that may run next, by the number of the batch.
 
     Raises:
         StateError: a file is damaged.

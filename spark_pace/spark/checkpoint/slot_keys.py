@@ -1,4 +1,4 @@
-"""The keys by which Spark sends the rows of a slot to a partition of its own."""
+"""The keys by which Spark sends the rows of each slot to a partition of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
-    """For each slot the least integer that Spark hashes to a partition of its own.
+    """For each slot the least integer that Spark hashes to the partition with the slot's number.
 
     With the keys 0, 1, 2, 3 some slots would share a partition. The numbers stand in the query itself, so
     Spark answers without a job: in a third of a second, at the first start of a checkpoint alone.

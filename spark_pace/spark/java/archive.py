@@ -1,9 +1,9 @@
-"""The archive of classes beside the jars: Spark's JVM maps it into its memory, where it would load them anew.
+"""The archive of classes beside the jars: Spark's JVM maps it into memory instead of loading them anew.
 
 A job needs more than ten thousand classes of some 270 jars. To find, check and lay them out takes a quarter
 of the processor time of a start. Java itself looks whether an archive is sound and was made by the same Java
-from the same jars, and does without it, silently, if not. It crashes where an archive is cut short, so the
-name of the file says its size. `spark_pace.cli.archive` makes it.
+from the same jars; if not, it silently does without. It crashes where an archive is cut short, so the name of
+the file says its size. `spark_pace.cli.archive` makes the archive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def archives(directory: Path) -> list[Path]:
 
 
 def keep(made: Path, directory: Path) -> Path:
-    """Put an archive that Java has made into `directory`, on the same file system. It is there at once."""
+    """Move an archive that Java has made into `directory`, on the same file system: others see it whole."""
     return made.replace(directory / f"classes-{made.stat().st_size}.jsa")
 
 

@@ -39,7 +39,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
     """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
 
     Py4J stays silent after the JVM's end: Python lets go of the JVM's objects later, and each of them would
-    send it a message. So it does if the signal that stopped the job has ended the JVM as well.
+    send it a message. It also stays silent if the signal that stopped the job has ended the JVM.
 
     Args:
         stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
@@ -54,7 +54,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
             yield
         except Exception as error:
             if stopped() and (is_gone(error) or isinstance(error, GatewayError)):
-                return  # it was one of the last calls, which let go of what is held
+                return  # one of the last calls has failed, which only let go of what is held
             if not is_gone(error):
                 raise
             ended = True

@@ -32,10 +32,10 @@ def session_folder() -> Path:
             with suppress(OSError):  # its process lives, or it is another user's
                 _remove_if_free(entry.path)
     made = tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=temporary)
-    with suppress(OSError):  # no locks there: then it is never taken for free
+    with suppress(OSError):  # this file system has no locks: then nobody takes the folder for free
         fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
     folder = Path(temporary, os.path.basename(made)[1:])
-    os.rename(made, folder)  # locked before others look for it
+    os.rename(made, folder)  # others look for folders of this name, and find it locked
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

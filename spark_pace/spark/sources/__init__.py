@@ -1,1 +1,1 @@
-"""Where the events of a job come from: folders of files, topics of Kafka."""
+"""Where the events of a job come from: folders of files, Delta tables, topics of Kafka."""

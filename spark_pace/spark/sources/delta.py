@@ -86,19 +86,19 @@ class DeltaInput:
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
-        require_columns(self.source.path, metadata, plan.schema)
+        require_columns(self.source.path, metadata, plan.schema.own)
         options = {"table": metadata.table_id}
         if self.source.from_version is not None:
             options["from_version"] = str(self.source.from_version)
         names = name_rows(spark, self, end, options)
-        read = partial(_read, self.source.path, plan.schema, self.source.max_bad_records_per_file)
-        return intake_rows(names, plan, self.on_bad_record, read)
+        read = partial(_read, self.source.path, plan.schema.own, self.source.max_bad_records_per_file)
+        return intake_rows(names, plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`. The manifest says more of a file than the name that its events have."""
         entries = Manifest(self.checkpoint.manifest_file).entries
         told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
-        return late_rows(spark, plan, told, partial(_events, self.source.path, plan.schema))
+        return late_rows(spark, plan, told, partial(_events, self.source.path, plan.schema.own))
 
 
 def _read(

@@ -81,13 +81,13 @@ class FilesInput:
         """See `Input`."""
         names = name_rows(spark, self, end, {})
         most_bad = self.source.max_bad_records_per_file
-        read = partial(_read, self.source.path, self.source.format, plan.schema, most_bad)
-        return intake_rows(names, plan, self.on_bad_record, read)
+        read = partial(_read, self.source.path, self.source.format, plan.schema.own, most_bad)
+        return intake_rows(names, plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
-        events = partial(_events, self.source.path, self.source.format, plan.schema)
+        events = partial(_events, self.source.path, self.source.format, plan.schema.own)
         return late_rows(spark, plan, told, events)
 
 

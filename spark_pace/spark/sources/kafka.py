@@ -37,7 +37,10 @@ _PLACE = ("value", "topic", "partition", "offset")  # every record has them; the
 
 @dataclass(frozen=True)
 class KafkaInput:
-    """Reads what is there in batches of the wanted size; then a second query reads the rest, with the end."""
+    """The topics that a job reads, in batches of the wanted size.
+
+    Where the input ends, a second query then reads what is left, and the end.
+    """
 
     source: KafkaSource
     checkpoint: Checkpoint
@@ -51,27 +54,28 @@ class KafkaInput:
 
     @property
     def ends(self) -> tuple[bool, ...]:
-        """A second query for the end, if there is one."""
+        """See `Input`; if the input ends, it does so with a second query."""
         return (False, True) if self.finish else (False,)
 
     def bounded(self, cap: int) -> int:
-        """At most `max_offsets_per_trigger`, and no less than the options of the connector wait for."""
+        """The cap: no less than the connector's options wait for, at most `max_offsets_per_trigger`."""
         options = {key.lower(): value for key, value in self.source.options.items()}
         least, most = options.get("minoffsetspertrigger", ""), self.source.max_offsets_per_trigger
         cap = max(cap, int(least)) if least.isdecimal() else cap
         return cap if most is None else min(cap, most)
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """The offsets that a batch has passed, which may be more than it has records."""
+        """How many offsets a batch has passed, which may be more than it has records."""
         start, end = (_by_partition(offsets) for offsets in (before, after))
-        # where a partition that is new to the job begins is not noted
+        # Spark does not note where a partition begins that is new to the job
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse brokers that do not answer, topics that are not there, and those that were made again.
 
-        The marks are the topics' ids, and a checksum of the servers. Other servers are taken at their word:
-        they have the same records under the same offsets, and topics with ids of their own.
+        What the checkpoint keeps is the topics' ids, and a checksum of the servers. If the job names other
+        servers than before, these are trusted to have the same records under the same offsets, though their
+        topics have other ids.
         """
         ids = topics_of(spark, self.source).ids
         servers = digest(self.source.servers.encode())
@@ -103,11 +107,11 @@ class KafkaInput:
         records = records.select(*_PLACE, *own)
         ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower()).load()
         ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
-        read = partial(_read, self.source.format, plan.schema)
-        return intake_rows(records.union(ends), plan, self.on_bad_record, read)
+        read = partial(_read, self.source.format, plan.schema.own)
+        return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`; there are no files."""
+        """See `Input`; there are no files, so none."""
         return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:
@@ -128,13 +132,13 @@ class KafkaInput:
 
 
 def _by_partition(offsets: list[Any]) -> dict[tuple[str, str], int]:
-    """The offset of each partition; the source of the end has no topics."""
+    """The offset of each (topic, partition), by the offsets of all sources; `EndSource` has no topics."""
     topics = [topic for offset in offsets for topic in offset.items() if isinstance(topic[1], dict)]
     return {(topic, part): number for topic, parts in topics for part, number in parts.items()}
 
 
 def _own_column(name: str) -> Column:
-    """A column of the record. Of several headers with one name the last counts, as in Kafka's own API."""
+    """The record's column `name`. Of several headers of one name the last counts, as in Kafka's own API."""
     if not name.startswith(_HEADERS):
         return F.col(name)
     key = name.removeprefix(_HEADERS)

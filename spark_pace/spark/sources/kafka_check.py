@@ -60,9 +60,9 @@ def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
 
 @contextmanager
 def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """What asks again, after a batch is read, whether the topics are still those with these ids.
+    """A function to be called after a batch is read: it asks Kafka whether the topics still have these ids.
 
-    It raises `StateError` if one is not, and JavaError if a topic is gone or no broker answers.
+    It raises `StateError` if a topic has another one, and JavaError if a topic is gone or no broker answers.
     """
     with _client(spark, source) as described:
         yield lambda: require_same_ids(ids, _ids(described(WAIT_SECONDS)))
@@ -74,7 +74,7 @@ def _ids(found: Described) -> dict[str, str]:
 
 
 def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse a topic that has another id than before; one of which an id is missing may be any.
+    """Refuse a topic that has another id than before. A topic without an id, then or now, is let pass.
 
     Raises:
         StateError: a topic was deleted and made again.
@@ -90,7 +90,7 @@ def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 @contextmanager
 def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int], Described]]:
-    """A client of the broker: describes the topics, and waits for so many seconds at most."""
+    """A client of the broker: a function that describes the topics, within the seconds that it is given."""
     jvm = jvm_of(spark)
     own = {key[6:]: value for key, value in source.options.items() if key.startswith("kafka.")}
     options = {
@@ -127,7 +127,7 @@ def _require_connector(spark: SparkSession) -> None:
 
 
 def _explained(failure: Any, source: KafkaSource) -> SetupError:
-    """The error for the cause that says most, known by the name of its class."""
+    """The error for a failure of Kafka's client, by the first cause whose class or message is known here."""
     causes = _causes(failure)
     names, servers = ", ".join(source.topics), source.servers
     for place, (kind, message) in enumerate(causes):

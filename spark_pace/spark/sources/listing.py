@@ -23,7 +23,7 @@ class Listing:
         self._all_listed_s = -float("inf")
 
     def changed(self, root: Path) -> Iterator[str]:
-        """The names relative to `root`: at first and every minute all, else those in changed folders."""
+        """Names of files relative to `root`: at first and every minute all, else those in changed folders."""
         if time.monotonic() - self._all_listed_s >= _LISTED_ANYWAY_S:
             self._listed.clear()
             self._all_listed_s = time.monotonic()
@@ -51,7 +51,7 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
-    """The folders and files in `root`/`below`, relative to `root`; hides names with a dot or _ in front."""
+    """The folders and files in `root`/`below`, relative to `root`, but for names that begin with . or _."""
     folders: list[str] = []
     names: list[str] = []
     try:

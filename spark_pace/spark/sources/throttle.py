@@ -17,7 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Throttle:
-    """The cap of one query's batches. Called with each report of a batch, inside `foreachBatch`."""
+    """Sets the most that a batch of one query reads, its cap.
+
+    It is called with the report of each batch, inside `foreachBatch`.
+    """
 
     def __init__(
         self,
@@ -28,7 +31,7 @@ class Throttle:
     ) -> None:
         """Begin with the first cap of the input, which its options have told Spark.
 
-        Who hears of the merger's reports now hears of them too.
+        What the merger reports to by now (`merger.on_report`) gets each report passed on.
         """
         assert job_input.first_cap is not None
         self._admission = admission
@@ -39,7 +42,7 @@ class Throttle:
         self._pace = admission.begin(job_input.first_cap)
 
     def __call__(self, report: BatchReport) -> None:
-        """Set the cap of the next batch. Where this Spark does not let us, its last cap stays: say so."""
+        """Set the cap of the next batch. If this Spark does not let us, log that the last one stays."""
         self._then(report)
         seconds = time.monotonic() - self._merger.began
         batch = Batch(self._amount(report), seconds, report.records, report.pending)
@@ -56,7 +59,7 @@ class Throttle:
             )
 
     def _amount(self, report: BatchReport) -> int:
-        """What the batch has read, by Spark's notes."""
+        """How much the batch has read, by the offsets that Spark has noted."""
         checkpoint, batch_id = self._input.checkpoint, report.batch_id
         before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
         return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)

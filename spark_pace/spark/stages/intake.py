@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
+from spark_pace.core.intake.side_tables import joined
 from spark_pace.core.intake.sift import Past, sift_next
 from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
@@ -20,6 +22,7 @@ from spark_pace.io.files import WHOLE_FILE, EventsRead
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.past import past_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.side_tables import side_tables_of_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,19 +49,24 @@ class InputFile:
 Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | None]]
 
 
-def intake_rows(records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read) -> DataFrame:
+def intake_rows(
+    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: Path
+) -> DataFrame:
     """The streaming rows of the intake (`SLOT_ROWS`).
 
     Args:
         records: what the source gives, streaming.
         plan: the plan.
         on_bad_record: whether bad records become rows or an error.
-        read: in a task: the events in some of `records`, or those of files, if the files before an event
-            decide whether it is late; None where the input ends. Spark pickles it.
+        read: is called in a task with some of `records`, and gives their events: if the files before an
+            event decide whether it is late, those of each file by itself. None says that the input ends.
+            Spark pickles this function.
+        side_tables: the folder of the checkpoint with what side tables hold.
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
-        intake = TaskIntake(plan, Past() if plan.order.before == "files" else past_of_batch(), on_bad_record)
+        past = Past() if plan.order.before == "files" else past_of_batch()
+        intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
         for batch in batches:
             for found in read(batch):
@@ -82,13 +90,15 @@ class TaskIntake:
 
     Attributes:
         plan: the plan.
-        past: what is known of the records before.
+        past: what is known of the records before those that come next.
         on_bad_record: whether bad records become rows or an error.
+        side_tables: what is joined to events before rules see them, by the names of the tables.
     """
 
     plan: Plan
     past: Past
     on_bad_record: OnBad
+    side_tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
@@ -102,15 +112,15 @@ class TaskIntake:
         bad_rows: int = 0,
         entry: int = 0,
     ) -> Iterator[Row]:
-        """Take records in; gives late events and bad records at once, frames when there are enough events.
+        """Take records in; yields late events and bad records at once, frames when there are enough events.
 
         Args:
             records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: what is told of those that are no events, with the columns of
+            bad: what is told of the records that are no events, with the columns of
                 `spark_pace.io.bad_records.BAD_SCHEMA`; None: there are none.
-            bad_rows: how many of those there are.
-            entry: the place in the order of the files of the one that holds them, if the files before an
-                event decide whether it is late.
+            bad_rows: how many records are no events; one row of `bad` may tell of several.
+            entry: the place of the records' file in the order of the files, if the files before an event
+                decide whether it is late.
 
         Raises:
             EventError: there is a bad record, and the job is to stop at one.
@@ -132,7 +142,7 @@ class TaskIntake:
             yield from self._frames()
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
-        """The events that are left, and the same progress row for every slot.
+        """The frames of the events that are left, and the same progress row for every slot.
 
         So every slot is called in every batch, and all have the same frontier.
 
@@ -152,7 +162,7 @@ class TaskIntake:
         rows = max(1, min(FRAME_EVENTS, events.num_rows * FRAME_BYTES // max(1, self._waiting_bytes)))
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         for start in range(0, events.num_rows, rows):
-            part = events.slice(start, rows).combine_chunks()
+            part = joined(events.slice(start, rows).combine_chunks(), self.plan.schema, self.side_tables)
             yield from ((slot, FRAME, encode(frame)) for slot, frame in pack(self.plan, part))
 
     def _bad_row(self, bad: pa.Table) -> Row:

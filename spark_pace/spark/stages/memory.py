@@ -64,7 +64,8 @@ def give_back() -> None:
     """Give all free memory back if it is more than a usual batch needs: call it behind each batch.
 
     glibc gives back by itself what is free at the end of its heap, but not what lies in front of a block that
-    is still in use. What was given back once counts as free all the same; so only what has come since counts.
+    is still in use. It goes on to count as free what was given back here: so what is free is taken to be no
+    more than what is in memory and not in use.
     """
     if _is_chosen() or pa.default_memory_pool().backend_name != "system":
         return

@@ -49,6 +49,7 @@ from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
+from spark_pace.spark.stages.side_tables import SideTables
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
@@ -61,7 +62,7 @@ class MergerHost:
     `late_in` gives the late events (`LATE_SCHEMA`) of files of the input that have some.
     `began` is the time by `time.monotonic` at which the last batch was handed over, to be read and matched.
     `require_same` is called when a batch was read and nothing of it is written: it refuses another input than
-    before.
+    before. `side_tables` is what is joined to the events of a batch; None: as the plan's schema says.
     """
 
     plan: Plan
@@ -70,6 +71,7 @@ class MergerHost:
     on_report: Callable[[BatchReport], None]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
     require_same: Callable[[], None] = lambda: None
+    side_tables: SideTables | None = None
     failure: Exception | None = None
     began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
@@ -80,6 +82,7 @@ class MergerHost:
         """Nothing was collected yet."""
         self._rows = BatchRows(self.plan)
         self._prices = Prices(self.plan)
+        self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
         self._levels = LevelStates(self.plan, self.checkpoint)
         self._folds = FoldProcess()
 
@@ -91,6 +94,7 @@ class MergerHost:
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             self.began = time.monotonic()
             try:
+                self._sides.tell(rows.sparkSession, batch_id)
                 self._write(rows.sparkSession, self._read(rows), batch_id)
                 give_back()
             except Exception as error:

@@ -23,7 +23,7 @@ _PASTS = "spark_pace.pasts"  # a local property: JSON of {batch id: the fields o
 
 
 def tell_pasts(spark: SparkSession, pasts: Mapping[int, Past]) -> None:
-    """Tell the tasks of later batches what is before them.
+    """Tell the tasks of later batches what is known of the records before theirs, by the batch's number.
 
     Call it in the thread that starts the query, or inside the query's `foreachBatch`.
     """
@@ -35,7 +35,7 @@ def past_of_batch() -> Past:
     """In a task: what is known of the records before its batch's.
 
     Raises:
-        StateError: nobody has told it, or this Spark does not say which batch the task works for.
+        StateError: the task was not told, or this Spark does not say which batch the task works for.
     """
     task = TaskContext.get()
     assert task is not None

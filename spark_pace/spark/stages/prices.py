@@ -1,9 +1,9 @@
 """What operators are predicted to take: learned from each batch, told to the splitters of the next.
 
-A local property of Spark's carries it to the tasks. It is no part of the plan and of no checkpoint, for no
-result depends on it: by it lanes are worked off in the one or the other place, and with a bound it is decided
-how many there are. A run begins without prices: what an earlier run has measured may be of another machine,
-or of another version of an operator.
+A local property of Spark's carries these prices to the tasks. They are part neither of the plan nor of a
+checkpoint, for no result depends on them: they decide where lanes are worked off and, with a bound, how many
+there are. A run begins without prices: what an earlier run has measured may be of another machine, or of
+another version of an operator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
 
 _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
-_KEPT = 0.5  # what was measured before counts half with each batch
+_KEPT = 0.5  # with each batch, what was measured before counts half as much
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Measured:
         """What the lane says of the price of its rule: see `sums_of_calls` and `sums_of_lane`.
 
         Args:
-            weight: of the lane; see `LaneHeader`.
+            weight: the events of the lane's selections; see `LaneHeader`.
             seconds: what the lane took.
         """
         sums = sums_of_lane(weight, seconds)
@@ -63,7 +63,7 @@ class Prices:
     _known: dict[int, Price] = field(default_factory=dict)
 
     def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
-        """Take the rows `WORK` of a batch."""
+        """Learn from the rows `WORK` of a batch."""
         new: dict[int, Floats] = {}
         for lane in work:
             rule = lane["rule_index"]
@@ -79,7 +79,7 @@ class Prices:
         return dict(self._known)
 
     def tell(self, spark: SparkSession) -> None:
-        """Tell the tasks of later batches. Call it inside the query's `foreachBatch`."""
+        """Tell the prices to the tasks of later batches. Call it inside the query's `foreachBatch`."""
         prices = {rule: [price.selection, price.event] for rule, price in self.known().items()}
         spark.sparkContext.setLocalProperty(_PRICES, json.dumps(prices))
 
@@ -92,7 +92,10 @@ def prices_of_batch() -> dict[int, Price]:
 
 
 def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Count, from the rows `WORK` of a batch, how long the lanes took, or should take, that take longest."""
+    """The longest time that a lane took and the longest predicted for one, by the rows `WORK` of a batch.
+
+    The keys are fields of `spark_pace.io.metrics.BatchReport`.
+    """
     predicted = [lane["predicted_seconds"] for lane in work if lane["predicted_seconds"] is not None]
     return {
         "longest_lane_seconds": max((lane["operator_seconds"] for lane in work), default=0.0),

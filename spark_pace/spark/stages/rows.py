@@ -29,7 +29,7 @@ Row = tuple[int, str, bytes]
 
 
 def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches well below the limits of both sides; `number` is the name of the first column."""
+    """Rows as Arrow batches, well below the limits of Spark and Arrow; `number` names the first column."""
     taken: list[Row] = []
     size = 0
     for row in rows:

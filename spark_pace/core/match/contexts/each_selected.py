@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.chain import closed_by_completion
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.found_matches import Found, stacked
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Stream, rows_before
 from spark_pace.core.plan.rule import Context, Pattern
 from spark_pace.core.ranges import expand
 
@@ -26,7 +24,7 @@ def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints
     ends = closes[owner]
     ranges = Ranges(initiators[index], initiators[index], ends + 1, ends)
     matrix = stacked(candidates(search, ranges), search.steps)
-    selection = np.searchsorted(openings, search.firsts(matrix), side="right") - 1
+    selection = rows_before(openings, search.firsts(matrix) + 1, stream.rows) - 1
     return search.found(openings, closes, selection, matrix)
 
 

@@ -134,8 +134,7 @@ class Between:
             limit = self._row_of(gap.group, most)
         if self.shape.strict:
             members = 0 if gap.group is None else self._before[gap.group][left + 1]
-            strangers = np.append(self._strangers(gap.group), self.stream.rows)
-            limit = np.minimum(limit, strangers[left + 1 - members])
+            limit = np.minimum(limit, self._strangers(gap.group)[left + 1 - members])
         return limit + 1
 
     def _row_of(self, component: int, number: Ints) -> Ints:
@@ -144,9 +143,12 @@ class Between:
         return rows[np.minimum(number, len(rows) - 1)]
 
     def _strangers(self, group: int | None) -> Ints:
-        """The rows that do not match the component of a group; without a group all rows."""
+        """The rows that do not match the component of a group, then the end of the stream.
+
+        Without a group these are all rows.
+        """
         if group not in self._others:
-            here = np.ones(self.stream.rows, np.bool_)
+            here = np.ones(self.stream.rows + 1, np.bool_)
             if group is not None:
                 here[self.rows_of[group]] = False
             self._others[group] = np.flatnonzero(here)

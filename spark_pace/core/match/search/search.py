@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
@@ -27,7 +28,7 @@ from spark_pace.core.match.search.comparison import (
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.match.search.search_arguments import Levels, Programs
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import rearranged, shape_of
@@ -52,6 +53,7 @@ class Search:
         foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
         levels_compiled: the levels as compiled code takes them, once they are made.
+        before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
@@ -69,6 +71,7 @@ class Search:
         self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
         self.levels_compiled: tuple[Levels, Programs] | None = None
+        self.before: dict[int, npt.NDArray[np.int32]] = {}
 
     @property
     def initiators(self) -> Ints:
@@ -96,7 +99,7 @@ class Search:
         """Search with no other rows of anchor `level` than these, which ascend."""
         members = [*self.members[:level], rows, *self.members[level + 1 :]]
         made = ("levels", "fitting", "walker")
-        return self._with(*made, levels_compiled=None, members=members)
+        return self._with(*made, levels_compiled=None, members=members, before={})
 
     def _with(self, *anew: str, **values: object) -> Search:
         """Copy this search with other values, and let it make anew what it has made of the old ones."""
@@ -318,13 +321,26 @@ class Search:
     def following(self, level: int, rows: Ints) -> Ints:
         """The first row of component `level` behind each of `rows`; `stream.rows` where there is none."""
         members = np.append(self.members[level], self.stream.rows)
-        return members[np.searchsorted(self.members[level], rows, side="right")]
+        return members[self._counted(level, rows + 1)]
 
     def preceding(self, level: int, rows: Ints) -> Ints:
         """The last row of component `level` before each of `rows`; -1 where there is none."""
         members = np.append(-1, self.members[level])
-        return members[np.searchsorted(self.members[level], rows)]
+        return members[self._counted(level, rows)]
 
     def initiators_before(self, rows: Ints) -> Ints:
         """How many initiators stand before each of `rows`."""
-        return np.searchsorted(self.initiators, rows)
+        return self._counted(0, rows)
+
+    def _counted(self, level: int, rows: Ints) -> Ints:
+        """How many rows of component `level` stand before each of `rows`.
+
+        For many they are counted once for all rows, which is sooner done than to look for each.
+        """
+        members, count = self.members[level], self.stream.rows
+        if level not in self.before:
+            if not ways.is_counted(len(rows), count):
+                return np.searchsorted(members, rows)
+            self.before[level] = counted_before(members, count)
+        before: Ints = self.before[level][np.clip(rows, 0, count)].astype(np.int64)
+        return before

@@ -1,7 +1,7 @@
 """Python runs this as it starts (see its module `site`): Spark's modules come from the installed package.
 
 Spark puts an archive of the same modules, `pyspark.zip`, first on the path of its Python processes. Modules
-in an archive are compiled anew in each process, which takes it two thirds of a second.
+in an archive are compiled anew in each process, which takes two thirds of a second.
 """
 
 import os
@@ -14,7 +14,7 @@ _ARCHIVE = "/python/lib/pyspark.zip"
 
 
 def _is_of_a_package(path: str) -> bool:
-    """Tell whether a path is the archive inside an installed package, not that of a Spark of its own."""
+    """Tell whether a path is the archive inside an installed package, not in a Spark installed by itself."""
     return path.endswith(_ARCHIVE) and os.path.isfile(path.removesuffix(_ARCHIVE) + "/__init__.py")
 
 

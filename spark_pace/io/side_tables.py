@@ -1,0 +1,187 @@
+"""Reads the side tables of events: CSV, Parquet, or Delta, with one row for each key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.expr.times import RANGES, out_of_range
+from spark_pace.core.intake.side_tables import joined, key_rows
+from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.core.plan.structs import shown_values
+from spark_pace.core.tables import array
+from spark_pace.errors import SetupError, SparkPaceError
+from spark_pace.io.delta_log import LOG, DeltaLog
+from spark_pace.io.files import EventsRead, fitted
+from spark_pace.io.table_files import column_types, stored_rows
+from spark_pace.io.text.column_types import not_utf8
+from spark_pace.io.text.lines import parse_lines
+from spark_pace.io.text.parsers import CsvParser, header_names
+
+_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.lz4", ".csv.zst")
+_BOM = b"\xef\xbb\xbf"
+_CORRECT = "Correct the table, or the lookup."
+MOST_BYTES = 512 * 1024 * 1024  # of a table in memory, and of the text of one
+
+
+def read_side_tables(schema: EventSchema) -> dict[str, pa.Table]:
+    """The side tables of a schema by their names, as `spark_pace.core.intake.side_tables.joined` takes them.
+
+    Raises:
+        SparkPaceError: one cannot be read, or has two rows of one key.
+    """
+    return {side.name: read_side_table(side, schema) for side in schema.side_tables}
+
+
+def with_side_tables(read: EventsRead, schema: EventSchema, tables: Mapping[str, pa.Table]) -> EventsRead:
+    """What was read, with the attributes of side tables."""
+    return replace(read, events=joined(read.events, schema, tables))
+
+
+def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
+    """The rows of a table: a column for each attribute of its key, and one for each that it gives.
+
+    Raises:
+        SparkPaceError: it cannot be read, or has two rows of one key.
+    """
+    types = {field.name: field.type for field in schema.fields}
+    keys = tuple(Field(column, types[attribute]) for attribute, column in side.on)
+    wanted = EventSchema((*keys, *side.columns), keys[0].name)
+    try:
+        table, rows = _read(side, wanted)
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        must, got = "must be a table that can be read", " ".join(str(error).split())
+        raise _refused(side, must, got) from error
+    _require_values(side, table, wanted, rows)
+    attributes = [attribute for attribute, _ in side.on]
+    table = table.rename_columns([*attributes, *(field.name for field in side.fields[1:])])
+    _require_keys(side, table, rows)
+    return table
+
+
+def stamp_of(side: SideTable) -> tuple[int, ...]:
+    """By what it is seen that a table has changed.
+
+    Raises:
+        SparkPaceError: it is not there.
+    """
+    if _is_delta(side):
+        return tuple(DeltaLog(side.path).versions()[-1:])
+    try:
+        told = os.stat(side.path)
+    except OSError as error:
+        raise _refused(side, "must be a table that can be read", error.strerror or str(error)) from error
+    return told.st_mtime_ns, told.st_size, told.st_ino
+
+
+def _is_delta(side: SideTable) -> bool:
+    return os.path.isdir(os.path.join(side.path, LOG))
+
+
+def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
+    """The columns of a table that are wanted, and of text the lines of the rows."""
+    if side.path.endswith(_CSV):
+        return _csv(side, wanted)
+    if _is_delta(side):
+        log = DeltaLog(side.path)
+        last = log.versions()[-1]
+        schema = column_types(log.metadata())
+        _require_columns(side, wanted, schema.names)
+        names = [field.name for field in wanted.fields]
+        types = {name: schema.field(name).type for name in names}
+        parts = (stored_rows(side.path, file, names, types) for file in log.files(last))
+        return _whole(side, wanted, schema, parts), None
+    if not side.path.endswith(".parquet"):
+        got = "nothing there" if not os.path.exists(side.path) else "something else"
+        raise _refused(side, "must be a file .csv or .parquet, or the folder of a Delta table", got)
+    with pa.parquet.ParquetFile(side.path) as file:
+        _require_columns(side, wanted, file.schema_arrow.names)
+        names = [field.name for field in wanted.fields]
+        groups = range(file.num_row_groups)
+        parts = (file.read_row_group(group, names, use_threads=False) for group in groups)
+        return _whole(side, wanted, file.schema_arrow, parts), None
+
+
+def _whole(side: SideTable, wanted: EventSchema, schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
+    """The parts of a table as one, each with the columns that are wanted."""
+
+    def bounded() -> Iterator[pa.Table]:
+        size = 0
+        try:
+            yield fitted(schema.empty_table(), wanted)
+        except pa.ArrowInvalid as error:
+            raise _refused(side, "must have columns of the declared types", str(error)) from error
+        for part in parts:
+            size += part.nbytes
+            _require_small(side, size)
+            yield fitted(part, wanted)
+
+    return pa.concat_tables(bounded())
+
+
+def _require_small(side: SideTable, size: int) -> None:
+    if size > MOST_BYTES:
+        must = f"must have at most {MOST_BYTES:,} bytes, for each process has all of it in memory"
+        raise _refused(side, must, "more")
+
+
+def _csv(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints]:
+    with pa.input_stream(side.path, compression="detect") as stream:
+        content: bytes = stream.read(MOST_BYTES + 1)
+    _require_small(side, len(content))
+    header, _, lines = content.removeprefix(_BOM).partition(b"\n")
+    names = header_names(header)
+    _require_columns(side, wanted, names)
+    parsed = parse_lines(lines, CsvParser(wanted, names))
+    if len(parsed.refused.rows):
+        line = int(parsed.refused.rows[0]) + 2
+        raise _refused(side, "must have rows as declared", f"line {line}: {parsed.refused.reasons[0]}")
+    return parsed.table, parsed.rows + 2
+
+
+def _require_columns(side: SideTable, wanted: EventSchema, names: list[str]) -> None:
+    for field in wanted.fields:
+        if names.count(field.name) != 1:
+            must, got = f"must have one column {field.name}", f"the columns {', '.join(names)}"
+            raise _refused(side, must, got)
+
+
+def _require_values(side: SideTable, table: pa.Table, wanted: EventSchema, lines: Ints | None) -> None:
+    """Refuse text that is no UTF-8, and times outside the range of their type."""
+    for row, name in sorted(not_utf8(table).items()):
+        raise _refused(side, f"must have text in {name}", f"other bytes in {_place(row, lines)}")
+    for field in wanted.fields:
+        outside = out_of_range(table[field.name])
+        if outside is not None and outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            must = f"must have in {field.name} {RANGES[field.type]}"
+            raise _refused(side, must, f"another one in {_place(row, lines)}")
+
+
+def _require_keys(side: SideTable, table: pa.Table, lines: Ints | None) -> None:
+    """Refuse two rows of one key. A row whose key is null is joined to no event."""
+    keys = [attribute for attribute, _ in side.on]
+    first = key_rows(table, keys, table)
+    rows = pa.array(np.arange(table.num_rows))
+    again = pc.indices_nonzero(pc.fill_null(pc.not_equal(first, rows), False))
+    if len(again):
+        row = again[0].as_py()
+        values = (shown_values(array(table, key).slice(row, 1))[0] for key in keys)
+        key = ", ".join(f"{name} = {value}" for name, value in zip(keys, values, strict=True))
+        places = f"{_place(first[row].as_py(), lines)} and in {_place(row, lines)}"
+        raise _refused(side, "must have one row for each key", f"{key} in {places}")
+
+
+def _place(row: int, lines: Ints | None) -> str:
+    return f"row {row + 1}" if lines is None else f"line {lines[row]}"
+
+
+def _refused(side: SideTable, must: str, got: str) -> SparkPaceError:
+    return SetupError(f"lookup.{side.name}: {side.path} — {must}; got {got.rstrip('.')}. {_CORRECT}")

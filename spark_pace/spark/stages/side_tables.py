@@ -1,0 +1,159 @@
+"""The side tables of a job's batches: their content is kept before a batch is computed.
+
+A batch that runs again so joins the same rows, whatever has become of the tables. The driver keeps a copy of
+each content in the checkpoint, notes for each batch which copies it has, and tells the batch's tasks by a
+local property of Spark's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from spark_pace.core.plan.rule import EventSchema, SideTable
+from spark_pace.errors import SparkPaceError
+from spark_pace.io.side_tables import read_side_table, stamp_of
+from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import damaged, read_json, write_json
+
+_LOG = logging.getLogger(__name__)
+_TOLD = "spark_pace.side_tables"  # a local property: JSON of {side table: the name of its copy}
+
+
+@dataclass
+class _Version:
+    """What was read of a table: when it was last looked at, by what it is known again, and its copy."""
+
+    looked: float
+    stamp: tuple[int, ...]
+    copy: str
+    content: bytes
+
+
+@dataclass
+class SideTables:
+    """Reads the side tables of a schema, keeps what they hold, and tells tasks of it. In the driver."""
+
+    schema: EventSchema
+    checkpoint: Checkpoint
+    _versions: dict[str, _Version] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read all tables.
+
+        Raises:
+            SparkPaceError: one cannot be read, or has two rows of one key.
+        """
+        for side in self.schema.side_tables:
+            self._versions[side.name] = self._version(side)
+
+    def tell(self, spark: SparkSession, batch_id: int) -> None:
+        """Tell the tasks of a batch what to join. Call it inside `foreachBatch`, before they are started.
+
+        Raises:
+            StateError: what an earlier try of the batch has joined is damaged.
+        """
+        if not self.schema.side_tables:
+            return
+        noted = self.checkpoint.side_tables_of(batch_id)
+        kept = read_json(noted)
+        if kept is None:
+            kept = self._next()
+            write_json(noted, kept)
+            self._remove_others(batch_id, kept)
+        else:
+            self._require_copies(noted, kept)
+        spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
+
+    def _require_copies(self, noted: Path, kept: Mapping[str, str]) -> None:
+        """Refuse a note of other tables, and copies that are not as they were."""
+        if set(kept) != {side.name for side in self.schema.side_tables}:
+            raise damaged(noted, f"other tables, {', '.join(kept)}")
+        for name, copy in kept.items():
+            path = self.checkpoint.side_tables / copy
+            content = files.read(path)
+            if content is None or _name_of(name, content) != copy:
+                raise damaged(path, "no such file" if content is None else "another content")
+
+    def _next(self) -> dict[str, str]:
+        """The copies for a batch that begins now, which are on the disk."""
+        if not self._versions:
+            self.read()
+        for side in self.schema.side_tables:
+            self._refresh(side)
+        for version in self._versions.values():
+            path = self.checkpoint.side_tables / version.copy
+            if files.written_at(path) is None:
+                files.write(path, version.content)
+        return {name: version.copy for name, version in self._versions.items()}
+
+    def _refresh(self, side: SideTable) -> None:
+        """Read a table again if it is time to look and it has changed; keep what is there if that fails."""
+        known = self._versions[side.name]
+        now = time.monotonic()
+        if side.refresh_us is None or now - known.looked < side.refresh_us / 1e6:
+            return
+        known.looked = now
+        try:
+            if stamp_of(side) != known.stamp:
+                self._versions[side.name] = self._version(side)
+        except SparkPaceError as error:
+            _LOG.warning("%s The job goes on with what it has read before.", error)
+
+    def _version(self, side: SideTable) -> _Version:
+        stamp = stamp_of(side)  # before it is read: a change after that is seen at the next look
+        sink = pa.BufferOutputStream()
+        table = read_side_table(side, self.schema).combine_chunks()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        content = sink.getvalue().to_pybytes()
+        return _Version(time.monotonic(), stamp, _name_of(side.name, content), content)
+
+    def _remove_others(self, batch_id: int, kept: Mapping[str, str]) -> None:
+        """Remove what only batches before the last one have joined: they are done."""
+        last = read_json(self.checkpoint.side_tables_of(batch_id - 1)) or {}
+        needed = {*kept.values(), *last.values(), f"{batch_id}.json", f"{batch_id - 1}.json"}
+        for name in files.names(self.checkpoint.side_tables):
+            if name not in needed:
+                files.remove(self.checkpoint.side_tables / name)
+
+
+def _name_of(name: str, content: bytes) -> str:
+    """The name of the copy of what a table holds."""
+    return f"{name}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
+
+
+def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Table]:
+    """In a task: the side tables of its batch by their names; `folder` is that of the checkpoint.
+
+    Raises:
+        StateError: a copy is gone, or damaged.
+    """
+    return dict(_tables(folder)) if schema.side_tables else {}
+
+
+def _tables(folder: Path) -> Iterator[tuple[str, pa.Table]]:
+    task = TaskContext.get()
+    assert task is not None
+    for name, copy in json.loads(task.getLocalProperty(_TOLD) or "{}").items():
+        yield name, _copied(folder / copy)
+
+
+@lru_cache(maxsize=32)
+def _copied(path: Path) -> pa.Table:
+    """What a copy holds, mapped into memory; its name tells its content, so one look is enough."""
+    try:
+        return pa.ipc.open_file(pa.py_buffer(files.mapped(path))).read_all()
+    except (FileNotFoundError, ValueError) as error:
+        raise damaged(path, "no such file, or a damaged one") from error

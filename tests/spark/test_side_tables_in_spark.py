@@ -1,0 +1,212 @@
+"""A job whose events join a side table: which content each batch has, whenever it is computed."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.core import local
+from spark_pace.core.intake.side_tables import joined
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.errors import SparkPaceError, StateError
+from spark_pace.io.files import read_events
+from spark_pace.io.metrics import BatchReport
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec, read_job
+from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table, write_files
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+RULES = """
+events:
+  schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT"
+  event_time: t
+  lookup:
+    owners: {path: owners.csv, on: k, schema: "owner STRING"REFRESH}
+rules:
+  - name: seen
+    pattern: {sequence: [a: kind = 'a' and owners is not null]}
+    emit: {x: a.x, owner: a.owners.owner}
+"""
+
+
+def job(folder: Path, refresh: str = "", rules: str = RULES) -> JobSpec:
+    return read_job(make_job(folder, finish=False, slots=1, rules=rules.replace("REFRESH", refresh)))
+
+
+def owners(folder: Path, *lines: str) -> None:
+    (folder / "owners.csv").write_text("\n".join(["k,owner", *lines]))
+
+
+def events(first: int, count: int) -> list[Event]:
+    """One a second, of the keys u and v in turn and w, which no table has."""
+    return [
+        {"t": f"2024-01-01T00:{x // 60:02d}:{x % 60:02d}", "k": "uvw"[x % 3], "kind": "a", "x": x}
+        for x in range(first, first + count)
+    ]
+
+
+def found(spec: JobSpec) -> list[tuple[int, str]]:
+    return [(row["x"], row["owner"]) for row in matches(spec)]
+
+
+def expected(spans: Sequence[tuple[int, int, dict[str, str]]]) -> list[tuple[int, str]]:
+    """The events of each span of numbers, by the owners that it has joined."""
+    return [(x, known["uvw"[x % 3]]) for first, end, known in spans for x in range(first, end) if x % 3 < 2]
+
+
+OLD = {"u": "ann", "v": "bob"}
+NEW = {"u": "eve", "v": "bob"}
+
+
+def test_a_batch_that_is_done_again_joins_what_it_joined_the_first_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners(tmp_path, "u,ann", "v,bob")
+    spec = job(tmp_path)
+    write_files(tmp_path, events(0, 60), 2)
+    with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
+        stop_at(patch, "matches", 1)
+        run_job(spec)
+    owners(tmp_path, "v,bob", "u,eve")
+    write_files(tmp_path, events(60, 30), 1, first=2)
+    run_job(spec)
+    write_files(tmp_path, events(120, 30), 1, first=3)
+    run_job(replace(spec, finish=True))
+    # two seconds of each batch wait for the frontier, and were joined when they were read
+    assert found(spec) == expected([(0, 60, OLD), (60, 90, NEW), (120, 150, NEW)])
+    assert table(spec, "quarantine").num_rows == 0
+    kept = sorted(path.name for path in (tmp_path / "checkpoint" / "lookup").iterdir())
+    assert [name for name in kept if name.endswith(".json")] == ["2.json", "3.json"]
+    assert len([name for name in kept if name.startswith("owners-")]) == 1
+
+
+def with_changes(*changes: Callable[[], None]) -> Callable[[BatchReport], None]:
+    """Make each change when a batch is written, one after the other."""
+    left = list(changes)
+    return lambda batch: left.pop(0)() if left else None
+
+
+def test_a_table_that_has_changed_is_read_between_batches(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    owners(tmp_path, "u,ann", "v,bob")
+    spec = replace(job(tmp_path, ", refresh: 1 us"), finish=True)
+    write_files(tmp_path, events(0, 120), 4)
+    changes = with_changes(
+        lambda: owners(tmp_path, "u,eve", "v,bob"),
+        lambda: owners(tmp_path, "u,eve", "u,ann"),
+        (tmp_path / "owners.csv").unlink,
+    )
+    with caplog.at_level(logging.WARNING):
+        run_job(spec, on_progress=changes)
+    assert found(spec) == expected([(0, 30, OLD), (30, 120, NEW)])
+    warned = [record.getMessage() for record in caplog.records if "lookup.owners" in record.getMessage()]
+    assert "must have one row for each key; got k = u in line 2 and in line 3" in warned[0]
+    assert all(text.endswith("The job goes on with what it has read before.") for text in warned)
+
+
+PAIRS = """
+  - name: of_one_owner
+    partition_by: [owners.owner]
+    filter: owners is not null
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b']}
+    within: 20 s
+    emit: {first: a.x, second: b.x, owner: b.owners.owner}
+"""
+
+
+@dataclass
+class Change:
+    """Changes a table at random, and notes what each batch must join: what it held when the batch began."""
+
+    folder: Path
+    chance: random.Random
+    files: int = 0
+    done: int = 0
+    by_batch: dict[int, pa.Table] = field(default_factory=dict)
+
+    def __call__(self, batch: BatchReport | None = None) -> None:
+        """Between two batches, and before the first of a run."""
+        if batch is None or self.chance.random() < 0.5:
+            keys = self.chance.sample("uvw", self.chance.randrange(1, 4))
+            self.now = {key: self.chance.choice(["ann", "bob", "eve"]) for key in keys}
+            owners(self.folder, *(f"{key},{owner}" for key, owner in self.now.items()))
+        self.done = self.done if batch is None else batch.batch_id + 1
+        if self.done < self.files and self.done not in self.by_batch:
+            self.by_batch[self.done] = pa.table(
+                {"k": list(self.now), "owners.owner": list(self.now.values())}
+            )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_jobs_that_are_stopped_join_what_the_table_held_when_each_batch_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)
+    change = Change(tmp_path, chance)
+    spec = job(tmp_path, ", refresh: 1 us", RULES + PAIRS)
+    arriving = random_events(seed, 200)
+    for first in range(0, 200, 50):
+        write_files(tmp_path, arriving[first : first + 50], 2, first=change.files)
+        change.files += 2
+        change()
+        with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
+            stop_at(patch, chance.choice(["matches", "metrics"]), change.files - chance.randrange(1, 3))
+            run_job(spec, on_progress=change)
+    change()
+    run_job(replace(spec, finish=True), on_progress=change)
+    schema = spec.events.schema
+    paths = sorted((tmp_path / "in").glob("*.json"))
+    reads = [read_events(str(path), "json", schema.own, path.name).events for path in paths]
+    batches = [joined(read, schema, {"owners": change.by_batch[n]}) for n, read in enumerate(reads)]
+    core = local.run(build_plan(spec.rules, order=spec.events.order), batches)
+    assert matches(spec) == core.matches.to_pylist()
+    assert set(core.matches["rule"].to_pylist()) == {"seen", "of_one_owner"}
+
+
+def test_without_refresh_a_run_keeps_what_it_has_read(tmp_path: Path) -> None:
+    owners(tmp_path, "u,ann", "v,bob")
+    spec = replace(job(tmp_path), finish=True)
+    write_files(tmp_path, events(0, 60), 2)
+    run_job(spec, on_progress=with_changes(lambda: owners(tmp_path, "u,eve")))
+    assert found(spec) == expected([(0, 60, OLD)])
+
+
+def test_a_batch_that_was_planned_with_another_lookup_is_done_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners(tmp_path, "u,ann", "v,bob")
+    spec = job(tmp_path)
+    write_files(tmp_path, events(0, 30), 1)
+    with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
+        stop_at(patch, "matches", 0)
+        run_job(spec)
+    (tmp_path / "owners.csv").rename(tmp_path / "other.csv")
+    (tmp_path / "other.csv").write_text("kind,owner\na,zoe")
+    write_files(tmp_path, events(30, 30), 1, first=1)
+    other = job(tmp_path, rules=RULES.replace("owners.csv, on: k", "other.csv, on: kind"))
+    run_job(replace(other, finish=True))
+    assert found(spec) == [*expected([(0, 30, OLD)]), *((x, "zoe") for x in range(30, 60))]
+
+
+def test_what_a_batch_joins_must_be_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owners(tmp_path, "u,ann", "u,bob")
+    with pytest.raises(SparkPaceError, match=r"owners.csv — must have one row for each key"):
+        run_job(job(tmp_path))
+    owners(tmp_path, "u,ann", "v,bob")
+    write_files(tmp_path, events(0, 30), 1)
+    with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
+        stop_at(patch, "matches", 0)
+        run_job(job(tmp_path))
+    (copy,) = (tmp_path / "checkpoint" / "lookup").glob("owners-*")
+    copy.write_bytes(copy.read_bytes().replace(b"bob", b"rob"))
+    with pytest.raises(StateError, match=r"must be as this program wrote it; got another content") as caught:
+        run_job(job(tmp_path))
+    assert "\n" not in str(caught.value)
