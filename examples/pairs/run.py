@@ -16,12 +16,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -31,7 +30,7 @@ import pyarrow.parquet as pq
 from examples.pairs.latency import Sent, latencies
 from examples.pairs.oracle import Trade, answers
 from examples.pairs.report import Run, as_json, as_text
-from examples.pairs.strategies import Strategy, as_events, drawn, write
+from examples.pairs.strategies import Strategy, as_events, drawn, legs, write
 from examples.pairs.ticks import Floats, Setting, ticks
 from examples.pairs.validation import COLUMNS, produced, validate
 from spark_pace import read_table
@@ -40,17 +39,7 @@ from spark_pace_bench.job import COMMAND
 from spark_pace_bench.watch import metrics_rows
 
 ROOT = Path(__file__).parents[2]
-RULES = Path(__file__).parent / "rules.yaml"
-JOB: dict[str, Any] = {
-    "name": "pairs",
-    "source": {"kind": "files", "format": "parquet", "path": "events"},
-    "events": {"on_bad_record": "fail"},
-    "rules": [str(RULES)],
-    "operators": ["examples.pairs.orders"],
-    "sink": {"kind": "delta", "path": "tables"},
-    "checkpoint": "checkpoint",
-    "trigger": "100 ms",
-}
+FILES = (Path(__file__).parent / "job.yaml", Path(__file__).parent / "rules.yaml")
 STANDARD_MINUTES, STANDARD_TAIL = 60.0, 30.0  # of the measured interval, of what follows
 FILE_SECONDS = 0.1
 LIMIT_SECONDS = 1_800
@@ -79,10 +68,9 @@ class Job:
     """`spark-pace run` in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        """Write the job file into `folder`."""
+        """Start it in a folder that `prepare` has filled."""
         self.tables, self.log = folder / "tables", folder / "job.log"
         self._file = folder / "job.yaml"
-        self._file.write_text(json.dumps(JOB, indent=1), encoding="utf-8")  # which is YAML
         self.start()
 
     def start(self) -> None:
@@ -169,10 +157,18 @@ def killing(job: Job, due: Floats) -> Callable[[], None]:
     return kill
 
 
-def drive(setting: Setting, strategies: list[Strategy], folder: Path, kills: int) -> tuple[Job, Feed]:
+def prepare(folder: Path, strategies: Sequence[Strategy]) -> None:
+    """Write what a job needs but for its events."""
+    (folder / "events").mkdir(parents=True)
+    for file in FILES:
+        shutil.copy(file, folder)
+    write(folder / "strategies.xml", strategies)
+    pq.write_table(legs(strategies), folder / "legs.parquet")
+
+
+def drive(setting: Setting, strategies: Sequence[Strategy], folder: Path, kills: int) -> tuple[Job, Feed]:
     """Run the job over all ticks; it has stopped then."""
     feed = Feed(folder / "events")
-    feed.folder.mkdir(parents=True)
     feed.append(as_events(strategies))
     begin, _ = setting.measured
     parts = groupby(parts_at(ticks(setting), 1000 * begin), itemgetter(0))
@@ -203,9 +199,8 @@ def trades(setting: Setting) -> Iterator[Trade]:
 def run(setting: Setting, folder: Path, kills: int = 0) -> Run:
     """Run the benchmark in a folder, which is emptied."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     strategies = drawn(setting)
-    write(folder / "strategies.xml", strategies)
+    prepare(folder, strategies)
     job, feed = drive(setting, strategies, folder, kills)
     click.echo("validating")
     matches = read_table(job.tables, "matches", list(COLUMNS))

@@ -1,11 +1,11 @@
-"""The strategies of the Pairs benchmark: drawn, written and read as the benchmark's XML, and as events.
+"""The strategies of the Pairs benchmark: drawn, as the benchmark's XML, and as the rules take them.
 
 Sources: Mendes 2013, sections 7.3.1 (how many), B.2 and table B.1 (their parameters).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ NUMBERS = (5, 6, 7, 8, 9, 10, 15, 20, 25, 30)  # of periods
 MULTIPLIERS = (1.2, 1.5, 1.8, 2.0)
 STOP_LOSSES = (0.1, 0.2, 0.3)
 _EVENTS = pa.schema([
-    ("time", pa.int64()), ("symbol", pa.string()), ("kind", pa.string()), ("pair", pa.string()),
-    ("leg", pa.int64()), ("strategy", pa.string()), ("symbol1", pa.string()), ("symbol2", pa.string()),
-    ("period", pa.int64()), ("periods", pa.int64()), ("multiplier", pa.float64()),
+    ("time", pa.int64()), ("strategy", pa.string()), ("pair", pa.string()), ("symbol1", pa.string()),
+    ("symbol2", pa.string()), ("period", pa.int64()), ("periods", pa.int64()), ("multiplier", pa.float64()),
     ("stop_loss", pa.float64()), ("funds", pa.int64()),
 ])  # fmt: skip
+_LEGS = pa.schema([("symbol", pa.string()), ("pair", pa.string()), ("number", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -90,18 +90,23 @@ def read(path: Path) -> list[Strategy]:
     return found
 
 
-def as_events(strategies: Sequence[Strategy]) -> pa.Table:
-    """What the rules must know of them, as events before the first tick: `leg`s of pairs, and `strategy`s."""
-    legs: dict[str, dict[str, object]] = {}
-    for strategy in strategies:
-        for leg, symbol in enumerate((strategy.symbol1, strategy.symbol2), 1):
-            legs[symbol] = {"kind": "leg", "symbol": symbol, "pair": _pair(strategy), "leg": leg}
-    posed = [
-        {**vars(strategy), "kind": "strategy", "strategy": strategy.name, "pair": _pair(strategy)}
+def as_events(strategies: Iterable[Strategy]) -> pa.Table:
+    """The strategies as events before the first tick."""
+    rows = [
+        {**vars(strategy), "time": 0, "strategy": strategy.name, "pair": _pair(strategy)}
         for strategy in strategies
     ]
-    rows = [{"time": 0, **row} for row in (*legs.values(), *posed)]
     return pa.Table.from_pylist(rows, schema=_EVENTS)
+
+
+def legs(strategies: Iterable[Strategy]) -> pa.Table:
+    """The table beside the ticks: of each security that is watched its pair, and its `number` in it."""
+    rows = {
+        symbol: {"symbol": symbol, "pair": _pair(strategy), "number": number}
+        for strategy in strategies
+        for number, symbol in enumerate((strategy.symbol1, strategy.symbol2), 1)
+    }
+    return pa.Table.from_pylist(list(rows.values()), schema=_LEGS)
 
 
 def _pair(strategy: Strategy) -> str:

@@ -1,11 +1,10 @@
 """The Pairs benchmark as a job: the answers of its oracle, also where a batch has failed and runs again."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from examples.pairs.run import JOB
 from examples.pairs.validation import produced, validate
 from spark_pace import read_table
 from spark_pace.job import run_job
@@ -17,12 +16,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def test_a_job_gives_the_answers_of_the_oracle(tmp_path: Path) -> None:
-    source = {**JOB["source"], "max_files_per_trigger": 2}
-    job = {**JOB, "source": source, "trigger": "available_now"}
-    (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
-    (tmp_path / "events").mkdir()
-    write_small(tmp_path / "events", 5)
-    spec = read_job(tmp_path / "job.yaml")
+    spec = read_job(write_small(tmp_path, 5))
+    spec = replace(spec, source=replace(spec.files, max_files_per_trigger=2), trigger_us="available_now")
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
         stop_at(failing, "matches", 1)
         run_job(spec)

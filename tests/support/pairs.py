@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from examples.pairs.oracle import Answer, MarketOrder, answers
-from examples.pairs.run import trades
+from examples.pairs.run import prepare, trades
 from examples.pairs.strategies import Strategy, as_events, drawn
 from examples.pairs.ticks import Setting, ticks
 
@@ -30,13 +30,15 @@ def brief_strategies() -> list[Strategy]:
     ]
 
 
-def write_small(folder: Path, files: int) -> None:
-    """The strategies, and the ticks in so many files."""
-    pq.write_table(as_events(brief_strategies()), folder / "00.parquet")
+def write_small(folder: Path, files: int) -> Path:
+    """What the job needs, with the ticks in so many files; returns the job file."""
+    prepare(folder, brief_strategies())
+    pq.write_table(as_events(brief_strategies()), folder / "events" / "00.parquet")
     table = pa.concat_tables(ticks(SMALL))
     rows = -(-table.num_rows // files)
     for number in range(files):
-        pq.write_table(table.slice(number * rows, rows), folder / f"{number + 1:02d}.parquet")
+        pq.write_table(table.slice(number * rows, rows), folder / "events" / f"{number + 1:02d}.parquet")
+    return folder / "job.yaml"
 
 
 def expected_answers() -> list[Answer]:

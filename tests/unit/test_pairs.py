@@ -9,7 +9,7 @@ import pytest
 
 from examples.pairs.oracle import Indicator, MarketOrder, answers
 from examples.pairs.score import PUBLISHED, load, p_score
-from examples.pairs.strategies import Strategy, as_events, drawn, read, write
+from examples.pairs.strategies import Strategy, as_events, drawn, legs, read, write
 from examples.pairs.ticks import Setting, ticks
 from examples.pairs.validation import Validation, validate
 
@@ -85,16 +85,17 @@ def test_strategies_are_written_and_read_as_xml(tmp_path):
     ]
 
 
-def test_strategies_are_events_before_the_first_tick():
-    rows = as_events([STRATEGY, replace(STRATEGY, name="st_00002")]).to_pylist()
-    assert [(row["kind"], row["symbol"], row["leg"], row["strategy"]) for row in rows] == [
-        ("leg", "ONE", 1, None),
-        ("leg", "TWO", 2, None),
-        ("strategy", None, None, "st_00001"),
-        ("strategy", None, None, "st_00002"),
+def test_rules_take_strategies_as_events_before_the_first_tick_and_pairs_as_a_table():
+    strategies = [STRATEGY, replace(STRATEGY, name="st_00002")]
+    rows = as_events(strategies).to_pylist()
+    assert [(row["time"], row["strategy"], row["pair"], row["funds"]) for row in rows] == [
+        (0, "st_00001", "ONE/TWO", 10_000),
+        (0, "st_00002", "ONE/TWO", 10_000),
     ]
-    assert {row["pair"] for row in rows} == {"ONE/TWO"}
-    assert {row["time"] for row in rows} == {0}
+    assert legs(strategies).to_pylist() == [
+        {"symbol": "ONE", "pair": "ONE/TWO", "number": 1},
+        {"symbol": "TWO", "pair": "ONE/TWO", "number": 2},
+    ]
 
 
 def trades_of(ratios: list[float]) -> list[tuple[int, str, int]]:

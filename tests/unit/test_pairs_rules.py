@@ -7,22 +7,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from examples.pairs.run import RULES
 from examples.pairs.validation import produced, validate
 from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.replay import read_all
-from spark_pace.rules import load_rules
+from spark_pace.job_file import read_job
 from tests.support.pairs import SMALL, expected_answers, stop_losses, write_small
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_rules_give_the_answers_of_the_oracle(tmp_path: Path, seed: int) -> None:
-    write_small(tmp_path, 1)
-    rules = load_rules(RULES)
-    events = read_all(tmp_path, input_schema(rules)).events
+    rules = read_job(write_small(tmp_path, 1)).rules
+    events = read_all(tmp_path / "events", input_schema(rules)).events
     chance = random.Random(seed)
     cuts = sorted({0, events.num_rows, *chance.choices(range(events.num_rows), k=9)})
     run = LocalRun(build_plan(rules, order=OrderSpec()))
