@@ -27,15 +27,16 @@ __all__ = ["__version__", "detect", "load_rules", "read_table", "replay", "why"]
 def load_rules(
     paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None
 ) -> tuple[Rule, ...]:
-    """Read and check rule files (see `spark_pace.rules.load_rules`), or one job file, whose rules these are.
+    """Read and check the rules of rule files, or of one job file; see `spark_pace.rules.load_rules`.
 
     Args:
         paths: one file or several.
-        events: what an event looks like, where rule files do not say it; a job file says it itself.
+        events: what an event looks like, where the rule files do not say it. A job file says it itself, and
+            must be read without this.
 
     Raises:
         RuleError: with every problem of the rule files.
-        ConfigError: with every problem of the job file and its rule files, or `events` stands beside it.
+        ConfigError: with every problem of the job file and its rule files; or `events` comes with a job file.
     """
     from pathlib import Path
 
@@ -54,7 +55,7 @@ def load_rules(
 
 
 def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
-    """What `rules` find in a table of events, without Spark; see `spark_pace.io.replay.replay_table`."""
+    """Find the matches of `rules` in a table, without Spark; see `spark_pace.io.replay.replay_table`."""
     from spark_pace.io.replay import replay_table
 
     return replay_table(rules, table)
@@ -63,7 +64,7 @@ def replay(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
 def why(
     rules: Sequence[Rule], events: Path | pa.Table, *, rule: str, at: int | str, key: str | None = None
 ) -> Why:
-    """Why an event is part of a rule's matches, or of none; see `spark_pace.reasons.why`."""
+    """Tell why an event is in a rule's matches, or in none of them; see `spark_pace.reasons.why`."""
     from spark_pace.reasons import why as why_of
 
     return why_of(rules, events, rule=rule, at=at, key=key)
@@ -89,7 +90,7 @@ def detect(
 ) -> DataFrame:
     """Find the matches of `rules` in a streaming DataFrame; see `spark_pace.spark.detect.detect`.
 
-    They come as a streaming DataFrame.
+    The matches are the rows of the streaming DataFrame that this returns.
     """
     from spark_pace.spark.detect import detect as detect_in
 

@@ -1,8 +1,8 @@
 """The latencies of matches: from the last event of each to the commit that made it visible.
 
 Three clocks start at that event: when it was due, when it was sent, and when the job took it into a batch. A
-match that names no events (that of an aggregate) ends at the event of its `matched_at`; if there is none, as
-at the end of a window of time, this end counts as due and sent.
+match that names no events of the input (that of an aggregate, or of other rules' matches) ends at the event
+of its `matched_at`; if there is none, as at the end of a window of time, this end counts as due and sent.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def latencies(table: Path, target: Target, sent: Sent, until: float) -> Latencie
     found = pa.concat_tables([_SCHEMA.empty_table(), *parts])
     committed = found["committed"].to_numpy()
     record = np.full(found.num_rows, -1)
-    named = np.flatnonzero(found["source"].is_valid().to_numpy())
+    of_matches = pa.compute.is_in(found["source"], pa.compute.unique(found["rule"]))
+    named = np.flatnonzero(found["source"].is_valid().to_numpy() & ~of_matches.to_numpy())
     if len(named):
         sources = found["source"].take(named).to_pylist()
         record[named] = target.numbers(sources, found["offset"].take(named).to_numpy())

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it runs: `replay` takes a second and no JVM."""
+"""The command line. Each command imports what it needs when it runs, so that `replay` starts no JVM."""
 
 from spark_pace.cli.main import main
 

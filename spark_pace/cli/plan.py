@@ -36,14 +36,14 @@ _CAUTION = (
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says; None: as it was measured, or as the job has it.
+    """The options of the command. An option that is None was not given: it is measured, or the job says it.
 
     Attributes:
-        queue: the most selections that may be in a slot.
-        probability: how often that must hold.
-        rate: selections a second.
-        seconds: of an operator, for a selection.
-        slots: the tasks that run at once.
+        queue: the most selections that a slot may have at a time, the one that it works on included.
+        probability: how likely it must be that a slot has no more.
+        rate: how many selections come in a second.
+        seconds: how many seconds an operator takes for one selection.
+        slots: how many tasks run at once.
     """
 
     queue: int
@@ -56,7 +56,7 @@ class Options:
         """Check the values.
 
         Raises:
-            ConfigError: one is impossible.
+            ConfigError: a value is impossible.
         """
         for name, given in (("--rate", self.rate), ("--seconds", self.seconds)):
             _require(name, given is None or 0 < given < float("inf"), "a number above 0", given)
@@ -69,12 +69,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the table `metrics` says of the batches that it has such numbers of."""
+    """What was measured in a run, over the batches of the table `metrics` that have all of these numbers."""
 
     batches: int
     rate: float  # selections a second
-    seconds: float  # of an operator, for a selection
-    apart: float  # seconds from a batch to the next, the median
+    seconds: float  # that an operator takes for one selection
+    apart: float  # seconds from one batch to the next, the median
 
 
 def plan_command(job: Path, options: Options) -> None:
@@ -86,10 +86,10 @@ def plan_command(job: Path, options: Options) -> None:
 
 
 def measure(out: str) -> Measured:
-    """The rates of a job's run.
+    """Read what the run of a job has measured from the tables that it has written to `out`.
 
     Raises:
-        ConfigError: the tables do not have them.
+        ConfigError: the tables do not have these numbers.
     """
     try:
         tables = Tables(out, ["metrics"])
@@ -109,12 +109,12 @@ def measure(out: str) -> Measured:
 
 
 def lines(spec: JobSpec, options: Options, measured: Measured | None) -> Iterator[str]:
-    """What to tell of a job.
+    """The lines that the command prints.
 
     Args:
         spec: the job.
-        options: the command line.
-        measured: what was measured; needed unless the options have both the rate and the seconds.
+        options: the options of the command.
+        measured: what was measured; it may be None only if the options have both the rate and the seconds.
     """
     load = _load(options, measured)
     guarantee = Guarantee(options.queue, options.probability)
@@ -168,7 +168,7 @@ def _state(load: Load, guarantee: Guarantee, slots: int) -> str:
 
 
 def _slots_here(spec: JobSpec) -> int | None:
-    """The tasks that the job runs at once where `spark-pace run` starts it here; None: a cluster decides."""
+    """How many tasks run at once if `spark-pace run` starts the job here; None where a cluster decides."""
     master = spec.spark.get("spark.master", "local[*]")
     found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
     if found is None:
@@ -179,7 +179,7 @@ def _slots_here(spec: JobSpec) -> int | None:
 def _pace(
     trigger_us: int | Literal["available_now"], load: Load, slots: int | None, measured: Measured | None
 ) -> str:
-    """Tell whether a batch is done before the next one is due."""
+    """The line that says whether each batch is done before the next one is due."""
     if trigger_us == "available_now" or not trigger_us:
         return "batches: each begins when the one before is done, so there is no trigger to stay below"
     period = trigger_us / 1_000_000

@@ -34,14 +34,14 @@ def sql_command(out: str | Path, sql: str, form: str) -> None:
     tables = Tables(out)
     try:
         answer = tables.query(sql)
-    except ConfigError:  # perhaps it names views of rules: to know those, all matches must be looked at
+    except ConfigError:  # the query may name views of rules: to know them, all matches must be looked at
         tables.add_rules(sql)
         answer = tables.query(sql)
     WRITERS[form](answer)
 
 
 def _show(answer: pa.RecordBatchReader) -> None:
-    """Show the first rows as a table. The text of events is neither markup nor for the terminal to act on."""
+    """Show the first rows as a table. Texts in them are not read as markup, nor acted on by a terminal."""
     console = console_of(WIDTH)
     shown = Table(*(Column(Text(one_line(name))) for name in answer.schema.names))
     for batch in answer:
@@ -67,7 +67,7 @@ def _write_csv(answer: pa.RecordBatchReader) -> None:
 
 
 def _print(text: io.StringIO) -> None:
-    """Print what was gathered, and empty it. On a terminal, escape the characters that it would act on."""
+    """Print what `text` holds, and empty it. For a terminal, characters that it would act on are escaped."""
     lines = text.getvalue()
     text.seek(0)
     text.truncate()
@@ -77,7 +77,7 @@ def _print(text: io.StringIO) -> None:
 
 
 def _write_json(answer: pa.RecordBatchReader) -> None:
-    """Print a JSON object for each row, in ASCII, in which a terminal finds nothing to act on."""
+    """Print a JSON object for each row, in ASCII, where no character makes a terminal act."""
     for batch in answer:
         sys.stdout.writelines(
             line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist()

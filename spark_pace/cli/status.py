@@ -62,7 +62,10 @@ def standing(metrics: pa.Table) -> list[str]:
 
 
 def found(tables: Tables) -> Table:
-    """The matches of each rule, counted while they are read: there may be more than fit into memory."""
+    """A table that tells how many matches each rule has, and when the first and the last one matched.
+
+    Matches are counted while they are read: there may be more than fit into memory.
+    """
     shown = Table("rule", "matches", "first", "last")
     columns = "rule, count(*), min(matched_at), max(matched_at)"
     rules = tables.query(f"SELECT {columns} FROM matches GROUP BY rule ORDER BY rule").read_all()

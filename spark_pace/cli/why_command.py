@@ -12,7 +12,7 @@ import click
 from spark_pace.errors import one_line
 from spark_pace.job_file import is_job, read_job
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, FoldStep, Selection
+from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, FoldStep, LowerMatch, Selection
 from spark_pace.reasons.wording import shown
 from spark_pace.rules import load_rules
 
@@ -23,7 +23,7 @@ SHOWN_SELECTIONS = 5
 def why_command(
     rules_file: Path, events: Path, rule: str, position: tuple[str, str | None], as_json: bool
 ) -> None:
-    """Do what `spark_pace.cli.main.why` says; `position` is a place and a key."""
+    """Do what `spark_pace.cli.main.why` says; `position` holds its ``--at`` and ``--key``."""
     at, key = position
     if is_job(rules_file):
         job = read_job(rules_file)
@@ -38,7 +38,7 @@ def why_command(
 
 
 def lines_of(answer: Why) -> Iterator[str]:
-    """The answer as lines; what belongs to the line before is set further in."""
+    """The answer as lines of text; a line that belongs to the one before it is indented further."""
     seq = "" if answer.seq is None else f", #{answer.seq} of its stream"
     key = "" if answer.key is None else f" of {answer.key}"
     at = "" if answer.event_time is None else f" at {answer.event_time}"
@@ -52,10 +52,14 @@ def lines_of(answer: Why) -> Iterator[str]:
     yield from _labelled("can be" if answer.fold is None else "moves", list(_components(answer.components)))
     if answer.not_in_stream is not None:
         yield f"  not in the rule's stream: {answer.not_in_stream}"
+        yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
+        for other in (*answer.lower, *answer.upper):
+            yield from (f"  {line}" for line in lines_of(other))
         return
     if answer.fold is None:
         yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))
+    yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
     yield from _labelled("stopped", list(_candidates(answer, "failed")))
     yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
     if answer.more_candidates:
@@ -123,6 +127,11 @@ def _matches(answer: Why) -> Iterator[str]:
         yield f"and {more:,} more"
     if not answer.matches and not answer.untold:
         yield "none"
+
+
+def _lower(lower: LowerMatch) -> str:
+    events = "".join(f" {one.component} {one.event.source}:{one.event.offset}" for one in lower.match.events)
+    return f"{lower.rule}:{lower.match.out_seq}, at {lower.match.matched_at}{':' if events else ''}{events}"
 
 
 def _candidates(answer: Why, status: str) -> Iterator[str]:

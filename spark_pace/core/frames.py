@@ -22,30 +22,30 @@ class Sink(Protocol):
     """What bytes are written to, one piece after another."""
 
     def write(self, piece: Any, /) -> Any:
-        """Write a piece: an object whose bytes can be looked at."""
+        """Write a piece: any object that ``memoryview`` takes."""
 
 
 class TableStore(Protocol):
     """Where large tables are kept beside the state. What is stored under a name never changes."""
 
     def put(self, write: Callable[[Sink], None]) -> str:
-        """Store what a function writes. The name that is returned is the same for the same bytes."""
+        """Store the bytes that a function writes, and return their name: the same for the same bytes."""
 
     def get(self, name: str) -> memoryview:
-        """The bytes of that name, mapped into memory where that can be.
+        """The bytes that are stored under a name, mapped into memory where that is possible.
 
         Raises:
-            StateError: there are none.
+            StateError: nothing is stored under it.
         """
 
 
 def or_empty(table: pa.Table | None) -> pa.Table:
-    """A table to be stored: one without columns stands for None."""
+    """The table to store: the table itself, or a table without columns for None."""
     return pa.table({}) if table is None else table
 
 
 def or_none(table: pa.Table) -> pa.Table | None:
-    """What `or_empty` was given."""
+    """The table itself, or None if `or_empty` has made it for None."""
     return table if table.num_columns else None
 
 
@@ -64,19 +64,19 @@ def decode(frame: bytes | memoryview) -> pa.Table:
 
 
 def let_go(view: memoryview) -> None:
-    """Give back the memory into which a mapped file was read; what is looked at again is read again."""
+    """Give back the memory into which a mapped file was read; what is used later is read again."""
     if isinstance(view.obj, mmap.mmap):
         view.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:
-    """One parcel of a header of plain JSON values and some tables, or frames of them."""
+    """A parcel with a header of plain JSON values, and with tables; a frame may stand for a table."""
     frames = [encode(table) if isinstance(table, pa.Table) else table for table in tables]
     return b"".join([_head(header, map(len, frames)), *frames])
 
 
 def write_mappable(header: dict[str, Any], tables: Sequence[pa.Table], sink: Sink) -> None:
-    """Write a parcel that is not compressed; where it is mapped, only what is used of it is read."""
+    """Write a parcel without compression: of a mapped file, only the parts that are used are read."""
     sizes = []
     for table in tables:
         measure = pa.MockOutputStream()
@@ -95,7 +95,11 @@ def _write_stream(
 
 
 def _head(header: dict[str, Any], sizes: Iterable[int]) -> bytes:
-    """What stands in front of the frames; numbers in them are aligned, if each frame's size is."""
+    """The bytes in front of the frames of a parcel: the length of the header, and the header.
+
+    Their number is a multiple of 64, so that numbers in the frames are aligned if the frames' sizes are such
+    multiples, too.
+    """
     text = json.dumps({**header, "frame_bytes": list(sizes)}).encode()
     text += b" " * (-(len(text) + 4) % _ALIGNED)
     return len(text).to_bytes(4, "big") + text

@@ -48,9 +48,14 @@ class LocalResult:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """The output of one batch, as in `LocalResult`; `slowest` are the sources that hold the frontier back."""
+    """The output of one batch, as in `LocalResult`.
+
+    Beside it are the matches of each rule that has any, with its own columns, also of rules that are only
+    read, and `slowest`, the sources that hold the frontier back.
+    """
 
     matches: pa.Table
+    of_rules: Mapping[str, pa.Table]
     late: pa.Table
     failed: pa.Table
     stats: dict[str, int]
@@ -99,6 +104,7 @@ class LocalRun:
         self._entries += len(tables)
         return LocalStep(
             merged.matches,
+            merged.of_rules,
             late,
             merged.failed,
             _counts(parts, late.num_rows, outputs, self.levels.standing),

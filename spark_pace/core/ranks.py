@@ -17,9 +17,9 @@ from spark_pace.core.tables import bools
 def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
     """Tell whether rows are known to ascend by these columns, nulls first (`strictly`: no two are equal).
 
-    Only integers are looked at: with other columns it is not known.
+    Only integers are looked at: where another column must decide, the order is not known.
     """
-    equal: Bools | None = None  # which rows are equal to the row before in the columns so far
+    equal: Bools | None = None  # which rows equal the row before them in the columns so far
     for column in columns:
         if not pa.types.is_integer(column.type):
             return False
@@ -56,7 +56,7 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
 
 
 def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
-    """Sort some rows (None: all) by all columns; equal rows stay in their order."""
+    """The permutation that sorts some rows (None: all) by all columns; equal rows stay in their order."""
     keys = {}
     for number, column in enumerate(columns.values()):
         taken = column if rows is None else column.take(pa.array(rows))
@@ -80,9 +80,10 @@ def value_codes(values: pa.Array) -> Ints:
 
 
 def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
-    """For each column of one type, int64[n] that compare as the values of all columns do in SQL; -1 for null.
+    """For each column int64[n], numbers that compare as the values of all columns do in SQL; -1 for null.
 
-    NaN equals NaN and is greater than every number, 0.0 = -0.0, and text is compared by its UTF-8 bytes.
+    The columns are of one type. NaN equals NaN and is greater than every number, 0.0 = -0.0, and text is
+    compared by its UTF-8 bytes.
     """
     encoded = _encoded(pa.concat_arrays(columns))
     ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # which puts NaN last
@@ -93,7 +94,7 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
-    """Give int64 that compare as `value_ranks` do, but need not be ranks; `NULL_ORDER` for null.
+    """Do what `value_ranks` does with numbers that need not be ranks, and with `NULL_ORDER` for null.
 
     Only texts and DECIMALs are sorted for it: other values are numbers of 64 bits already.
     """
@@ -121,12 +122,12 @@ def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
 
 
 def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
-    """The numbers of which `float_orders` has made these."""
+    """The numbers of which `float_orders` has made `orders`."""
     return np.where(orders < 0, orders ^ GREATEST, orders).view(np.float64)  # the greatest one is a NaN
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
-    """The values with a dictionary that has each once, as SQL counts them."""
+    """The values with a dictionary in which no two values are equal in SQL."""
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
         values = pc.if_else(pc.is_nan(values), math.nan, values)  # NaNs may differ in their bits

@@ -95,6 +95,14 @@ class Match:
 
 
 @dataclass(frozen=True)
+class LowerMatch:
+    """A match of a lower rule, which is an event of the rule above: its number there is the `offset`."""
+
+    rule: str
+    match: Match
+
+
+@dataclass(frozen=True)
 class Candidate:
     """The furthest that a candidate with the event came from one initiator, and what stopped it.
 
@@ -161,6 +169,10 @@ class Why:
             included.
         untold: what of the rule is not explained here.
         fold: what a fold does at the event; None for other rules, and for an event not in the stream.
+        made_of: of a rule over rules, the matches of lower rules that the event and `matches` are made of,
+            level by level down to the events of the input.
+        lower: of an event of the input that such a rule does not read: what its lower rules say of it;
+        upper: and what the rule says of the first of their matches that have it.
     """
 
     rule: str
@@ -181,3 +193,6 @@ class Why:
     more_candidates: int = 0
     untold: tuple[str, ...] = field(default=())
     fold: FoldStep | None = None
+    made_of: tuple[LowerMatch, ...] = ()
+    lower: tuple[Why, ...] = ()
+    upper: tuple[Why, ...] = ()

@@ -74,7 +74,8 @@ def move_names(machine: StateMachine) -> list[str]:
     """What each move is called: its number, and where it leads from and to."""
     names = []
     for number, move in enumerate(machine.moves, 1):
-        sources = " or ".join(machine.states[source] for source in move.sources)
+        every = len(move.sources) == len(machine.states)
+        sources = "any" if every else " or ".join(machine.states[source] for source in move.sources)
         names.append(f"move {number}, from {sources} to {machine.states[move.target]}")
     return names
 

@@ -20,13 +20,14 @@ from spark_pace.reasons.answer import Candidate, FoldStep, Why
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
 from spark_pace.reasons.fold_steps import folded
-from spark_pace.reasons.question import Place, Source, bad_reason, late_reason
+from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, late_reason
 from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
 from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
 from spark_pace.reasons.stretch import Stretch, Taken
 from spark_pace.reasons.wording import iso, plain
 
 MOST_SELECTIONS = 20
+MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 
 
 def explained(source: Source, place: Place) -> Why:
@@ -36,9 +37,13 @@ def explained(source: Source, place: Place) -> Why:
     why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
     if told is not None:
         return why
+    if not at_source(source.read.events, place.source, place.offset).any():
+        return _of_input(source, place, why)
     events = source.read.events
     event = events.filter(pa.array(at_source(events, place.source, place.offset)))
-    attributes = {one.name: plain(event[one.name][0].as_py()) for one in rule.schema.fields}
+    attributes = {
+        one.name: plain(event[one.name][0].as_py()) for one in rule.schema.fields if one.name[0] != "@"
+    }
     why = replace(
         why,
         event_time=iso(event[TIME][0].as_py()),
@@ -50,11 +55,31 @@ def explained(source: Source, place: Place) -> Why:
     if place.row is None:
         late = late_reason(source, place)
         told = _not_in_stream(source, event, why) if late is None else f"it is late: {late}"
-        return replace(why, not_in_stream=told)
+        return _with_lower(source, place, replace(why, not_in_stream=told))
     assert source.task is not None
     own = of_key(source.task, place.row)
     why = replace(why, key=own.key, seq=int(own.stream.seq[own.row]))
-    return _in_stream(source, own, why)
+    return _with_lower(source, place, _in_stream(source, own, why))
+
+
+def _with_lower(source: Source, place: Place, why: Why) -> Why:
+    if source.lower is None:
+        return why
+    return replace(why, made_of=source.lower.made_of(place.source, place.offset, why.matches))
+
+
+def _of_input(source: Source, place: Place, why: Why) -> Why:
+    """Of an event that a rule over rules does not read: what comes of it below, and then here."""
+    names = [one.rule.name for one in source.lower_sources()]
+    lower = tuple(explained(one, asked(one, place.asked)) for one in source.lower_sources())
+    upper = []
+    for one in lower:
+        found = [*one.matches, *(match for beside in one.upper for match in beside.matches)]
+        numbers = list(dict.fromkeys(match.out_seq for match in found))
+        at = (Asked(f"{one.rule}:{number}", None) for number in numbers[:MOST_UPPER])
+        upper += [explained(source, asked(source, position)) for position in at]
+    told = f"its events are matches of {', '.join(names)}"
+    return replace(why, not_in_stream=told, lower=lower, upper=tuple(upper))
 
 
 def _untold(rule: Rule) -> tuple[str, ...]:

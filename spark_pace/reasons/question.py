@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local import LocalRun
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
@@ -25,6 +25,7 @@ from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
+from spark_pace.reasons.lower_matches import LowerMatches, reading_all
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # of a file: any of them may be asked for
@@ -48,22 +49,59 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Source:
-    """The events, the plan of the rule that is asked about, and the rule's whole stream.
+class Input:
+    """The events of the input.
 
     Attributes:
         read: all records.
         on_time: the events of `read` that are not late, and the heartbeats.
         late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        plan: the plan, which has this rule alone.
-        task: the rule's stream; None where it has no event.
+        ties: what orders events of one time, where the rules do not.
+        settings: those of the job.
     """
 
     read: EventsRead
     on_time: pa.Table
     late: pa.Table
+    ties: TieBreak
+    settings: Settings
+
+    @staticmethod
+    def of(rule: Rule, events: Path | pa.Table, settings: Settings) -> Input:
+        """Read the events for a rule."""
+        schema = input_schema([rule])
+        ties: TieBreak = "position"
+        if isinstance(events, pa.Table):
+            own = table_events(events, schema.own, "table")
+            reads, ties = [with_side_tables(own, schema, read_side_tables(schema))], "columns"
+        else:
+            reads = read_each(events, schema, _MOST_BAD)
+        read = all_read(reads)
+        plan = build_plan((rule,), **vars(settings), tie_break=ties)
+        late = LocalRun(plan).late([part.events for part in reads])
+        on_time = without_late(read.events, late) if late.num_rows else read.events
+        return Input(read, on_time, late, ties, settings)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The events of a rule, its plan, and its whole stream.
+
+    Attributes:
+        given: the input.
+        read: all records that the rule reads; of a rule over rules, matches.
+        on_time: those that are not late.
+        plan: the plan of the one rule.
+        task: the rule's stream; None where it has no event.
+        lower: of a rule over rules, the matches of those below.
+    """
+
+    given: Input
+    read: EventsRead
+    on_time: pa.Table
     plan: Plan
     task: SplitTask | None
+    lower: LowerMatches | None
 
     @staticmethod
     def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
@@ -76,18 +114,26 @@ class Source:
         if name not in names:
             do = f"Choose from {', '.join(names)}."
             raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
-        rule = rules[names.index(name)]
-        if isinstance(events, pa.Table):
-            schema = rule.schema
-            read = table_events(events, schema.own, "table")
-            reads, ties = [with_side_tables(read, schema, read_side_tables(schema))], "columns"
-        else:
-            reads, ties = read_each(events, rule.schema, _MOST_BAD), "position"
-        plan = build_plan((rule,), **vars(settings), tie_break=cast(TieBreak, ties))
-        read = all_read(reads)
-        late = LocalRun(plan).late([part.events for part in reads])
-        on_time = without_late(read.events, late) if late.num_rows else read.events
-        return Source(read, on_time, late, plan, stream_of(plan, on_time) if on_time.num_rows else None)
+        rule = reading_all(rules[names.index(name)])
+        return Source.over(Input.of(rule, events, settings), rule)
+
+    @staticmethod
+    def over(given: Input, rule: Rule) -> Source:
+        """What a rule makes of an input."""
+        plan = build_plan((rule,), **vars(given.settings), tie_break=given.ties)
+        read, on_time, lower = given.read, given.on_time, None
+        if rule.reads:
+            lower = LowerMatches.of(plan, given.on_time)
+            plan, on_time = lower.level.plan, lower.events()
+            read = EventsRead(on_time, given.read.bad, given.read.read_rows)
+        task = stream_of(plan, on_time) if on_time.num_rows else None
+        return Source(given, read, on_time, plan, task, lower)
+
+    def lower_sources(self) -> Iterator[Source]:
+        """The lower rules of a rule over rules."""
+        for rule in () if self.lower is None else self.lower.level.reads:
+            if not rule.hands_on:
+                yield Source.over(self.given, reading_all(rule))
 
     @property
     def rule(self) -> Rule:
@@ -102,6 +148,11 @@ class Place:
     source: str
     offset: int
     row: int | None
+
+    @property
+    def asked(self) -> Asked:
+        """The position as it can be given to any rule."""
+        return Asked(f"{self.source}:{self.offset}", None)
 
 
 def asked(source: Source, position: Asked) -> Place:
@@ -125,10 +176,18 @@ def asked(source: Source, position: Asked) -> Place:
         rows = np.flatnonzero(at_source(source.task.stream.events, name, place.offset))
         if len(rows):
             return Place(name, place.offset, int(rows[0]))
-    if at_source(source.read.events, name, place.offset).any() or bad_reason(source, place) is not None:
+    if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
     do = f"There are {source.read.read_rows:,} records in {_some(source)}."
+    if source.lower is not None:
+        do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
+
+
+def is_of_input(source: Source, place: Place) -> bool:
+    """Tell whether the place is that of a record of the input."""
+    events = source.given.read.events
+    return bool(at_source(events, place.source, place.offset).any()) or bad_reason(source, place) is not None
 
 
 def bad_reason(source: Source, place: Place) -> str | None:
@@ -142,15 +201,16 @@ def bad_reason(source: Source, place: Place) -> str | None:
 
 def late_reason(source: Source, place: Place) -> str | None:
     """Why an event is late; None where it is not."""
-    rows = source.late.filter(
-        pc.and_(pc.equal(source.late["source"], place.source), pc.equal(source.late["offset"], place.offset))
+    late = source.given.late
+    rows = late.filter(
+        pc.and_(pc.equal(late["source"], place.source), pc.equal(late["offset"], place.offset))
     )
     return str(rows["reason"][0]) if rows.num_rows else None
 
 
 def _some(source: Source) -> str:
     """The names of the first three sources, and how many more there are."""
-    events = source.read.events
+    events = source.given.read.events
     names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(one_line, names[:3])) + more

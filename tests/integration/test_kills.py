@@ -23,6 +23,7 @@ BATCHES = 28  # how many pass before a kill from outside is chance
 KILLS = [  # late and quarantine are written before matches and metrics; `make chaos` has all moments
     Kill("group", "layout unwritten"),
     Kill("driver", "query unstarted"),
+    Kill("group", "levels written"),
     Kill("driver", "numbers unwritten"),
     Kill("all", "chunk half written"),
     Kill("all", "chunk written"),

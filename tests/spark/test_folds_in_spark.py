@@ -27,6 +27,18 @@ from tests.spark.jobs import (
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
+OVER_MATCHES = """  - name: doors
+    from: [door, whole]
+    fold:
+      initial: quiet
+      moves: [{from: any, when: "x > prev(x, 2)", to: loud}, {from: loud, when: rule = 'whole', to: quiet}]
+    emit: {was: state.from, now: state.to, x: x}
+  - name: upper
+    from: [events, door]
+    partition_by: [k]
+    fold: tests.spark.jobs:streak
+    emit: {label: STRING, number: BIGINT}
+"""
 CONDITIONS = ("kind = 'a'", "kind = 'b'", "x > 4", "x < prev(x)", "x = prev(x, 2)", "kind <> 'c' and x > 1")
 NAMES = ("p", "q", "r", "s")
 
@@ -44,7 +56,7 @@ def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
 
 
 def test_a_query_that_fails_and_stops_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
-    spec = job(tmp_path, finish=False, rules=FOLDS)
+    spec = job(tmp_path, finish=False, rules=FOLDS + OVER_MATCHES)
     stopped_and_resumed(tmp_path, spec, 5)
     found = matches(spec)
     assert found == in_core(spec).matches.to_pylist()
@@ -106,10 +118,12 @@ def test_a_fold_that_has_changed_is_another_rule(tmp_path: Path) -> None:
     assert matches(newer)
 
 
+@pytest.mark.parametrize("name", ["streaks", "upper"])
 def test_a_function_that_ends_its_process_stops_the_job_which_goes_on_once_it_is_mended(
-    tmp_path: Path,
+    tmp_path: Path, name: str
 ) -> None:
-    rules = FOLDS.replace("jobs:streak\n", "jobs:deadly_streak\n")
+    before, mark, behind = (FOLDS + OVER_MATCHES).partition(f"  - name: {name}\n")
+    rules = before + mark + behind.replace("jobs:streak\n", "jobs:deadly_streak\n", 1)
     spec = failing(job(tmp_path, rules=rules), operator_timeout_us=2_000_000)
     bad = tmp_path / "bad"
     bad.touch()
@@ -120,7 +134,7 @@ def test_a_function_that_ends_its_process_stops_the_job_which_goes_on_once_it_is
         run_job(spec)
     message = str(caught.value)
     assert message.startswith(
-        f'rule streaks key {{"k":"{bad}"}} seq 0 — its fold tests.spark.jobs:deadly_streak'
+        f'rule {name} key {{"k":"{bad}"}} seq 0 — its fold tests.spark.jobs:deadly_streak'
     )
     assert "the operator's process ended with signal 9 (SIGKILL). No state has changed: mend" in message
     bad.unlink()

@@ -140,7 +140,7 @@ def test_a_file_is_replayed_at_other_times_or_at_its_own(tmp_path: Path, form: s
         assert (events["@time"][0].as_py() == 0) is (times == "due")
 
 
-MATCHED_US = {"r": 2_500_000, "q": 2_500_000, "exact": 3_000_000}
+MATCHED_US = {"r": 2_500_000, "q": 2_500_000, "exact": 3_000_000, "above": 3_000_000}
 
 
 def matches_table(path: Path, batches: list[list[tuple[str, list[tuple[int, str, int]]]]]) -> list[float]:
@@ -168,19 +168,25 @@ def test_a_latency_begins_with_the_last_event_of_the_match(tmp_path: Path) -> No
     batches = [
         [("r", [(7, second, 1), (1, first, 0)]), ("q", [])],
         [("r", [(1, first, 0), (2, first, 2)])],
-        [("exact", [])],
+        [("exact", []), ("above", [(0, "r", 0)])],  # the latter's event is a match of r
         [("r", [(1, first, 0)])],
     ]
     done = matches_table(tmp_path / "matches", batches)
     due = np.arange(5.0)
     sent = Sent(due, due + 0.1, np.array([0.4, 1.4, np.nan, 3.4, 4.4]), np.array([-1, 0, 0, 1, 1]))
     found = latencies(tmp_path / "matches", target, sent, until=done[2])
-    assert found.rule == ["r", "q", "r", "exact"]
-    assert found.due.tolist() == [4, 2.5, 2, 3]  # without events: the end of the window, or the event there
-    assert found.phase.tolist() == [1, 0, 0, 1]
-    ends = np.array([done[0], done[0], done[1], done[2]])
-    assert found.seconds["scheduled"] == pytest.approx(ends - [4, 2.5, 2, 3])
-    assert found.seconds["end_to_end"] == pytest.approx(ends - [4.1, 2.5, 2.1, 3.1])
+    assert found.rule == ["r", "q", "r", "exact", "above"]
+    assert found.due.tolist() == [
+        4,
+        2.5,
+        2,
+        3,
+        3,
+    ]  # without events: the end of the window, or the event there
+    assert found.phase.tolist() == [1, 0, 0, 1, 1]
+    ends = np.array([done[0], done[0], done[1], done[2], done[2]])
+    assert found.seconds["scheduled"] == pytest.approx(ends - [4, 2.5, 2, 3, 3])
+    assert found.seconds["end_to_end"] == pytest.approx(ends - [4.1, 2.5, 2.1, 3.1, 3.1])
     assert found.seconds["processing"][[0, 3]] == pytest.approx(ends[[0, 3]] - [4.4, 3.4])
     assert np.isnan(found.seconds["processing"][1:3]).all()
     own = latencies(tmp_path / "matches", target, replace(sent, own_times=True), until=done[0])

@@ -173,3 +173,17 @@ def test_the_state_of_a_level_goes_to_the_same_rules_over_the_same_rules(
     kept = Levels(build_plan([others["low"], others["mid"]], order=OrderSpec()), local.levels.snapshot())
     merged = kept.advance(Merged((others["mid"],), {}, FAILED_SCHEMA.empty_table(), {}), 20_000_000)
     assert merged.matches.num_rows == waiting
+
+
+def test_a_match_of_the_third_level_is_in_the_batch_of_its_last_event(tmp_path: Path) -> None:
+    pair = {"within": "5 s", "merge": "detection", "emit": {"x": "a.x"}}
+    low = pair | {"name": "low", "pattern": {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}}
+    mid = pair | {"name": "mid", "from": "low", "pattern": {"sequence": [{"a": "x = 1"}, {"b": "x = 2"}]}}
+    top = pair | {"name": "top", "from": ["mid", "low"], "pattern": {"sequence": [{"a": "rule = 'mid'"}]}}
+    rules = loaded(tmp_path, [low, mid, top])
+    local = LocalRun(build_plan(rules.values(), order=OrderSpec()))
+    found = [
+        local.step(table_of(rules["low"], [event])).matches["rule"].to_pylist()
+        for event in parse_events("a1=1 b1 a2=2 b2 z1")
+    ]
+    assert found == [[], [], ["low"], [], ["low", "mid", "top"]]

@@ -21,6 +21,7 @@ from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.fold_process import FoldProcess
+from tests.unit.test_docs import ROOT, fences
 
 HERE = "tests.unit.test_python_folds"
 TIMEOUT_US = 1_000_000
@@ -250,3 +251,20 @@ def test_replay_folds_in_its_own_process_and_stops_at_a_failure(tmp_path: Path) 
     assert [row[0]["component"] for row in found["events"].to_pylist()] == ["event"] * 3
     with pytest.raises(OperatorError, match=r'key {"k":"a"} seq 1 — .* ZeroDivisionError'):
         replay([asked.rule], runs(tmp_path, "poisoned", [0, 1]).events)
+
+
+@pytest.mark.parametrize("cut", [1, 3, 6])
+def test_the_functions_of_the_documents_give_the_same(cut: int) -> None:
+    names: dict[str, Any] = {}
+    for text in (fence.text for fence in fences(ROOT / "docs" / "rules.md") if "state, event" in fence.text):
+        exec(text, names)
+    prices, state, expected = [400.0, 500.0, 300.0, -700.0, 501.0, 2.0], None, []
+    for price in prices:
+        state, rows = names["balance"](state, {"price": price})
+        expected += [row["total"] for row in rows]
+    state, found = None, []
+    for first in range(0, len(prices), cut):
+        state, table = names["balances"](state, pa.table({"price": prices[first : first + cut]}))
+        found += table["total"].to_pylist()
+    assert found == expected == [1200.0, 1001.0, 1003.0]
+    assert names["balances"].takes_table

@@ -1,1 +1,1 @@
-"""How what the commands show is laid out."""
+"""The layout of what the commands show."""

@@ -31,7 +31,7 @@ def json_lines(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _fields(batch: pa.RecordBatch, rules: Sequence[Rule]) -> pa.Array:
-    """What the rule of each match emits, as JSON objects."""
+    """For each match the text of a JSON object with the fields that its rule emits."""
     texts, places = [pa.array([], TEXT)], [np.array([], np.int64)]
     for rule in rules:
         place = np.flatnonzero(pc.equal(batch["rule"], rule.name))
@@ -89,7 +89,7 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
         events = " ".join(f"{event['component']}#{event['seq']}" for event in match["events"])
         out_seq, selection, at = str(match["out_seq"]), str(match["selection_id"]), match["matched_at"]
         cells = (match["rule"], out_seq, match["key"] or "", selection, at, fields, events)
-        # the text of events is neither markup nor for the terminal to act on
+        # texts from events must not be read as markup, nor may the terminal act on them
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:

@@ -6,6 +6,6 @@ from rich.console import Console
 
 
 def console_of(width: int) -> Console:
-    """The terminal in its own width; a file or a pipe in lines of at most `width` characters."""
+    """A console as wide as the terminal; for a file or a pipe, with lines of at most `width` characters."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=width)

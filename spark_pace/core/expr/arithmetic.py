@@ -17,9 +17,10 @@ Overflow = Callable[[Any, Any, Any], Any]
 
 
 def _guarded(checked: Callable[..., Any], wrapping: Callable[..., Any], overflows: Overflow) -> Any:
-    """A binary operation that gives null where it overflows.
+    """A kernel for a binary operation, which gives null where it overflows.
 
-    The checked operation is tried on whole columns. Only if that fails are the rows sought that overflow.
+    The kernel tries the checked operation on whole columns. Only if that fails does it look for the rows that
+    overflow.
     """
 
     def kernel(values: list[Any]) -> Any:
@@ -38,7 +39,7 @@ def _null_where(condition: Any, result: Any) -> Any:
 
 
 def _add_overflows(left: Any, right: Any, result: Any) -> Any:
-    """The result's sign differs from that of both operands."""
+    """Where a sum overflows: its sign differs from that of both operands."""
     return pc.less(pc.bit_wise_and(pc.bit_wise_xor(left, result), pc.bit_wise_xor(right, result)), 0)
 
 
@@ -47,7 +48,7 @@ def _subtract_overflows(left: Any, right: Any, result: Any) -> Any:
 
 
 def _multiply_overflows(left: Any, right: Any, result: Any) -> Any:
-    """Dividing the wrapped product does not give the other factor back."""
+    """Where a product overflows: dividing the wrapped product by `left` does not give `right` back."""
     safe = pc.if_else(pc.is_in(left, value_set=pa.array([0, -1])), 1, left)
     quotient = pc.divide(result, safe)
     by_minus_one = pc.and_(pc.equal(left, -1), pc.equal(right, _LEAST))
@@ -56,13 +57,13 @@ def _multiply_overflows(left: Any, right: Any, result: Any) -> Any:
 
 
 def _divide(values: list[Any]) -> Any:
-    """``a / b`` of two DOUBLEs."""
+    """``a / b`` of two DOUBLEs; null where b is 0."""
     left, right = values
     return _null_where(pc.fill_null(pc.equal(right, 0.0), True), pc.divide(left, right))
 
 
 def _modulo(values: list[Any]) -> Any:
-    """``a % b`` with the sign of `a`."""
+    """``a % b`` with the sign of a; null where b is 0."""
     left, right = values
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return _modulo([pa.repeat(left, 1), right])[0]
@@ -92,7 +93,7 @@ def _abs(values: list[Any]) -> Any:
 
 
 def _to_whole(rounded: Any) -> Any:
-    """A DOUBLE without fraction as BIGINT, as Java's cast does it, see `saturate`."""
+    """DOUBLEs without a fraction as BIGINT, as Java's cast does it; see `saturate`."""
     single = isinstance(rounded, pa.Scalar)
     column = pa.repeat(rounded, 1) if single else rounded
     whole = saturate(pc.fill_null(column, 0.0).to_numpy())

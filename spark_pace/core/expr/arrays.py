@@ -20,12 +20,15 @@ def _bounds(arrays: pa.ListArray) -> tuple[Ints, Ints]:
 
 
 def _size(values: list[Any]) -> Any:
-    """The number of elements, nulls among them; null for null, as in Spark's ANSI mode."""
+    """How many elements each array has, nulls included; null for a null array, as in Spark's ANSI mode."""
     return pc.cast(pc.list_value_length(values[0]), pa.int64())
 
 
 def _array_contains(values: list[Any]) -> Any:
-    """Arguments: the array, a constant. Null if it is not found and the array holds a null."""
+    """Whether each array holds a constant; null if it does not, but holds a null, and for a null array.
+
+    Arguments: the arrays, the constant.
+    """
     arrays, sought = values
     start, end = _bounds(arrays)
     hits = equal([arrays.values, sought])
@@ -35,13 +38,16 @@ def _array_contains(values: list[Any]) -> Any:
 
 
 def _counted(flags: pa.Array, start: Ints, end: Ints) -> Ints:
-    """How many of the elements of each array have the flag."""
+    """For each array, how many of its elements have a true flag."""
     total = np.append(0, np.cumsum(flags.to_numpy(zero_copy_only=False), dtype=np.int64))
     return total[end] - total[start]  # type: ignore[no-any-return]
 
 
 def _element_at(values: list[Any]) -> Any:
-    """Arguments: the array, a constant place, counted from 1, or from -1 at the end; null beyond."""
+    """The element at a place of each array; null where the array has no such place.
+
+    Arguments: the arrays; the place, a constant, counted from 1 on, or from -1 backwards from the end.
+    """
     arrays, place = values[0], values[1].as_py()
     start, end = _bounds(arrays)
     at = start + place - 1 if place > 0 else end + place

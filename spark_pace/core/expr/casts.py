@@ -31,8 +31,8 @@ def cast_value(value: Any, target: ExprType) -> Any:
 
 
 def _decimal(value: Any, kind: pa.DataType) -> Any:
-    """From or to a DECIMAL: to a wider one, or to the nearest DOUBLE."""
-    # Arrow's own way from DECIMAL to DOUBLE does not always give the nearest one
+    """BIGINTs or DECIMALs as a wider DECIMAL, or DECIMALs as the nearest DOUBLEs."""
+    # Arrow's own cast from DECIMAL to DOUBLE does not always give the nearest one
     return pc.cast(pc.cast(value, pa.string()) if pa.types.is_floating(kind) else value, kind)
 
 

@@ -41,9 +41,10 @@ def equal(values: list[Any]) -> Any:
 
 
 def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
-    """Which texts equal a constant, where all have its length, as codes have; None where they do not.
+    """Which texts equal a constant, if all texts have its length, as codes often do; None in other cases.
 
-    They stand side by side then, and are compared in words of a few bytes. That takes a tenth of the time.
+    Then their bytes lie side by side, and up to eight at a time are compared. That takes a tenth of the time
+    that Arrow takes.
     """
     if not isinstance(texts, pa.StringArray) or not isinstance(constant, pa.StringScalar):
         return None
@@ -89,7 +90,7 @@ def _null_safe_equal(values: list[Any]) -> Any:
 
 
 def _in(values: list[Any]) -> Any:
-    """Arguments: the value sought, then the items."""
+    """Whether a value equals one of some items. Arguments: the value, then the items."""
     sought, items = values[0], values[1:]
     if isinstance(sought, pa.Array) and _hashable(items) and ways.is_hashed(len(items)):
         result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
@@ -109,7 +110,7 @@ def _hashable(items: list[Any]) -> bool:
 
 
 def _pick(wins: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Fold values to the one that wins. A null never wins against a value; of two equals the first stays."""
+    """A kernel that gives the one of its arguments that wins. Null loses; of equal ones the first wins."""
 
     def better(best: Any, other: Any) -> Any:
         takes = pc.or_(pc.fill_null(wins([other, best]), False), pc.is_null(best))

@@ -42,7 +42,7 @@ class Columns(Protocol):
         """The values of an attribute; `component` is None for the event at hand."""
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """The values of an aggregate over the events bound to `component`, or over all of a span's."""
+        """The values of an aggregate over the events bound to `component`, or over a span if it is None."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class EventColumns:
         return int(self.events.num_rows)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """One attribute."""
+        """The values of an attribute."""
         assert component is None
         return array(self.events, attribute)
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """A single event has no groups."""
+        """Fail, for a single event has no group to aggregate."""
         raise AssertionError(f"{function}({component}.{attribute}) over a single event")
 
 
@@ -122,7 +122,7 @@ def _is_null(values: list[Any]) -> Any:
 
 
 def _case(values: list[Any]) -> Any:
-    """Arguments: condition, value, condition, value, …, otherwise."""
+    """The value of the first true condition. Arguments: condition, value, …, the value if none is true."""
     result = values[-1]
     for position in range(len(values) - 3, -1, -2):
         condition = pc.fill_null(values[position], False)

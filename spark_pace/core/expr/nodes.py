@@ -13,7 +13,7 @@ import pyarrow as pa
 TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s), ARRAY<T>
 ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
 
-STRUCT = "STRUCT"  # whether a group of attributes is there at all: true or null. They are columns beside it
+STRUCT = "STRUCT"  # true where a group of attributes is there, else null; the attributes are other columns
 _ARRAY = re.compile(r"ARRAY<(.+)>")
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
@@ -36,7 +36,7 @@ def array_element(kind: ExprType) -> TypeName | None:
 
 
 class _ArrowTypes(dict[TypeName, pa.DataType]):
-    """Makes the types that have parameters when they are first asked for."""
+    """A mapping that makes a type with parameters when it is first asked for."""
 
     def __missing__(self, kind: TypeName) -> pa.DataType:
         digits, element = decimal_digits(kind), array_element(kind)
@@ -64,7 +64,7 @@ ARROW_TYPES: Mapping[TypeName, pa.DataType] = _ArrowTypes(
 class Literal:
     """A constant.
 
-    A TIMESTAMP is held as microseconds since 1970 UTC, a DATE as days since 1970, a DECIMAL as its digits.
+    A TIMESTAMP is held as microseconds since 1970 UTC, a DATE as days since 1970, a DECIMAL as text.
     """
 
     value: bool | int | float | str | None
@@ -91,7 +91,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Previous:
-    """An attribute of the event `back` places before in the rule's stream (of its key); null without one."""
+    """An attribute of the event `back` places before in the stream of rule and key; null if there is none."""
 
     attribute: str
     back: int
@@ -107,7 +107,7 @@ class Previous:
 class Aggregate:
     """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``.
 
-    Without a component it is over all events of a span: ``count(*)``, ``avg(speed)``.
+    If `component` is None, the value is over all events of a span: ``count(*)``, ``avg(speed)``.
     """
 
     function: typing.Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]

@@ -24,10 +24,10 @@ def to_stored(expr: Expr) -> list[Any]:
 
 
 def from_stored(stored: list[Any]) -> Expr:
-    """The expression that `to_stored` has made this list of.
+    """The expression of which `to_stored` has made the list `stored`.
 
     Raises:
-        KeyError, TypeError: it is no such list.
+        KeyError, TypeError: `to_stored` makes no such list.
     """
     name, *fields = stored
     if name == "call":

@@ -62,5 +62,5 @@ KERNELS: dict[str, Callable[[list[Any]], Any]] = {
     "endswith": _with_constant(pc.ends_with),
     "contains": _with_constant(pc.match_substring),
     "like": _with_constant(pc.match_like),
-    "rlike": lambda values: pc.match_substring_regex(values[0], values[2].as_py()),  # linear in the text
+    "rlike": lambda values: pc.match_substring_regex(values[0], values[2].as_py()),  # RE2: linear in the text
 }

@@ -1,7 +1,7 @@
 """The range of TIMESTAMP and DATE, and functions on them.
 
-Every time is UTC, and the calendar is Gregorian before 1582 too. A value lies in the years 1 to 9999: those
-that Python, SQL engines and readers of Delta tables know.
+Every time is UTC, and the calendar is Gregorian before 1582 too. A value lies in the years 1 to 9999: these
+are the years that Python, SQL engines and readers of Delta tables know.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ RANGES = {
 
 
 def out_of_range(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
-    """bool[n], which TIMESTAMPs, DATEs, or ARRAYs of them leave the range; None if it is none of them.
+    """bool[n], which of n TIMESTAMPs, DATEs, or ARRAYs of these are out of range; None if none is.
 
     Args:
-        values: n values; those of any other type have no range.
+        values: n values of one type. Values of any other type have no range, so none of them is out of it.
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_list(values.type):
-        there = values.drop_null()  # a null may have values behind it
+        there = values.drop_null()  # below a null there may be elements that do not count
         outside = out_of_range(there.flatten())
         if outside is None:
             return None

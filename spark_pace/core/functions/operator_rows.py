@@ -1,4 +1,4 @@
-"""The rows that a Python operator returns, as a table of the types that ``emit`` declares, or refused."""
+"""Turn the rows that a Python operator returns into a table with the types of ``emit``, or refuse them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def emit_schema(rule: Rule) -> pa.Schema:
 
 
 def as_table(rows: Rows, rule: Rule) -> pa.Table:
-    """The rows with the declared fields: those not yielded are null, those not declared are left out.
+    """The rows as a table of the declared fields: a field that a row lacks is null, others are left out.
 
     Raises:
         TypeError: a value is not of its field's type.
-        ValueError: a value or all of them are too large.
-        Exception: whatever the rows raise.
+        ValueError: a value or all of them are too large, or a time is out of range.
+        Exception: whatever reading the rows raises.
     """
     if isinstance(rows, pa.Table):
         rows.validate(full=True)  # Arrow trusts its buffers, and bad ones would crash whoever reads the table
@@ -73,7 +73,7 @@ def _without_columns(rows: int) -> pa.Table:
 
 
 def _column(name: str, declared: TypeName, values: list[Any]) -> pa.Array:
-    """The values of a field as one array, of the type that Python's types say."""
+    """The values of a field as one array, of the type that Arrow gives values of their Python types."""
     values = [_plain(name, declared, value) for value in values]
     column = _by_arrow(name, declared, lambda: pa.array(values))
     if not pa.types.is_boolean(column.type) and any(isinstance(value, (bool, np.bool_)) for value in values):
@@ -82,13 +82,13 @@ def _column(name: str, declared: TypeName, values: list[Any]) -> pa.Array:
     if pa.types.is_date(column.type) and any(isinstance(value, datetime) for value in values):
         raise TypeError(f"emit {name} — must be dates or times; got both")  # Arrow would cut the times
     if pa.types.is_timestamp(column.type) and any(getattr(value, "nanosecond", 0) for value in values):
-        # they are pandas', and Arrow would cut them
+        # times of pandas have them, and Arrow would cut them
         raise TypeError(f"emit {name} — must be whole microseconds; got nanoseconds")
     return column
 
 
 def _plain(name: str, declared: TypeName, value: Any) -> Any:
-    """The value in a form that Arrow takes for what it is.
+    """The value in a form that Arrow reads as what it is.
 
     A day of NumPy's becomes a date, and a date for a TIMESTAMP becomes its midnight.
     """
@@ -96,10 +96,10 @@ def _plain(name: str, declared: TypeName, value: Any) -> Any:
         missing = bool(np.isnat(value))
         if not missing and np.datetime_data(value)[0] == "D":
             value = value.item()
-            if isinstance(value, int):  # no date of Python's
+            if isinstance(value, int):  # Python has no such date
                 raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
     else:
-        missing = type(value).__name__ in ("NaTType", "NAType")  # of pandas, which need not be installed
+        missing = type(value).__name__ in ("NaTType", "NAType")  # of pandas, which may not be installed
     if missing:
         raise TypeError(f"emit {name} — must be a value or None; got {value}")
     if declared == "TIMESTAMP" and isinstance(value, date) and not isinstance(value, datetime):
@@ -120,7 +120,7 @@ def _by_arrow(name: str, declared: TypeName, make: Callable[[], pa.Array]) -> pa
 def _declared(
     name: str, column: pa.Array | pa.ChunkedArray, declared: TypeName
 ) -> pa.Array | pa.ChunkedArray:
-    """The column in its field's type. Most columns are short, so calls cost more than rows: make few."""
+    """The column in its field's type. Most columns are short: calls cost more than rows, so make few."""
     target = ARROW_TYPES[declared]
     if column.type != target:
         if pa.types.is_dictionary(column.type):

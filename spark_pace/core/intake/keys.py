@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.ranks import distinct
 
-_ESCAPED = r'["\\\x00-\x1f]'  # what JSON cannot have in a text as it is
+_ESCAPED = r'["\\\x00-\x1f]'  # the characters that JSON escapes in a text
 
 
 def key_texts(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.DictionaryArray:

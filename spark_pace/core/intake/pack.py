@@ -42,13 +42,13 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
 
 
 def wanted(plan: Plan, events: pa.Table) -> Bools:
-    """bool[n], which events belong to the stream of a rule; `events` has the schema's attributes."""
+    """bool[n], which events belong to the stream of any rule; `events` has the schema's attributes."""
     streams = _streams(plan, held(plan, events), events.num_rows)
     return _of_any(streams, events.num_rows)
 
 
 def _of_any(streams: list[Bitmap], rows: int) -> Bools:
-    """bool[n], which events belong to any of the streams, of which there may be none."""
+    """bool[rows], which of `rows` events belong to any of some streams; there may be no stream."""
     every = no_event(rows)
     for stream in {id(stream): stream for stream in streams}.values():
         every |= stream
@@ -56,11 +56,11 @@ def _of_any(streams: list[Bitmap], rows: int) -> Bools:
 
 
 def _streams(plan: Plan, holding: list[Bitmap], rows: int) -> list[Bitmap]:
-    """For each rule the events of its stream; rules that say the same of them share one bitmap.
+    """For each rule the bitmap of its stream's events; rules with the same stream share one bitmap.
 
     Args:
         plan: the plan.
-        holding: for each predicate the events for which it holds.
+        holding: for each predicate the bitmap of the events for which it holds.
         rows: how many events there are.
 
     Sources: semantics, section 1.
@@ -81,7 +81,10 @@ def _streams(plan: Plan, holding: list[Bitmap], rows: int) -> list[Bitmap]:
 
 
 def _wanted_somewhere(plan: Plan, events: pa.Table, streams: list[Bitmap]) -> tuple[pa.Table, Ints | None]:
-    """The events that some slot needs, with the columns that are needed for it, and their rows; None: all."""
+    """The events that some slot needs, with the columns that slots need, and their rows in `events`.
+
+    The rows are None if slots need all of the events.
+    """
     used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
     used.update(*plan.partition_keys)
     events = events.select([name for name in events.column_names if name in used])
@@ -92,13 +95,13 @@ def _wanted_somewhere(plan: Plan, events: pa.Table, streams: list[Bitmap]) -> tu
 
 
 def _with_bits(events: pa.Table, bitmaps: list[Bitmap], rows: Ints | None, count: int) -> pa.Table:
-    """The events with one bit more for each bitmap, in the columns ``@bits``.
+    """The events with columns ``@bits`` that have a bit for each bitmap.
 
     Args:
-        events: the events.
-        bitmaps: bitmaps of as many events as there were.
-        rows: which of those the events are; None: all.
-        count: how many there were.
+        events: all or some of `count` events.
+        bitmaps: bitmaps of the `count` events.
+        rows: which of the `count` events the table has; None: all of them.
+        count: how many events the bitmaps are of.
     """
     for first in range(0, len(bitmaps), 64):
         word = np.zeros((events.num_rows, 8), np.uint8)  # the lowest byte first
@@ -120,11 +123,11 @@ def _slot_frames(
 ) -> list[tuple[int, pa.Table]]:
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
-    in_streams: dict[tuple[int, ...], Bools] = {}  # of the rules of a partition key, in all buckets the same
+    in_streams: dict[tuple[int, ...], Bools] = {}  # by rule indices: each bucket of a key has the same ones
     for slot in range(plan.slots):
-        # every slot must see every event where repeats are dropped, or the slots would drop different ones
+        # where repeats are dropped, every slot must see every event: else slots would drop different ones
         wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))
-        for (key_column, bucket), rules in _alike(plan, slot).items():
+        for (key_column, bucket), rules in _rules_by_bucket(plan, slot).items():
             numbered = tuple(planned.index for planned in rules)
             if numbered not in in_streams:
                 in_streams[numbered] = _in_any_stream(plan, events, rules)
@@ -139,7 +142,7 @@ def _slot_frames(
     return frames
 
 
-def _alike(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
+def _rules_by_bucket(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
     """The rules of a slot by their partition key and bucket."""
     alike: dict[tuple[str | None, int], list[RulePlan]] = {}
     for unit in plan.units[slot]:
@@ -149,7 +152,7 @@ def _alike(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]
 
 
 def _in_any_stream(plan: Plan, events: pa.Table, rules: list[RulePlan]) -> Bools:
-    """bool[n], which events belong to the stream of any of these rules."""
+    """bool[n], which events belong to the stream of any of the rules."""
     bits: dict[str, int] = {}
     for planned in rules:
         name, bit = bits_column(plan.member_bit(planned))

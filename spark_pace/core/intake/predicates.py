@@ -1,4 +1,4 @@
-"""Where the predicates of a plan hold among the events of a table."""
+"""For which events of a table each predicate of a plan holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from spark_pace.core.plan.plan import Plan
 
 @dataclass(frozen=True)
 class _Events(EventColumns):
-    """The attributes of events, or of some rows of them, as columns of an expression."""
+    """The attributes of the events of a table, or of some of its rows, as columns of an expression.
+
+    Attributes:
+        at: the rows; None: all of them.
+        known: the columns of the whole table that have been looked at so far.
+    """
 
     at: pa.Array | None = None
     known: dict[str, pa.Array] = field(default_factory=dict)
@@ -29,21 +34,21 @@ class _Events(EventColumns):
         return int(self.events.num_rows) if self.at is None else len(self.at)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """One attribute."""
+        """The values of an attribute."""
         if attribute not in self.known:  # where a column has several chunks, they are joined once
             self.known[attribute] = super().column(component, attribute)
         whole = self.known[attribute]
         return whole if self.at is None else whole.take(self.at)
 
     def some(self, rows: Ints) -> _Events:
-        """Some of the events."""
+        """The attributes of the events at these rows of the table."""
         return _Events(self.events, pa.array(rows), self.known)
 
 
 def held(plan: Plan, table: pa.Table) -> list[Bitmap]:
-    """For each of the plan's predicates the events for which it holds.
+    """For each of the plan's predicates the bitmap of the events for which it holds.
 
-    A predicate that is looked up by a constant costs what events have that constant.
+    A predicate that is looked up by a constant is tested only on the events that have this constant.
     """
     events, lookups = _Events(table), plan.lookups
     found = {number: bitmap_of(evaluate_mask(plan.predicates[number], events)) for number in lookups.others}
@@ -55,7 +60,7 @@ def held(plan: Plan, table: pa.Table) -> list[Bitmap]:
 
 
 def _looked_up(lookup: Lookup, events: _Events) -> Iterator[tuple[Sought, Ints]]:
-    """For each predicate int64[m], the events that have its constant, ascending."""
+    """Each predicate of a lookup, with the rows of the events that have its constant: int64[m], ascending."""
     constants = pa.array(lookup.constants, ARROW_TYPES[lookup.column.type])
     places = pc.index_in(events.column(None, lookup.column.attribute), value_set=constants)
     rows = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
@@ -69,7 +74,7 @@ def _looked_up(lookup: Lookup, events: _Events) -> Iterator[tuple[Sought, Ints]]
 
 
 def _tested(sought: Sought, rows: Ints, shared: list[Bools], events: _Events) -> Ints:
-    """Keep the events for which the rest of the predicate holds too."""
+    """Keep those rows of events for which the rest of the predicate holds too."""
     for number in sought.shared:
         rows = rows[shared[number][rows]]
     if sought.rest is None or not len(rows):

@@ -26,14 +26,15 @@ from spark_pace.core.tables import array, chosen, numbers, paired
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the records before some others.
+    """What is known of the records that came before those to be sifted.
 
     Attributes:
-        frontier_us: the frontier when the batch began: events below it are late. The least of all times where
-            the files before an event decide: the splitter knows these.
-        reached: the greatest event time of each source before; empty unless the earlier records of its source
-            decide whether an event is late.
-        moved: the same of those sources that records of the batch have moved on; they are fewer, as a rule.
+        frontier_us: the frontier when the batch began: events below it are late. `NO_FRONTIER` where the
+            files before an event decide whether it is late: only the splitter knows the frontier then.
+        reached: the greatest event time of each source before the batch; empty unless the earlier records of
+            its source decide whether an event is late.
+        moved: the greatest event time of each source of which the batch has had records; it takes the place
+            of the time in `reached`. These sources are few, as a rule, so that copying them costs little.
     """
 
     frontier_us: int = NO_FRONTIER
@@ -41,12 +42,12 @@ class Past:
     moved: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, progress: Progress) -> Past:
-        """What is known behind records of this progress."""
+        """What is known after more records with this progress."""
         moved = {source: max(time, self.reached_by(source)) for source, time in progress.sources.items()}
         return replace(self, moved={**self.moved, **moved})
 
     def reached_by(self, source: str) -> int:
-        """The greatest event time of a source before; the least of all times where there is none."""
+        """The greatest event time of a source so far; `NO_FRONTIER` if it has had no record."""
         return self.moved.get(source, self.reached.get(source, NO_FRONTIER))
 
 
@@ -72,8 +73,8 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
 
     Args:
         plan: the plan.
-        records: ``@time, @source, @offset`` and the schema's attributes; in the order of their offsets where
-            the earlier records of its source decide whether an event is late, else in any order.
+        records: ``@time, @source, @offset`` and the schema's attributes. They are in the order of their
+            offsets where the earlier records of its source decide whether an event is late, else in any.
         past: what came before these records.
     """
     names = _source_names(plan, records) if plan.order.by_source and records.num_rows else None
@@ -95,16 +96,17 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
 
 
 def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tuple[Sifted, Past]:
-    """Take apart the next records that one reader has read: a task, or a run in one process.
+    """Take apart the next records that one reader (a task, or a run in one process) has read.
 
     Args:
         plan: as in `sift`.
-        records: as in `sift`; those of one file where the files before an event decide whether it is late.
+        records: as in `sift`; of one file only, where the files before an event decide whether it is late.
         past: what came before these records.
-        entry: the place of that file in the order of the files.
+        entry: the place of this one file in the order of the files.
 
     Returns:
-        What the records hold, with the progress of that file; and what is known behind them.
+        What the records hold, with the progress of their file where files decide; and the past of the records
+        that come next.
     """
     sifted = sift(plan, records, past)
     if plan.order.before == "records":
@@ -116,7 +118,7 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
 
 
 class _Limits(NamedTuple):
-    """The times before which n events are late, int64[n], and which of them their own source has set."""
+    """For each record the time before which it is late, and whether its own source has set that time."""
 
     times: Ints
     by_source: Bools | bool
@@ -143,7 +145,10 @@ def _progress(records: pa.Table, names: pa.DictionaryArray | None) -> Progress:
 
 
 def _source_names(plan: Plan, records: pa.Table) -> pa.DictionaryArray:
-    """The source of each record; null where the source column is. A source has a name in each partition."""
+    """The name of each record's source; null where the source column is null.
+
+    Where the earlier records of a source decide, it has a name of its own in each partition (see `IN`).
+    """
     names = _encoded(array(records, plan.source_column or SOURCE))
     if plan.source_column is None or plan.order.before != "records":
         return names

@@ -1,9 +1,9 @@
 """Candidates of a sequence, found by joins on whole columns.
 
-A candidate has one row for each anchor (`spark_pace.core.plan.shape`), ascending, that together satisfy every
-conjunct of `where` (semantics, section 3). Matrices of candidates are int64[m, n]: m candidates, n anchors. A
-conjunct ``a.x = b.y`` is looked up by (rank, row) in a sorted column; the other conjuncts, and what stands
-between the anchors, are tested on what the look-ups have found.
+A candidate is one row for each anchor (`spark_pace.core.plan.shape`), ascending; together the rows satisfy
+every conjunct of `where` (semantics, section 3). Matrices of candidates are int64[m, n]: m candidates, n
+anchors. A conjunct ``a.x = b.y`` is looked up in a column that is sorted by the rank of the value, then by
+row; the other conjuncts, and what stands between the anchors, are tested on what the look-ups have found.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ class Ranges:
     """Where candidates are sought, for each of m searches.
 
     Attributes:
-        anchors: int64[m], the row of the first level.
-        after: int64[m], the second level begins behind this row; each further one behind the row before it.
+        anchors: int64[m], the row of the first anchor.
+        after: int64[m], the row behind which the second anchor is sought; each later anchor is sought behind
+            the one before it.
         end: int64[m], the row after the last one a candidate may use.
         last: int64[m], the row at which the candidate must end; None where any row will do.
-        used: bool[rows], the rows that candidates of sequences are made without; None where all may be taken.
-            More rows may become used while candidates are made: those that come later do without them.
-            Other searches may not look at it, so who consumes events tests candidates once more.
+        used: bool[rows], the rows that no candidate of a sequence may have; None where all may be taken. The
+            caller may set more of them between two pieces: the next piece does without these. Within a piece
+            candidates may share rows, which the caller must see to. For conjunctions it has no effect.
     """
 
     anchors: Ints
@@ -45,7 +46,8 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     """All candidates of each search, in pieces.
 
     Yields:
-        int64[p, n] candidates, in the order of the searches; those of one search are in ascending order.
+        int64[p, n] candidates: of a sequence in the order of the searches, ascending for each search; of a
+            conjunction with a column for each component, in no order.
     """
     if isinstance(search, AnyOrder):
         yield from _in_any_order(search, ranges)
@@ -62,7 +64,7 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
 
 
 def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
-    """The candidates of a conjunction, by components, in no order."""
+    """All candidates of each search of a conjunction, in pieces; see `candidates`."""
     if ranges.last is not None:
         yield from search.between_ends(ranges.anchors, ranges.last)
     else:
@@ -70,7 +72,7 @@ def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
 
 
 def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
-    """For each level the row after the last one from which the last level can still be reached."""
+    """For each level int64[m], the row after the last one from which the last level can still be reached."""
     last = search.steps - 1
     bounds = [ranges.end] * search.steps
     if last == 1:
@@ -85,13 +87,21 @@ def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
 def _extend(
     search: Search, ranges: Ranges, bounds: list[Ints], partial: Ints, origin: Ints
 ) -> Iterator[Ints]:
-    """The candidates that begin with the partial ones of the searches `origin`: each level adds a column."""
+    """The candidates that begin with partial ones, to which each level adds a column.
+
+    Args:
+        search: as in `candidates`.
+        ranges: as in `candidates`.
+        bounds: what `bounds_of` gives.
+        partial: int64[p, k], the partial candidates: the rows of their first k anchors.
+        origin: int64[p], the index of the search of each.
+    """
     level = partial.shape[1]
     if level == search.steps:
         yield partial
         return
     if ranges.last is not None and level == search.steps - 1:
-        yield _close(search, partial, ranges.last[origin])
+        yield _with_last_row(search, partial, ranges.last[origin])
         return
     after = ranges.after[origin] if level == 1 else partial[:, -1]
     pool, lo, hi = search.reach(level, partial, after, bounds[level][origin])
@@ -108,8 +118,8 @@ def _extend(
         yield from _extend(search, ranges, bounds, grown[keep], origin[rows[owner[keep]]])
 
 
-def _close(search: Search, partial: Ints, last: Ints) -> Ints:
-    """The candidates of the partial ones that lack nothing but their fixed last row."""
+def _with_last_row(search: Search, partial: Ints, last: Ints) -> Ints:
+    """The candidates that partial ones become with the row `last` of each, the only row that they lack."""
     keep = partial[:, -1] < last + search.between.shape.one_group(search.steps - 1)
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]

@@ -21,9 +21,9 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 
-# Takes the rows of s initiators, and the row after the last one of each one's window. Returns int64[s], the
-# row that closes each one's selection, -1 where none does; and int64[s, n], the matches that close them, or
-# None where it is not a match that closes a selection.
+# Takes the rows of s initiators, and for each the row after the last one of its window. Returns int64[s], the
+# row that would close the selection of each initiator, -1 where none would; and int64[s, n], the match that
+# would close it, -1 where none would, or None if it is not a match that closes a selection.
 Closing: TypeAlias = Callable[[Stream, Search, Ints, Ints], tuple[Ints, Ints | None]]
 
 
@@ -33,11 +33,12 @@ class Chain:
 
     Attributes:
         openings: int64[s], opening rows.
-        closes: int64[s], the row that closed it; -1 where its window has ended, or it is still open.
-        open: bool[s], whether it is still open; only the last selection of a segment can be.
-        matches: int64[s, n], the match that closed it, -1 where none did; None where matches do not close.
-        deciding: int64[s], the row at the end of whose window it is known what has closed it; None where the
-            closing event tells.
+        closes: int64[s], the row that closed each; -1 where its window has ended, or it is still open.
+        open: bool[s], whether each is still open; only the last selection of a segment can be.
+        matches: int64[s, n], the match that closed each, -1 where none did; None if it is not a match that
+            closes a selection.
+        deciding: int64[s], the row at the end of whose window it is known what has closed each; None where
+            that is known at the closing event.
     """
 
     openings: Ints
@@ -47,7 +48,7 @@ class Chain:
     deciding: Ints | None
 
     def found(self, search: Search) -> Found:
-        """The matches that have closed selections: walks over the same stream."""
+        """The matches that have closed selections: walks of *next* in the stream of `search`."""
         assert self.matches is not None
         done = np.flatnonzero(self.closes >= 0)
         return search.varied(walking=True).found(self.openings, self.closes, done, self.matches[done])
@@ -62,8 +63,8 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
         search: the pattern over a stream.
         closing: what closes selections.
         horizon: what is known of the future.
-        apart: whether what closes a selection begins with the initiator that opens it. It is asked of ever
-            larger blocks of initiators then, for many open no selection.
+        apart: whether only a match that begins with the opening event can close a selection. Then `closing`
+            is asked about ever larger blocks of initiators, for many of them open no selection.
     """
     stream, initiators, within = search.stream, search.initiators, search.pattern.within
     over = horizon.over(stream, initiators, within)
@@ -96,9 +97,10 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
 
 
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:
-    """The last initiator of which a candidate ends up to the closing row of each, trailing negation aside.
+    """For each initiator the row at the end of whose window it is known what closes its selection.
 
-    Whether events forbid these candidates is known at the end of that one's window.
+    That is the last initiator of which a candidate, trailing negations aside, ends at the closing row or
+    before it: no window of such a candidate ends later. It is the initiator itself if no row closes it.
     """
     ends = completions(search.varied(structural=True), initiators, end)
     ended = np.flatnonzero(ends >= 0)
@@ -109,7 +111,7 @@ def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints
 
 
 def _joined(links: list[Chain]) -> Chain:
-    """One chain of some, one behind the other."""
+    """The chains of successive blocks as one chain."""
     openings, closes, still_open = (
         np.concatenate([getattr(link, name) for link in links]) for name in ("openings", "closes", "open")
     )
@@ -125,7 +127,10 @@ def _joined(links: list[Chain]) -> Chain:
 
 
 def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
-    """The first event that completes *any* candidate in the window from each initiator on; -1 for none."""
+    """The first row that completes *any* candidate in the window from each initiator on; -1 if none does.
+
+    The candidate may begin with a later initiator: it is no match that closes, so the second value is None.
+    """
     fitting = search.may_fit(initiators, search.terminators)
     all_fit = len(fitting) == len(initiators)
     place: Ints | slice = slice(None) if all_fit else np.searchsorted(initiators, fitting)
@@ -141,12 +146,13 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
 
     Args:
         search: the search.
-        start: the index of the block's first initiator, which opens one.
-        closes: int64[b], the row that would close the selection of each.
-        over: bool[b], whether its window is over.
+        start: the index of the block's first initiator, which opens a selection.
+        closes: int64[b], the row that would close the selection of each initiator; -1 where none would.
+        over: bool[b], whether the window of each is over.
 
     Returns:
-        indices in the block, and the index of the initiator that opens the next selection behind it.
+        the indices in the block, ascending; and the index, among all initiators, of the one behind the block
+            that opens the next selection.
     """
     initiators, count = search.initiators, len(closes)
     after = search.initiators_before(closes + 1)
@@ -161,10 +167,11 @@ def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints
 
 
 def _reached(following: Ints) -> Ints:
-    """The places, from 0 on, that are reached when each place is followed by a later one; ascending.
+    """The places on the way that begins at 0 and goes on from place i to place ``following[i]``.
 
-    A place that follows none is left out, again and again, as long as that leaves out an eighth of them. If
-    none is left out any more, all that are left are reached; else a loop goes from each to the next.
+    Each ``following[i]`` is greater than i; the way ends where it leaves the array. Places to which no place
+    leads are left out, again and again, as long as a round leaves out an eighth of them. If the last round
+    leaves out none, all the others are on the way; else a loop goes it place by place.
     """
     count = len(following)
     places, before = np.arange(count), 2 * count + 8

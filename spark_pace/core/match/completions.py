@@ -47,7 +47,10 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
 
 
 def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
-    """The completions of a conjunction: of a few orders of components the first of all."""
+    """The completions of a conjunction; see `completions`.
+
+    Where each order of its components is searched as a sequence, the first completion of all orders counts.
+    """
     rows, how = search.stream.rows, of_completion(search).how
     if how == "nearest set":
         closes = search.lasts(nearest_sets(search, starts, starts, backwards=False))
@@ -65,7 +68,11 @@ def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
 
 
 def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
-    """Write the completions into `closes`: of all candidates within ever more rows, until there is one."""
+    """Write the completions into `closes`, which is -1 where none is known.
+
+    All candidates within the next few rows of each start are made, then within ever more rows, until there is
+    one.
+    """
     starts, end = ranges.anchors, ranges.end
     waiting = np.arange(len(starts))
     horizon = ways.FIRST_HORIZON_ROWS
@@ -77,7 +84,10 @@ def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:
 
 
 def _first_ends(search: Search, starts: Ints, closes: Ints, waiting: Ints, reach: Ints) -> None:
-    """Write into `closes` the least last row of the candidates from the waiting starts, before `reach`."""
+    """Write into `closes` the least last row of each waiting start's candidates that end before `reach`.
+
+    `waiting` are indices of starts, and `reach` has a row for each of them.
+    """
     for found in candidates(search, Ranges(starts[waiting], starts[waiting], reach)):
         index = np.searchsorted(starts, search.firsts(found))
         least = np.full(len(starts), search.stream.rows, np.int64)

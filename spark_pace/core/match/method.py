@@ -23,10 +23,10 @@ class Method:
     """How the matches of a rule are found.
 
     Attributes:
-        way: who decides about selections and matches; None where the rule has a span, which decides instead.
+        way: who decides about selections and matches; None where the rule's span or fold decides instead.
         join: the attribute by whose values events are kept and matched; None where they are not.
-        pattern: what is tested among events that are matched together: the rule's pattern, but for the
-            equalities of a join. None without a pattern.
+        pattern: what is tested among events that are matched together: the rule's pattern without the
+            equalities that make `join`. None if the rule has no pattern.
         waits: whether a match waits until all selections with smaller ids are resolved.
     """
 
@@ -63,8 +63,8 @@ def _method(rule: Rule, way: Way | None) -> Method:
 def _waits(rule: Rule, pattern: Pattern) -> bool:
     """Tell whether matches wait for earlier selections.
 
-    In a plain sequence without window they never do: they are decided in the order of their selections. Where
-    earlier selections decide whether there is a match they do, whatever the merge order is.
+    Matches of a plain sequence without window never wait: they are decided in the order of their selections.
+    Where earlier selections decide whether there is a match, matches wait whatever the merge order is.
     """
     if pattern.within is None and not pattern.where:
         return False
@@ -72,18 +72,20 @@ def _waits(rule: Rule, pattern: Pattern) -> bool:
 
 
 def _may_join(rule: Rule, pattern: Pattern) -> bool:
-    """Tell whether nothing but `where` ties the events of one join value to those of others.
+    """Tell whether the events of one join value can be matched without looking at the others.
 
-    Else these belong to groups, or forbid, or are the events before.
+    They cannot where other events may stand between them (groups, negations, strict contiguity), count for
+    the window (of N events), or are what ``prev`` reads. Rules with partition keys, or without a window, are
+    not matched by join value either.
     """
     timed = pattern.within is not None and pattern.within.time_us is not None
     return timed and not rule.partition_by and shape_of(pattern).simple and not looks_back(rule)
 
 
 def _equal_attribute(conjunct: Conjunct) -> str | None:
-    """The attribute in which a conjunct says that two components are equal; None where it says another thing.
+    """The attribute in which a conjunct says that two components are equal; None if it says anything else.
 
-    Not one of floats: equal ones may differ in their text, as 0.0 and -0.0 do.
+    It is also None for a DOUBLE: equal ones may differ in their text, as 0.0 and -0.0 do.
     """
     expr = conjunct.expr
     if not isinstance(expr, Call) or expr.function != "=":
@@ -96,7 +98,10 @@ def _equal_attribute(conjunct: Conjunct) -> str | None:
 
 
 def _join_all(stated: list[Conjunct], components: int, *, in_turn: bool) -> bool:
-    """Tell whether equalities hold all components together; `in_turn`: each one with an earlier one."""
+    """Tell whether the equalities of one attribute make all components equal in it.
+
+    With `in_turn` they must say of each component that it equals an earlier one.
+    """
     pairs = [conjunct.components for conjunct in stated]
     if in_turn:
         return {later for _, later in pairs} == set(range(1, components))

@@ -22,7 +22,7 @@ def at_rows(stream: Stream, rows: Ints) -> Positions:
 
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where each selection is resolved: where it closes, or at the end of its window."""
+    """Where each selection is resolved: where it closes, else at the end of its window, if that is known."""
     if (found.closes >= 0).all():
         return at_rows(stream, found.closes)
     code, time = 2 * found.closes, stream.time[found.closes]
@@ -33,7 +33,7 @@ def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horiz
 
 
 def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> Positions:
-    """For each selection the position where the last of those before it in its segment is resolved.
+    """For each selection the position by which all selections before it in its segment are resolved.
 
     Args:
         resolved_at: where each of s selections is resolved, in the order of the selections.
@@ -54,20 +54,20 @@ def earlier_resolved(resolved_at: Positions, segment: Ints, first_row: Ints) -> 
 
 
 def _running_last_greatest(code: Ints, first: Ints) -> Ints:
-    """For each place the index of the greatest code so far in its run, of equal ones the last.
+    """For each code the index of the greatest code of its run up to there; of equal ones the last counts.
 
     A run begins where `first` is true.
     """
     known = code[code != UNKNOWN_CODE]
     most = int(known.max(initial=-1)) + 1
-    key = np.cumsum(first) * (most + 2) + np.minimum(code, most)  # a later run is always greater
+    key = np.cumsum(first) * (most + 2) + np.minimum(code, most)  # those of a later run are always greater
     greatest = np.maximum.accumulate(key)
     index = np.where(key == greatest, np.arange(len(code)), -1)
     return np.maximum.accumulate(index)
 
 
 def decisions(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where each match is decided: at its last event, or where a trailing negation lets it be."""
+    """Where each match is decided: at its last event, or at the end of the window that decides it."""
     at_last = at_rows(stream, found.last)
     if found.deciding is None:
         return at_last
@@ -95,14 +95,14 @@ def releases(
 ) -> Positions:
     """Where each match becomes releasable.
 
-    That is where it is decided; if it waits, it is where all selections before its own are resolved as well.
+    That is where it is decided; if matches wait, it is where all selections before its own are resolved, too.
 
     Args:
         stream: the stream.
         found: its selections and matches.
         decided: where each match is decided.
         resolved_at: where each selection is resolved.
-        waits: whether a match waits for the selections before its own.
+        waits: whether matches wait for the selections before their own.
 
     Returns:
         One position for each match.
@@ -116,14 +116,14 @@ def releases(
 
 
 def in_turn(found: Found, group: Ints, release: Positions) -> Positions:
-    """Where each match may go out if none may before those that stand before it in the output.
+    """Where each match may go out if it must wait for all matches that stand before it in the output.
 
-    It matters where a trailing negation decides: a match may be decided later than one behind it.
+    That matters where a trailing negation decides: a match may be decided later than its successor.
 
     Args:
         found: the matches.
         group: int64[m]; only matches of one group wait for each other.
-        release: where each may go out by itself.
+        release: where each match may go out if it waits for no other.
     """
     order = np.lexsort((found.first, found.last, found.selection, group))
     by_place = np.lexsort((release.time, release.code))
@@ -141,11 +141,11 @@ def _no_selections() -> Ints:
 
 @dataclass(frozen=True)
 class Resolution:
-    """Which selections of a rule's whole stream are resolved, for those who do not look at all of it.
+    """Which selections of a rule's whole stream are resolved: needed where only a part of it is looked at.
 
     Attributes:
-        first: the number of the first selection that is not.
-        closed: int64[], ascending, the numbers of those behind it that are.
+        first: the number of the first selection that is not resolved.
+        closed: int64[], ascending, the numbers of later selections that are resolved.
         before: what `first` was when the batch began.
     """
 
@@ -154,11 +154,11 @@ class Resolution:
     before: int = 0
 
     def begun(self) -> Resolution:
-        """Return this resolution as that of the beginning of a batch."""
+        """The resolution with which a new batch begins: all that is resolved was so before."""
         return replace(self, before=self.first)
 
     def after(self, over: Ints, closed: Ints) -> Resolution:
-        """What is resolved when windows have ended, which they do in the order of their selections.
+        """What is resolved after more selections have ended. Windows end in the order of their selections.
 
         Args:
             over: int64[], selections whose windows are over: every new one, in any order.
@@ -180,6 +180,6 @@ class Resolution:
 
         Args:
             selections: int64[m], the selection of each match.
-            new: bool[m], whether it is decided in this batch; the others were before.
+            new: bool[m], whether each match is decided in this batch; the others were decided before.
         """
         return (selections <= self.first) & (new | (selections > self.before))

@@ -83,12 +83,15 @@ class Stream:
 
     @cached_property
     def _distinct_times(self) -> Ints | None:
-        """The distinct times, ascending; None where (segment, time) is one number without them."""
+        """The distinct times, ascending; None where (segment, time) fits into one number as it is."""
         span = int(self.time.max()) - int(self.time.min()) + 2
         return None if len(self.starts) * span < 1 << 62 else np.unique(self.time)
 
     def _ranks(self, times: Ints, side: Literal["left", "right"]) -> Ints:
-        """Numbers from 0 to below `_span` that sort as these times do beside those of events."""
+        """Numbers from 0 to below `_span` by which times are placed among those of the events.
+
+        On the side "right" they are greater than the numbers of events of the same time.
+        """
         if self._distinct_times is not None:
             return np.searchsorted(self._distinct_times, times, side=side)
         ranks: Ints = np.clip(times - self.time.min() + (side == "right"), 0, self._span - 1)
@@ -96,7 +99,7 @@ class Stream:
 
     @cached_property
     def _span(self) -> int:
-        """How many numbers `_ranks` has."""
+        """How many different numbers `_ranks` can give."""
         distinct = self._distinct_times
         return int(self.time.max() - self.time.min()) + 2 if distinct is None else len(distinct) + 1
 
@@ -106,7 +109,10 @@ class Stream:
         return self.segment * self._span + self._ranks(self.time, "left")
 
     def place(self, rows: Ints, times: Ints, side: Literal["left", "right"]) -> Ints:
-        """Where an event of each time belongs in each row's segment: before ("left") or behind its equals."""
+        """For each row and its time in `times`, the row of its segment where an event of that time belongs.
+
+        That is before ("left") or behind ("right") all events of the same time.
+        """
         if len(self.starts) == 1:
             return np.searchsorted(self.time, times, side=side)
         if not len(rows):
@@ -114,7 +120,7 @@ class Stream:
         return np.searchsorted(self._ranked, self.segment[rows] * self._span + self._ranks(times, side))
 
     def before_time(self, rows: Ints, times: Ints) -> Ints:
-        """In each row's segment, the first row whose event time is not below `times`."""
+        """For each row and its time in `times`, the first row of its segment that is not before that time."""
         return self.place(rows, times, "left")
 
     def take(self, rows: Ints, starts: Ints) -> Stream:
@@ -130,7 +136,7 @@ class Stream:
 
 
 def starts_of_streams(keys: Ints, seq: Ints) -> Ints:
-    """int64[s], the first row of each stream: where another key follows, or the numbers of one begin anew.
+    """int64[s], the first row of each stream: where another key begins, or the `seq` of a key begins anew.
 
     Args:
         keys: int64[n], the number of each row's key; those of one key stand together, in stream order.
@@ -164,7 +170,7 @@ class Positions:
         return Positions(np.where(before, other.code, self.code), np.where(before, other.time, self.time))
 
     def behind(self, other: Positions) -> Bools:
-        """bool[m], which of these positions stand behind those others of the same segments."""
+        """bool[m], which of these positions stand behind the other ones, which are of the same segments."""
         same = self.code == other.code
         behind: Bools = (self.code > other.code) | (same & (self.time > other.time))
         return behind
@@ -182,9 +188,10 @@ def counted_before(rows: Ints, count: int) -> npt.NDArray[np.int32]:
 
 
 def rows_before(rows: Ints, places: Ints, count: int) -> Ints:
-    """How many of some distinct rows of a stream of `count`, ascending, stand before each of `places`.
+    """How many of `rows` stand before each row in `places`; `rows` ascend, and no row is there twice.
 
-    For many they are counted once for all rows, which is sooner done than to look for each.
+    The stream has `count` rows. For many places, counting once for all of them takes less time than a search
+    for each place.
     """
     if not ways.is_counted(len(places), count):
         return np.searchsorted(rows, places)

@@ -35,9 +35,9 @@ class MatchColumns:
         return self.found.matches
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each match's event of a component; without component, of its first event.
+        """An attribute of the event that stands for a component in each match; None: of its first event.
 
-        ``open`` stands for the event that opened the match's span.
+        The component ``open`` is the event that opened the match's span.
         """
         if component is None:
             rows = self.found.first
@@ -48,7 +48,7 @@ class MatchColumns:
         return self.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """An aggregate over each match's events of a component; `first` and `last` alone count nulls."""
+        """An aggregate over each match's events of a component; see `aggregated`."""
         owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
         mine = self.found.roles == self.names.index(component)
         owner, rows = owner[mine], self.found.members[mine]

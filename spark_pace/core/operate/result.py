@@ -27,7 +27,7 @@ FAILED_SCHEMA = pa.schema([
 _SMALL = (np.int8, np.int16, np.int32)
 _LONG = {str(kind): kind for kind in (pa.int64(), pa.timestamp("us"), UTC_TIME)}
 
-Firsts: TypeAlias = Mapping[str, tuple[str, int]]  # of columns of differences: the type, the first value
+Firsts: TypeAlias = Mapping[str, tuple[str, int]]  # for each column of differences its type and first value
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Result:
 
     Attributes:
         header: the header of the lane.
-        resolved_us: when the last of the lane's selections is resolved, if later lanes wait for it.
+        resolved_us: when the last of the lane's selections is resolved, if later lanes may wait for it; else
+            `NOTHING_US`.
         matches: see `match_table`.
         failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` shows events as lines of JSON.
@@ -76,7 +77,7 @@ def decode_result(parcel: bytes | memoryview) -> Result:
 
 
 def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
-    """The table with differences for whole numbers, and how the columns that had these began."""
+    """The table with differences in place of whole numbers, and the first values that these begin with."""
     small = {name: _differences(array(table, name)) for name in table.column_names}
     made = {name: table[name] if column is None else pa.array(column) for name, column in small.items()}
     changed = {name: array(table, name) for name, column in small.items() if column is not None}
@@ -87,9 +88,10 @@ def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
 
 
 def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
-    """Each value less the one before, 0 for the first; None if values are not whole, or that takes 8 bytes.
+    """Each value less the one before it, 0 for the first; None if a difference takes 8 bytes.
 
-    They are taken modulo 2**64, in which the values are their sums again.
+    It is None, too, for a column that is empty, has a null, or is not of whole numbers of 8 bytes. All is
+    computed modulo 2**64, so that the sums of the differences are the values again.
     """
     if not len(column) or column.null_count or str(column.type) not in _LONG:
         return None
@@ -104,7 +106,7 @@ def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
 
 
 def _wide(small: pa.Table, firsts: Firsts) -> pa.Table:
-    """The table of which `_small` has made these."""
+    """The table of which `_small` has made the table `small` and `firsts`."""
     for name, (kind, first) in firsts.items():
         values = np.cumsum(array(small, name).to_numpy(), dtype=np.int64)
         values += first

@@ -19,10 +19,10 @@ from spark_pace.core.order.repeats import drop_repeats
 from spark_pace.core.ranks import sorted_rows
 from spark_pace.core.tables import array, chosen, concat, numbers
 
-# What comes before an event, for whether it is late: the batches before its own, the files before its own, or
-# the earlier records of its source in its own partition.
+# What decides whether an event is late: the batches before its own, the files before its own, or the earlier
+# records of its source in its own partition.
 Before = Literal["batches", "files", "records"]
-IN = " in "  # between a source and its partition, in the names of sources where `records` are before
+IN = " in "  # between a source and its partition in the names of sources, where `Before` is "records"
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class OrderSpec:
         delay_us: how far behind the greatest event time the frontier stays.
         by_source: whether the frontier follows the slowest source; else it follows the fastest.
         idle_after_us: do not wait for sources that lag more than this behind the fastest. None: wait for all.
-        expected_sources: names of sources to wait for before they were heard of.
-        deduplicate_on: drop an event if an earlier one with equal values in these columns lies at most
-            `delay_us` before it. Empty: keep all.
-        before: what comes before an event, for whether it is late.
+        expected_sources: names of sources that are waited for from the start, before a record of them comes.
+        deduplicate_on: drop an event if one with equal values in these columns was kept at most `delay_us`
+            before it. Empty: keep all.
+        before: what decides whether an event is late.
     """
 
     delay_us: int = 0
@@ -50,7 +50,7 @@ class OrderSpec:
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
     """The permutation (int64[n]) that sorts events by event time, then by `ties`, ascending, nulls first.
 
-    `Plan.tie_columns` are the ties: source and offset come last. Text compares by its UTF-8 bytes.
+    `ties` are `Plan.tie_columns`, of which source and offset come last. Text is compared by its UTF-8 bytes.
     """
     time = numbers(events, TIME)
     if (time[1:] > time[:-1]).all():
@@ -59,7 +59,7 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
 
 
 def _behind(events: pa.Table, frontier_us: int, late_files: Iterable[LateFile]) -> Bools:
-    """bool[n]: which events are below the frontier, or below that of their file if it is among the files."""
+    """bool[n]: which events are below the frontier; of a late file, below the frontier of that file."""
     time = numbers(events, TIME)
     limits = {file.name: file.frontier_us for file in late_files}
     if not limits:
@@ -70,7 +70,10 @@ def _behind(events: pa.Table, frontier_us: int, late_files: Iterable[LateFile]) 
 
 
 def _first_time(events: pa.Table) -> int:
-    """By which frames are put one behind the other: sources that are in order then need no sorting."""
+    """The time of a frame's first event; `NO_FRONTIER` if it has none.
+
+    Where sources send their events in order, frames in the order of these times often need no sorting.
+    """
     return int(numbers(events, TIME)[0]) if events.num_rows else NO_FRONTIER
 
 
@@ -79,10 +82,10 @@ class Standing:
     """How far each source has come.
 
     Attributes:
-        waited_for: the greatest event time of each source that can hold the frontier back; of an expected one
-            that was never heard of, the least of all times, for nobody knows where it will begin.
-        idle: the same of the sources that are not waited for; of one that was never heard of, the least event
-            time of all events.
+        waited_for: the greatest event time of each source that can hold the frontier back. For an expected
+            source that was never heard of it is `NO_FRONTIER`, for nobody knows where the source will begin.
+        idle: the greatest event time of each source that is not waited for. For a source that was never heard
+            of it is the least event time of all events.
         unheard: the expected sources that were never heard of.
     """
 
@@ -103,7 +106,7 @@ class LateFile:
 
     Attributes:
         entry: the file's place in the order of the files.
-        name: the file.
+        name: the file, as the source of its events.
         frontier_us: the frontier that the files before it have made.
     """
 
@@ -118,8 +121,8 @@ class Advance:
 
     Attributes:
         released: events below the new frontier in stream order, without repeats; None where there are none.
-        late: events that nobody has found to be late before: below the frontier that held when the batch
-            began, or that of their file; None where there are none.
+        late: the late events that the intake has not put aside: below the frontier that held when the batch
+            began, or below that of their file; None where there are none.
         repeats: how many events were dropped as repeats.
         late_files: the files that late events came from, in their order; empty unless the files before an
             event decide whether it is late.
@@ -142,7 +145,7 @@ class Order:
         sources: the greatest event time of each source that was heard of; empty unless the frontier follows
             them.
         first_us: the least event time seen.
-        recent: what later events can repeat, see `repeats.Kept`; None where there is nothing.
+        recent: the kept events that later ones can repeat, see `repeats.Kept`; None where there are none.
     """
 
     frontier_us: int = NO_FRONTIER
@@ -181,7 +184,7 @@ class Order:
         return Advance(kept.events, late, kept.repeats, late_files)
 
     def _follow(self, files: Iterable[FileProgress], spec: OrderSpec) -> Iterator[LateFile]:
-        """Move the frontier from file to file; gives the files that have records behind it."""
+        """Move the frontier from file to file, and yield the files that have records behind it."""
         for file in sorted(files, key=lambda file: file.entry):
             if file.least_us < self.frontier_us:
                 yield LateFile(file.entry, file.name, self.frontier_us)
@@ -203,7 +206,7 @@ class Order:
             self.frontier_us = max(self.frontier_us, reached_us - spec.delay_us)
 
     def standing(self, spec: OrderSpec) -> Standing:
-        """How far the sources have come that the frontier follows; nothing where it does not follow them."""
+        """How far each source has come; no source is named if the frontier does not follow them."""
         if not spec.by_source or self.first_us == UNKNOWN_TIME:
             return Standing({}, {})
         heard = set(self.sources)

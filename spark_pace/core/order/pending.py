@@ -1,8 +1,8 @@
 """Events that wait for the frontier: a few runs, each in the order of event time.
 
-A batch adds one run, and releases the beginning of each. So it sorts, and writes, what is new and what it
-merges, not all that waits. Neighbouring runs are merged as they come to be of like size, but none becomes
-larger than fits into memory.
+A batch adds one run, and releases the beginning of each run. So it sorts, and writes, only new events and
+those of runs that it merges, not all that wait. Neighbouring runs are merged as they come to be of like size,
+but none becomes larger than fits into memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_pace.core.tables import compacted, concat, numbers
 
 @dataclass
 class Run:
-    """Events of ascending time.
+    """Events in the order of event time.
 
     Attributes:
         events: they never change.
@@ -63,7 +63,7 @@ class Pending:
 
     @property
     def counted(self) -> int:
-        """How many events wait that this slot counts."""
+        """How many of the waiting events this slot counts: an event may wait in several slots."""
         return sum(int(numbers(run.waiting(), HOME).sum()) for run in self.runs)
 
     def release(self, frontier_us: int) -> Iterator[pa.Table]:
@@ -74,7 +74,7 @@ class Pending:
         self.runs = [run for run in self.runs if run.rows]
 
     def add(self, events: pa.Table) -> None:
-        """Let more events wait."""
+        """Add events that wait, in any order."""
         self.runs.append(run_of(events))
         runs = self.runs
         for at in range(len(runs) - 2, -1, -1):

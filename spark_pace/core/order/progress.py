@@ -1,4 +1,4 @@
-"""How far the sources have come: what tasks find out of their records, for the order of all."""
+"""How far the sources have come: tasks find it out from their records, and ordering needs it of all."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Progress:
         finish: whether the input ends with this batch.
         sources: the greatest event time of each source; empty unless the frontier follows the sources.
         least_us: the least event time; None where the batch had no record.
-        files: the same of each file, in any order; empty unless the files before an event decide whether it
-            is late.
+        files: the progress of each file, in any order; empty unless the files before an event decide whether
+            it is late.
     """
 
     max_time_us: int | None = None
@@ -47,7 +47,7 @@ class Progress:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Progress:
-        """The progress that `dataclasses.asdict` has made these fields of."""
+        """The progress of which `dataclasses.asdict` has made these fields."""
         files = tuple(FileProgress(**file) for file in fields["files"])
         return Progress(**{**fields, "files": files})
 
@@ -71,7 +71,7 @@ def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
 
 
 def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
-    """Turn the progress of one file's records into that of the file; none if it has no record."""
+    """Turn the progress of one file's records into that of the file; empty if it has no record."""
     if progress.max_time_us is None or progress.least_us is None:
         return ()
     return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)

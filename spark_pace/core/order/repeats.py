@@ -39,7 +39,7 @@ def drop_repeats(
 
     Args:
         events: the newly released events, in stream order.
-        recent: what the release before has returned; None at first.
+        recent: `Kept.recent` of the release before; None at first.
         columns: names of the attributes that are compared; null equals null.
         delay_us: a distance in event time.
         frontier_us: no event that is still to come lies before it.
@@ -55,14 +55,14 @@ def drop_repeats(
 
 
 def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
-    """Which rows come more than `delay_us` after the last row that was kept of the same `code`.
+    """Which rows are kept: of each code the first, and each that is more than `delay_us` after the last kept.
 
     Each row leads to the first later row of its code that lies more than `delay_us` behind it. The first row
     of each code is kept, and so is every row that it leads to, directly or not. Doubling the steps finds them
     all in log2(rows) rounds.
 
     Args:
-        code: int64[n].
+        code: int64[n], equal for rows that may repeat each other.
         time: int64[n], ascending.
         delay_us: a distance in event time.
 
@@ -77,7 +77,7 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     place = ordered * width + np.searchsorted(times, at)
     beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
     code_there = np.append(ordered, -1)[beyond]
-    # the row behind the last one stands for none
+    # the place behind the last row stands for no row
     step = np.append(np.where(code_there == ordered, beyond, rows), rows)
     reached = np.zeros(rows + 1, np.bool_)
     reached[segments_of(ordered)] = True

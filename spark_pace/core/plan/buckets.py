@@ -1,4 +1,4 @@
-"""The bucket of a partition key: the CRC-32 of its text tells it, for whole columns at once."""
+"""The bucket of a partition key: the CRC-32 of its text, modulo their number, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def buckets_of(texts: pa.Array, buckets: int) -> Ints:
     code = np.full(len(texts), 0xFFFFFFFF, np.uint32)
     by_length = np.argsort(-lengths, kind="stable")
     many = np.searchsorted(-lengths[by_length], -np.arange(min(ways.LONG_BYTES, int(lengths.max()))), "left")
-    for place, count in enumerate(many.tolist()):  # so many texts have a byte at this place
+    for place, count in enumerate(many.tolist()):  # this many texts have a byte at this place
         rows = by_length[:count]
         code[rows] = _TABLE[(code[rows] ^ content[offsets[rows] + place]) & 0xFF] ^ code[rows] >> np.uint32(8)
     code = ~code

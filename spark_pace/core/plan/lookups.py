@@ -1,7 +1,7 @@
 """What many predicates have in common: a column that must equal a constant, and conjuncts that are alike.
 
 Where rules differ in a constant (``id = 17 and etype = 'A'``), one look at the column finds the events of all
-of them, and what else a predicate says is tested on the few events that have its constant.
+these rules, and what else a predicate says is tested on the few events that have its constant.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Lookups:
-    """How predicates are evaluated: those of `columns` by lookups, the `others` (places) one by one."""
+    """How the predicates of a plan are evaluated.
+
+    Attributes:
+        columns: the lookups, one for each column.
+        shared: conjuncts of many predicates, which are tested once for all of them.
+        others: places in `Plan.predicates` of the predicates that no lookup finds: each is tested by itself.
+    """
 
     columns: tuple[Lookup, ...]
     shared: tuple[Expr, ...]
@@ -53,7 +59,7 @@ class Lookups:
 
 
 def lookups_of(predicates: Sequence[Expr]) -> Lookups:
-    """How to evaluate these predicates; each must be about a single event."""
+    """How to evaluate some predicates, each about a single event."""
     parts = [dict.fromkeys(conjuncts(predicate)) for predicate in predicates]
     often = Counter(part for one in parts for part in one)
     constants: dict[Column, dict[bool | int | float | str | None, int]] = {}
@@ -82,7 +88,7 @@ def lookups_of(predicates: Sequence[Expr]) -> Lookups:
 
 
 def _equality(expr: Expr) -> tuple[Column, Literal] | None:
-    """The column and the constant of ``column = constant``, where values are equal if their bytes are."""
+    """The column and the constant of ``column = constant`` for the types `_EXACT`; None for anything else."""
     if not isinstance(expr, Call) or expr.function != "=":
         return None
     left, right = expr.arguments

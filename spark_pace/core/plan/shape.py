@@ -1,9 +1,9 @@
 """The shape of a pattern: which of its events a search takes one by one, and what stands between them.
 
 A search takes *anchors*: the event of each component that stands for one event, the first event of a group in
-first place and the last event of a group in last place. They settle a candidate: of a group it takes every
-event that matches between its neighbours. In the walk of *next* a group may stand directly behind another
-one; then its first event is an anchor too, which says where the other one ends.
+first place and the last event of a group in last place. The anchors settle a candidate, for a group has every
+event that matches it between its neighbours. In the walk of *next* a group may stand directly behind another
+one; then the first event of the second group is an anchor too, which says where the first group ends.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ANY = Times(0, None)
 
 
 def initiator_bits(pattern: Pattern) -> int:
-    """The bits of ``@mask`` of which an event that can open a selection has one."""
+    """The bits of ``@mask`` that tell initiators: an event that can open a selection has at least one."""
     return (1 << len(pattern.components)) - 1 if pattern.order == "conjunction" else 1
 
 
 def terminator_bits(pattern: Pattern) -> int:
-    """The bits of ``@mask`` of which an event that can end a candidate has one."""
+    """The bits of ``@mask`` that tell terminators: an event that can end a candidate has at least one."""
     if pattern.order == "conjunction":
         return initiator_bits(pattern)
     return 1 << shape_of(pattern).anchors[-1]
@@ -38,7 +38,7 @@ class Gap:
         times: how many events the group has.
         from_left: whether the left anchor is the group's first event.
         to_right: whether the right anchor is the group's last event.
-        before: the negated components between the left anchor and the group, or what comes next without one.
+        before: the negated components between the left anchor and the group; without a group, all in the gap.
         behind: the negated components between the group and the right anchor.
     """
 
@@ -58,8 +58,8 @@ class Shape:
         anchors: the component of each anchor.
         gaps: gap k lies between the anchors k and k + 1.
         trailing: the negated components behind the last anchor.
-        complete: for each component the level at which its events are known; of a negated one, at which all
-            events between which it forbids are.
+        complete: for each component the level at which its events are known; for a negated one, the level at
+            which the events on both of its sides are known.
         strict: whether no event may stand between two events of a candidate.
     """
 
@@ -71,11 +71,11 @@ class Shape:
 
     @property
     def simple(self) -> bool:
-        """True if nothing is said of what stands between the anchors."""
+        """True if any events may stand between the anchors, and behind them."""
         return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """Tell whether the anchors of `level` and before it belong to one group, so may be one event."""
+        """Tell whether the anchors of `level` and the level before are of one group, so may be one event."""
         gap = self.gaps[level - 1]
         return gap.from_left and gap.to_right
 
@@ -101,12 +101,12 @@ class _Building:
         self.complete[component] = len(self.anchors)
 
     def gather(self, component: int) -> None:
-        """Add a group, of which no event is an anchor yet."""
+        """Add a group; `anchor` adds those of its events that are anchors."""
         self.group = component
         self.complete[component] = max(1, len(self.anchors))
 
     def anchor(self, component: int, times: Times | None, *, to_right: bool = False) -> None:
-        """Add an anchor, and the gap before it, of whose group `times` is said."""
+        """Add an anchor, and the gap before it; `times` says how many events the group in the gap has."""
         if self.anchors:
             from_left = self.group is not None and self.anchors[-1] == self.group
             before, behind = tuple(self.before), tuple(self.behind)
@@ -151,7 +151,7 @@ def shape_of(pattern: Pattern) -> Shape:
 
 
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
-    """The sequence of a pattern's components in another order, for searches; it means something else."""
+    """A sequence of the pattern's components in another order, for searches; it means something else."""
     places = {component: place for place, component in enumerate(order)}
     where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
     components = tuple(pattern.components[k] for k in order)

@@ -1,6 +1,6 @@
 """Events as they came: the attributes of a STRUCT, which are columns of their own, as one column again.
 
-And events for people to read: no value fails, whatever Python knows of its type.
+Also events for people to read: that fails for no value, not even for one that Python's types do not hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 def nested(events: pa.Table, schema: EventSchema) -> pa.Table:
     """The attributes among the columns of `events`, in the order of the schema, each STRUCT as one column.
 
-    Where `events` has what a STRUCT holds but not the STRUCT, this is null where all of that is.
+    Where `events` has attributes of a STRUCT but not the STRUCT itself, it is null if all of these are null.
     """
     if not schema.structs:
         own = {field.name for field in schema.fields}
@@ -33,7 +33,7 @@ def nested(events: pa.Table, schema: EventSchema) -> pa.Table:
 
 
 def _column(path: Path, events: pa.Table, paths: list[Path]) -> pa.Array:
-    """The attribute; a STRUCT with all that it holds."""
+    """The attribute at a path; for a STRUCT, with all attributes in it."""
     name, depth = ".".join(path), len(path)
     below = (other for other in paths if len(other) > depth and other[:depth] == path)
     inner = dict.fromkeys(other[: depth + 1] for other in below)
@@ -46,14 +46,14 @@ def _column(path: Path, events: pa.Table, paths: list[Path]) -> pa.Array:
 
 
 def json_rows(table: pa.Table) -> list[str]:
-    """Each row as a JSON object, for people to read; no value fails."""
+    """Each row as a JSON object for people to read; that fails for no value."""
     columns = [shown_values(column) for column in table.columns]
     rows = [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     return [json.dumps(row, default=_shown, ensure_ascii=False) for row in rows or [{}] * table.num_rows]
 
 
 def shown_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values as Python has them; of a column with some that Python does not know, as text or bytes."""
+    """The values as Python objects; if Python cannot hold one of them, times and texts as text or bytes."""
     try:
         return values.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError):  # a time outside the years 1 to 9999; a text that is no UTF-8
@@ -64,7 +64,7 @@ def shown_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _shown_type(kind: pa.DataType) -> pa.DataType:
-    """A type whose values Python always knows, for values of a type."""
+    """The type to which values of a type are cast so that Python can hold all of them."""
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, _shown_type(field.type)) for field in kind])
     if pa.types.is_list(kind):

@@ -29,7 +29,7 @@ from spark_pace.core.tables import numbers
 
 
 def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
-    """Tell whether `split_much_carried` is the better way, and can be gone: with one key, within a time."""
+    """Tell whether `split_much_carried` can split the task (one key, windows of a time), and is better."""
     pattern, horizon = task.pattern, task.horizon
     assert pattern is not None
     if task.planned.key_column is not None or JOIN in task.stream.events.column_names:
@@ -39,7 +39,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
     if task.passed_us == NO_FRONTIER or horizon.complete is not None:
         return False
     plain = isinstance(way, Forwards) and pattern.close == "completion" and not pattern.where
-    if plain or len(pattern.components) == 1:  # every event that can end a match closes what waits for it
+    if plain or len(pattern.components) == 1:  # every event that can end a match closes what is open
         return False
     carried = _carried(task)
     return carried > 0 and ways.is_much_carried(carried, task.stream.rows - carried)
@@ -57,18 +57,18 @@ def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
 
 
 def _carried(task: SplitTask) -> int:
-    """How many events are carried: what came before is below the frontier of then."""
+    """How many events of the task are carried: those below the frontier before the batch."""
     return int(np.searchsorted(task.stream.time, task.passed_us))
 
 
 def _over(task: SplitTask, initiators: Ints, frontier_us: int) -> int:
-    """How many initiators' windows were over at a frontier: the first ones."""
+    """How many initiators have windows that are over at a frontier; they are the first ones."""
     assert task.pattern is not None
     return int(Horizon(frontier_us).over(task.stream, initiators, task.pattern.within).sum())
 
 
 def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
-    """The matches that end with a new event; the selections of others are open until their windows end."""
+    """Find the matches that end with a new event. Selections are open until their windows end."""
     initiators, lasts = search.initiators, search.terminators
     lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
     if isinstance(way, Forwards):
@@ -79,10 +79,10 @@ def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> 
 
 
 def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
-    """The matches of selections that new events close.
+    """Find the matches of selections that new events close.
 
-    A carried initiator may be closed by a new event only if that event fits it. Whether one before has
-    closed it already is told from all that is carried, so events other than initiators stay.
+    A new event can close a carried initiator's selection only if it fits the initiator. Whether an event
+    before has closed it can be told from all carried events only, so those that are no initiators stay.
     """
     stream, initiators, lasts = task.stream, search.initiators, search.terminators
     carried = _carried(task)
@@ -97,14 +97,15 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     open_ = open_[~np.isin(open_, closed, assume_unique=True)]
     keep = from_first(stream, open_)
     if search.pattern.order == "sequence":
-        keep = _without(stream.mask, keep, closed, carried)
+        keep = _without_closed(stream.mask, keep, closed, carried)
     return Split(_lanes(task, found), keep, np.array([len(open_)]))
 
 
-def _without(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
-    """What is kept but for closed initiators that no other component needs.
+def _without_closed(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
+    """`keep` without the initiators `closed` that match no other component.
 
-    Of those that are carried, only if they are more than half: all the others are stored anew for it.
+    Carried ones go only if they are more than half of the carried events that are kept, for the others must
+    then be stored anew.
     """
     idle = closed[(mask[closed] == 1) & keep[closed]]
     new = np.searchsorted(idle, carried)
@@ -115,16 +116,16 @@ def _without(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: i
 
 
 def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
-    """The matches that go out now where each waits for the selections before its own to be resolved.
+    """Find the matches that go out now where each waits until all selections before its own are resolved.
 
     Only selections that were not resolved before, up to the first one that is not resolved now, can let a
     match out.
     """
     stream, initiators = task.stream, search.initiators
-    before, first = _resolved(task, search, way)
+    before, first = _first_unresolved(task, search, way)
     chosen = initiators[before : first + 1]
     found = way.match(stream, search.pattern, _ending(task, search, chosen, before == first), whole(stream))
-    if isinstance(way, Backwards):  # those are the events that end a candidate of theirs: is it the match?
+    if isinstance(way, Backwards):  # at their last events, candidates of other initiators may be the matches
         lasts = np.unique(found.last)
         found = way.match(stream, search.pattern, search.ending(lasts), whole(stream))
     opening = numbers(stream.events, OPENING)
@@ -156,10 +157,11 @@ def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Se
     return search.starting(chosen).ending(lasts)
 
 
-def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tuple[int, int]:
-    """Which initiator's selection is the first not resolved before, and which is now, by their indices.
+def _first_unresolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tuple[int, int]:
+    """The indices of the first initiator with an unresolved selection: before the batch, and now.
 
-    Initiators are looked at in ever larger blocks, until there is one that is not resolved.
+    An index is the number of initiators if all selections are resolved. Initiators are looked at in ever
+    larger blocks, until there is one whose selection is not resolved.
     """
     initiators, pattern = search.initiators, search.pattern
     over_before = _over(task, initiators, task.passed_us)
@@ -183,6 +185,6 @@ def _resolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tup
 
 
 def _lanes(task: SplitTask, found: Found) -> list[Lane]:
-    """Lanes of the matches, each of whose first event has opened its selection."""
+    """Lanes of the matches; the first event of each match has opened its selection."""
     ids = numbers(task.stream.events, OPENING)[found.first]
     return matched_lanes(task, found, ids, at_rows(task.stream, found.last))

@@ -45,6 +45,7 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
+    """Lanes of closed selections with all of their events; `ids` are the numbers of all selections."""
     stream, done = task.stream, np.flatnonzero(links.closes >= 0)
     opening, close, last = links.openings[done], links.closes[done], links.closes[done]
     release, pattern = at_rows(stream, close), task.planned.rule.pattern
@@ -68,6 +69,7 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[Lane]:
+    """Lanes of the matches that have closed selections."""
     stream = task.stream
     found = links.found(search)
     decided = decisions(stream, found, search.pattern.within, task.horizon)
@@ -77,9 +79,15 @@ def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[La
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of matches that are found and go out at `release`, with the rows and components of their events.
+    """Lanes of found matches, with the rows and components of their events.
 
-    They hold the events of the matches, and those that let them out.
+    They hold the events of the matches, and those at whose positions matches go out.
+
+    Args:
+        task: what is split.
+        found: the matches.
+        ids: int64[m], the `selection_id` of each match.
+        release: where each match goes out.
     """
     pattern = task.planned.rule.pattern
     assert pattern is not None

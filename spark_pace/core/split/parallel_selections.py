@@ -35,7 +35,7 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     closed = closes >= 0
     if task.resolution is not None:
         task = replace(task, resolution=_resolution(task, task.resolution, initiators, closes))
-        closed[:] = False  # they are kept: their matches may wait
+        closed[:] = False  # their initiators are kept, for matches may wait
     over = task.horizon.over(task.stream, initiators, pattern.within)
     first_open = initiators[~over & ~closed]
     if isinstance(way, Forwards):
@@ -46,7 +46,7 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
         keep = backward_keep(task, pattern, search, way, first_open)
     over = task.horizon.over_by_itself(task.stream, initiators, pattern.within)
     open_ = initiators[~over & ~closed]
-    if isinstance(way, Backwards) and pattern.within is None:  # nothing ends these: some are out of reach
+    if isinstance(way, Backwards) and pattern.within is None:  # no window ends these; some are out of reach
         assert way.tail is not None
         open_ = np.intersect1d(open_, way.tail(task.stream, search, task.stream.rows))
     return Split(lanes, keep, count_in_segments(task.stream, open_), resolution=task.resolution)
@@ -55,7 +55,10 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
 def _closings(
     task: SplitTask, pattern: Pattern, search: Search, way: Forwards | Backwards
 ) -> tuple[Ints, Ints]:
-    """The row that closes each initiator's selection, if that is known, and the row behind its last one."""
+    """For each initiator the row that closes its selection, and the row behind all its matches.
+
+    The first is -1 where nothing closes it, or where that is not known here.
+    """
     stream, initiators = task.stream, search.initiators
     ends = window_end(stream, initiators, pattern.within)
     rule = task.planned.rule.pattern
@@ -82,7 +85,7 @@ def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, close
 def _fruitful(
     task: SplitTask, search: Search, initiators: Ints, closes: Ints, ends: Ints
 ) -> tuple[SplitTask, Ints, Ints, Ints]:
-    """The task and its initiators without the partition keys that lack a component: these have no match."""
+    """The task and the arrays without the partition keys that lack a component: these have no match."""
     stream = task.stream
     fruitful = np.ones(len(stream.starts), np.bool_)
     for members in search.members:
@@ -100,7 +103,10 @@ def _fruitful(
 
 
 def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) -> list[Lane]:
-    """Lanes of initiators. Without keys, the merger lets every lane but the first wait for those before."""
+    """Lanes of initiators.
+
+    Without keys, and if it is not known what is resolved, the merger lets each lane wait for those before.
+    """
     stream, idle = task.stream, _idle(task, initiators, closes)
     if not len(initiators):
         return []
@@ -117,7 +123,7 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
 
 
 def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
-    """When the streams in these rows end; None where they end with the input."""
+    """When the streams in the rows from `lo` to `hi` end; None where they end with the input."""
     if task.horizon.ends_us is None:
         return None
     i, j = np.searchsorted(task.stream.starts, (lo, hi))
@@ -125,7 +131,7 @@ def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
 
 
 def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
-    """bool[i], which selections are known to let no match out now."""
+    """bool[i], which initiators' selections are known to let no match out now."""
     resolution, pattern = task.resolution, task.pattern
     if resolution is None or pattern is None or pattern.close == "window":
         return np.zeros(len(initiators), np.bool_)
@@ -135,7 +141,7 @@ def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int, Piece]]:
-    """The ranges of rows that lanes are made of: whole keys with `partition_by`."""
+    """The ranges of rows that lanes are made of; with `partition_by` each range has whole keys."""
     rows = task.stream.rows
     if task.planned.key_column is None:
         return [(piece.first, piece.last, piece) for piece in lanes_by_rows(task, np.ones(rows, np.int64))]
@@ -158,7 +164,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             held: slice | Ints = slice(lo, hi)
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
-            # a match waits for the ends of earlier windows: of N events, these may lie behind the stretch
+            # a match waits for the ends of earlier windows; those of N events may end behind the stretch
             behind = (pattern.within.events or 0) if task.method.waits else 0
             held = slice(before, hi + behind)
         else:
@@ -176,7 +182,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
 def backward_keep(
     task: SplitTask, pattern: Pattern, search: Search, way: Backwards, first_open: Ints
 ) -> Bools:
-    """The events that later terminators can still reach."""
+    """bool[n], the events that later terminators can still reach."""
     stream = task.stream
     if pattern.within is None:
         keep = np.zeros(stream.rows, np.bool_)

@@ -128,10 +128,12 @@ def _fold(fold: FoldFacts) -> Iterator[tuple[str, str]]:
         yield "fold", f"{fold.function}, version {fold.version}, called in stream order"
         return
     yield "fold", f"a key begins in {fold.initial}; an event takes the first move that fits"
+    states = {fold.initial, *(move.target for move in fold.moves)}
     for move in fold.moves:
+        sources = "any" if states == set(move.sources) else ", ".join(move.sources)
         when = "any event" if move.condition is None else _decided(move.condition)
         emits = "" if move.emits else ", without a match"
-        yield "", f"{', '.join(move.sources)} to {move.target}{emits}: {when}"
+        yield "", f"{sources} to {move.target}{emits}: {when}"
 
 
 def _decided(condition: ConditionFacts) -> str:

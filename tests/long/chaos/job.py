@@ -1,4 +1,4 @@
-"""The job of a series of kills: several contexts, a key, spans, an operator that may fail, a long wait."""
+"""The job of a series of kills: contexts, a key, spans, an operator that may fail, a long wait, levels."""
 
 from __future__ import annotations
 
@@ -36,6 +36,19 @@ rules:
     span: {{every: 60 s, size: 2 min}}
     operator: tests.long.chaos.job:total
     emit: {{total: BIGINT, events_in_span: BIGINT}}
+  - name: found_again
+    from: [keyed, events]
+    partition_by: [k]
+    pattern: {{sequence: [{{m: rule = 'keyed'}}, {{c: kind = 'c' and x = 7}}]}}
+    within: 2 min
+    context: next, selected
+    emit: {{opened_by: c.id}}
+  - name: rising
+    from: [sums, found_again]
+    pattern: {{sequence: [{{low: total < 480}}, {{again: rule = 'found_again'}}, {{high: total > 480}}]}}
+    within: 10 min
+    merge: detection
+    emit: {{total: high.total, closed_by: again.opened_by}}
 """
 
 JOB = """

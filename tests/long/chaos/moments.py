@@ -24,6 +24,8 @@ OF_FILES = ("chunk half written", "chunk written", "old chunk removed")  # of wh
 IN_A_BATCH = (
     *OF_FILES[:2],
     "state committed",
+    "levels unwritten",
+    "levels written",
     "numbers unwritten",
     "numbers written",
     OF_FILES[2],
@@ -88,13 +90,8 @@ def _wrap_files(kill: _Kill) -> None:
 
     def replaced(source: Any, target: Any) -> None:
         path = Path(target)
-        thing = (
-            "layout"
-            if path.name == "layout.json"
-            else "numbers"
-            if path.parent.name == "sequence"
-            else "other"
-        )
+        folders = {"sequence": "numbers", "levels": "levels"}
+        thing = "layout" if path.name == "layout.json" else folders.get(path.parent.name, "other")
         kill.at(f"{thing} unwritten")
         replace(source, target)
         kill.at(f"{thing} written")

@@ -19,6 +19,7 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
 from tests.support.form_strategies import (
     changed_components,
     conjunctive_rules,
@@ -107,6 +108,7 @@ def drawn_rules() -> list[Rules]:
     found += [carrying_rules(CONTEXTS[0], close_window=True)]
     found += [aggregate_rules(predicate_spans()).map(with_values)]
     found += [span_rules(predicate_spans(), operator=True).map(with_values)]
+    found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
     return found
 
 
@@ -128,6 +130,8 @@ KINDS_OF_RULES = (
     "count span",
     "aggregates",
     "operator",
+    "moves",
+    "function",
     "keys",
     "forgotten keys",
 )
@@ -149,12 +153,18 @@ def forms_of(rule: Rule) -> set[str]:
     if rule.span is not None:
         found.add(kinds[type(rule.span)])
     if rule.pattern is None:
-        found.add("operator" if rule.operator else "aggregates")
+        found.add(_form_without_pattern(rule))
     if rule.partition_by:
         found.add("keys")
     if rule.forget_key_after_us is not None:
         found.add("forgotten keys")
     return found if rule.pattern is None else {*found, *_forms_of_pattern(rule.pattern)}
+
+
+def _form_without_pattern(rule: Rule) -> str:
+    if rule.fold is not None:
+        return "function" if rule.function else "moves"
+    return "operator" if rule.operator else "aggregates"
 
 
 def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:

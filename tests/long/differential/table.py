@@ -14,7 +14,8 @@ Cell = tuple[str, str]  # a way and a form
 Cells = Counter[Cell]
 
 NOT_SIMPLE = ("repeated", "optional", "negated", "negated last", "strict")
-WITHOUT_PATTERN = ("aggregates", "operator")
+FOLDS = ("moves", "function")
+WITHOUT_PATTERN = ("aggregates", "operator", *FOLDS)
 SPANS = ("opened span", "grid span", "count span", *WITHOUT_PATTERN)
 KEYS = ("keys", "forgotten keys")
 NO_TIME = ("within events", "no window")
@@ -84,7 +85,13 @@ IMPOSSIBLE = (
         (*WITHOUT_PATTERN, *NEXT, "latest, zero", "earliest, zero", "earliest, selected"),
         "it is for selections that the first completion closes",
     ),
-    Impossible(("is_added_by_span",), (*OF_PATTERNS, "operator"), "it is for aggregates"),
+    Impossible(
+        ("is_compiled", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
+        FOLDS,
+        "nothing is searched for: events go through states one after the other",
+    ),
+    Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
+    Impossible(("is_added_by_span",), (*OF_PATTERNS, "operator", *FOLDS), "it is for aggregates"),
 )
 
 

@@ -50,5 +50,5 @@ CONTEXTS = by_name([
 
 
 def context_of(pattern: Pattern) -> ParameterContext:
-    """Everything that a pattern's parameter context decides."""
+    """The parameter context of a pattern."""
     return CONTEXTS[str(pattern.context)]

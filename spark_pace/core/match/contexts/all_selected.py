@@ -15,7 +15,9 @@ from spark_pace.core.ranges import expand
 
 
 def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
-    """Every event of each closed selection, once, as the first declared component it matches.
+    """One match for each closed selection: its events, each as the first declared component it matches.
+
+    Events that match no component, or negated ones only, are left out.
 
     Sources: Snoop's cumulative context (two steps); Siddam 2015, section 2.5.
     """
@@ -30,7 +32,7 @@ def all_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints)
 
 
 def _first_component(stream: Stream, pattern: Pattern) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """int8[n], the first declared component each row matches, negated ones aside; -1 for none."""
+    """int8[n], the first declared component that each row matches, negated ones aside; -1 if it is none."""
     role = np.full(stream.rows, -1, np.int8)
     for bit, component in reversed(list(enumerate(pattern.components))):
         if not component.negated:

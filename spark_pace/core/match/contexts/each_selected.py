@@ -14,7 +14,7 @@ from spark_pace.core.ranges import expand
 
 
 def each_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
-    """All candidates of each closed selection.
+    """All candidates in each closed selection that end with its closing event.
 
     Sources: Siddam 2015, section 5.2; Snoop's continuous context (two steps).
     """

@@ -15,9 +15,10 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 
 def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
-    """Every initiator in `owned` opens a selection; its first completion closes it.
+    """The matches of the initiators in the rows `owned`: each opens a selection.
 
-    With ``close: window`` nothing closes it before its window's end.
+    The first event that completes a candidate of the initiator closes the selection; with ``close: window``
+    nothing closes it before its window's end.
     Sources: Siddam 2015, section 5 (the default of PACE); Mendes 2013, all-to-all pairs.
     """
     openings = within_rows(search.initiators, owned)

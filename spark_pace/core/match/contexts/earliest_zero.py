@@ -12,7 +12,7 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 
 def earliest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
-    """At every terminator in `owned` its least candidate."""
+    """For every terminator in the rows `owned` its least candidate."""
     last = within_rows(search.terminators, owned)
     matrix = least(search, last, window_start(stream, last, pattern.within))
     return search.found_backwards(matrix, None)

@@ -20,10 +20,11 @@ from spark_pace.core.tables import numbers, with_column
 
 
 def in_turn(search: Search, openings: Ints) -> Found:
-    """The matches, terminator by terminator; each uses up its events.
+    """The matches, found terminator by terminator; each match uses up its events.
 
-    The loop takes one step for each terminator of a segment, in all segments at once, and looks at its window
-    only. A trailing negation decides a match where all candidates up to its terminator are decided.
+    The loop takes one step for each terminator of a segment, in all segments at once, and looks only at the
+    rows that a candidate of the terminator can have, or that may forbid one. With a trailing negation a match
+    is decided when all candidates that end at its terminator or before it are decided.
 
     Args:
         search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.
@@ -56,7 +57,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
 
 
 def _found(openings: Ints, decided: Decided) -> Found:
-    """What is decided, where each match closes the selection that its first event has opened."""
+    """The decided matches as `Found`; each closes the selection that its first event has opened."""
     closes, rows, offsets = np.full(len(openings), -1, np.int64), decided.members, decided.offsets
     selection = np.searchsorted(openings, rows[offsets[:-1]])
     closes[selection] = rows[offsets[1:] - 1]
@@ -64,7 +65,7 @@ def _found(openings: Ints, decided: Decided) -> Found:
 
 
 def _turns_of_use(stream: Stream) -> Ints:
-    """int64[n], the `seq` of the terminator at whose turn each event was used up; `NO_ROW` if it is not."""
+    """int64[n], the `seq` of the terminator at whose turn each event was used up; `NO_ROW` if none was."""
     if SPENT not in stream.events.column_names:
         return np.full(stream.rows, NO_ROW)
     spent = numbers(stream.events, SPENT)
@@ -72,11 +73,12 @@ def _turns_of_use(stream: Stream) -> Ints:
 
 
 class _Step:
-    """The least candidates of some terminators, each of another segment, without the used events.
+    """The least candidates, without used events, of terminators of which no two are of one segment.
 
     Attributes:
-        latest: int64[t], for each terminator the first row of the candidate that starts last; -1 for none.
-        found: int64[m], the terminators that have a match.
+        latest: int64[t], for each terminator the first row of the candidate that starts last, even if a
+            trailing negation forbids it; -1 if there is none.
+        found: int64[m], the indices of the terminators that have a match.
         offsets, members, roles: the production sets of these matches, by rows of the stream.
     """
 

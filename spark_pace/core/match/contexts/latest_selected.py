@@ -15,7 +15,7 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 
 def latest_selected(stream: Stream, pattern: Pattern, openings: Ints, closes: Ints) -> Found:
-    """The greatest candidate of each closed selection.
+    """In each closed selection the greatest candidate that ends with its closing event.
 
     Sources: Siddam 2015, section 5.3.
     """

@@ -15,7 +15,7 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 
 def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
-    """At every terminator in `owned` its greatest candidate.
+    """For every terminator in the rows `owned` its greatest candidate.
 
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
@@ -25,9 +25,10 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:
-    """The rows below `before` that a later terminator can still reach, for a plain sequence without window.
+    """The rows before row `before` that a terminator from there on can still reach.
 
-    For each step the latest partial candidate that ends there: at most n(n - 1)/2 rows of each segment.
+    It is for plain sequences without window. The rows are those of the latest partial candidate that ends at
+    each step: at most n(n - 1)/2 rows of each segment.
     """
     last = np.minimum(np.append(stream.starts[1:], stream.rows), before)
     last = last[stream.starts < before]

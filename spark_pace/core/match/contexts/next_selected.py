@@ -14,7 +14,7 @@ from spark_pace.core.plan.rule import Context
 
 
 def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The last row of the walk from each initiator, and the walk; -1 where it finds no match before `end`.
+    """The last row of the walk from each initiator, and the walk; -1 where it has no match before row `end`.
 
     Sources: semantics, section 4; SQL's and Flink's "skip past last".
     """
@@ -29,7 +29,7 @@ NEXT_SELECTED = ParameterContext(
     snoop_name=None,
     way=OneOpen(closed_by_walk, None),
     window_may_close=False,
-    waits_for_earlier=True,  # nobody knows before that no earlier initiator has a match
+    waits_for_earlier=True,  # only then is it known that no earlier initiator has a match
     why_within=None,
     gathers=False,
 )

@@ -18,7 +18,7 @@ from spark_pace.core.plan.rule import Context, Pattern
 
 
 def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
-    """Every initiator in `owned` opens a selection, which its match closes.
+    """The matches of the initiators in the rows `owned`: each opens a selection, which its match closes.
 
     Sources: skip-till-next-match; Flink's ``followedBy`` without skipping.
     """

@@ -1,1 +1,1 @@
-"""What a search for candidates goes by: anchors, comparisons as integers, groups and what forbids."""
+"""What a search for candidates works with: anchors, comparisons as integers, groups, forbidding events."""

@@ -1,8 +1,8 @@
 """What stands between the anchors of candidates: groups, and events that forbid.
 
 See `spark_pace.core.plan.shape` for anchors. Matrices of candidates are int64[m, k]: the rows of their first
-k anchors. Where a function takes `capped`, the groups are those of the walk of *next*, which hold the first
-events up to the most that they may have; else they hold every event between their neighbours.
+k anchors. If `capped` is true, groups are those of the walk of *next*: a group holds no more than the most
+events that it may have, the first ones. If it is false, a group holds every event between its neighbours.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Forbidding:
 
     Attributes:
         component: its index.
-        gap: the gap in which it forbids; None: behind the last anchor.
-        conditions: what must hold of the candidate and an event of it for that event to forbid.
-        level: the level at which it is known whether one does.
+        gap: the index of the gap between anchors in which its events forbid; None: behind the last anchor.
+        conditions: what must hold of a candidate and an event of the component for the event to forbid.
+        level: the level at which it is known whether an event forbids.
     """
 
     component: int
@@ -49,7 +49,7 @@ class Between:
         pattern: the pattern.
         shape: its shape.
         roles: the level of each component that stands for one event, by its name.
-        rows_of: the rows of each group and of each negated component.
+        rows_of: the rows that match each repeated and each negated component, by its index.
         forbidding: the negated components.
     """
 
@@ -75,7 +75,7 @@ class Between:
         return Forbidding(component, next(gaps, None), tuple(one.expr for one in conjuncts), level)
 
     def group(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
-        """The group of a component in each candidate: a range of that component's rows, as two int64[m]."""
+        """The group of a component in each candidate: a range of its `rows_of`, as two int64[m]."""
         gap = self.shape.gaps[self._gaps[component]]
         left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
         before = self._before[component]
@@ -86,20 +86,23 @@ class Between:
         return lo, hi
 
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
-        """The candidate and the row of every event of a component's groups, as two int64[k]."""
+        """For every event of a component's groups its candidate and its row, as two int64[k]."""
         owner, index = expand(*self.group(component, matrix, capped=capped))
         return owner, self.rows_of[component][index]
 
     def ends_of(self, component: int, lo: Ints, hi: Ints, *, first: bool) -> pa.Array:
-        """int64[m], the first or the last row of each group of a component; null where it is empty."""
-        rows = np.append(self.rows_of[component], -1)  # what an empty group points to is not looked at
+        """int64[m], the first or the last row of each group of a component; null where the group is empty.
+
+        `lo` and `hi` are what `group` gives.
+        """
+        rows = np.append(self.rows_of[component], -1)  # an empty group may point here, but is not looked at
         return pa.array(rows[lo if first else hi - 1], mask=lo >= hi)
 
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
         """bool[m], whether what stands between the anchor of `level` and the one before it is as it must be.
 
-        That is the number of events of the group there, if there is one; and with strict contiguity, that no
-        other event stands there.
+        A group that stands there must have the right number of events; with strict contiguity, no other event
+        may stand there.
         """
         if level == 0:
             return np.ones(len(matrix), np.bool_)
@@ -118,9 +121,9 @@ class Between:
         return fits
 
     def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
-        """int64[m], the row after the last one that may be the anchor of `level`, given those before it.
+        """int64[m], the row after the last one that may be the anchor of `level` behind the rows `left`.
 
-        Some rows before it may not be, either.
+        Not all rows before this limit may be the anchor: `fits` and `allowed` decide.
         """
         gap, limit = self.shape.gaps[level - 1], np.full(len(left), self.stream.rows)
         if gap.group is None:
@@ -138,12 +141,12 @@ class Between:
         return limit + 1
 
     def _row_of(self, component: int, number: Ints) -> Ints:
-        """The rows of events of a component by their numbers; behind all where there are not so many."""
+        """The rows of a component's events with these numbers, from 0 on; `stream.rows` if it has too few."""
         rows = np.append(self.rows_of[component], self.stream.rows)
         return rows[np.minimum(number, len(rows) - 1)]
 
     def _strangers(self, group: int | None) -> Ints:
-        """The rows that do not match the component of a group, then the end of the stream.
+        """The rows that do not match the component of a group, and `stream.rows` behind them.
 
         Without a group these are all rows.
         """
@@ -158,10 +161,10 @@ class Between:
         """bool[m], which candidates no event forbids.
 
         Args:
-            level: only what is known at this level; None: everything, of whole candidates.
+            level: test only the negated components of this level; None: all of them, for whole candidates.
             matrix: the candidates.
-            capped: see above.
-            trailing: whether events behind the last anchor forbid, too. Those that have come are known.
+            capped: see the docstring of the module.
+            trailing: whether events behind the last anchor are tested, too, as far as they have come.
         """
         allowed = np.ones(len(matrix), np.bool_)
         for one in self.forbidding:
@@ -191,7 +194,7 @@ class Between:
         return forbidden
 
     def forbidders(self, level: int | None, candidate: Ints, *, capped: bool) -> list[tuple[int, int]]:
-        """(component, row) of every event that forbids a candidate, an int64[1, k]; see `allowed`."""
+        """(component, row) of every event that forbids the one candidate, int64[1, k]; see `allowed`."""
         found: list[tuple[int, int]] = []
         for one in self.forbidding:
             if level not in (None, one.level):
@@ -216,13 +219,13 @@ class Between:
         if gap.group is None:
             return left, right
         lo, hi = self.group(gap.group, matrix, capped=capped)
-        rows = np.append(self.rows_of[gap.group], -1)  # what an empty group points to is not looked at
+        rows = np.append(self.rows_of[gap.group], -1)  # an empty group may point here, but is not looked at
         if one.component in gap.before:
             return left, np.where(lo < hi, rows[lo], right)
         return np.where(lo < hi, rows[hi - 1], left), right
 
     def production_sets(self, matrix: Ints, *, capped: bool) -> Sets:
-        """The events of whole candidates."""
+        """The events of whole candidates, in stream order."""
         count = len(matrix)
         parts = []
         for component in range(len(self.pattern.components)):
@@ -246,9 +249,9 @@ class CandidateColumns:
     Attributes:
         between: groups and single components of the stream.
         matrix: the candidates.
-        capped: see above.
-        forbidding: the rows of events that may forbid, by their component; such a column has a row for each
-            candidate.
+        capped: see the docstring of the module.
+        forbidding: by the name of a negated component, int64[m]: for each candidate the row of an event that
+            may forbid it.
     """
 
     between: Between
@@ -264,7 +267,7 @@ class CandidateColumns:
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """One attribute of one component of each candidate."""
         rows = self.forbidding.get(component)
-        if rows is None:  # what is no component's stands beside every event
+        if rows is None:  # the opening event's attributes stand beside every event: any row will do
             rows = self.matrix[:, self.between.roles.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 

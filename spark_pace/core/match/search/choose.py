@@ -11,23 +11,24 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.ranges import expand
 from spark_pace.core.ranks import segments_of
 
-# offsets: int64[m + 1], where each one's events begin and end; members: int64[k], their rows, ascending in
-# each; roles: int8[k], the components that they stand for
+# m production sets. offsets: int64[m + 1], set i has the events offsets[i]:offsets[i + 1]; members: int64[k],
+# the rows of the events, ascending in each set; roles: int8[k], the components that they stand for
 Sets: TypeAlias = tuple[Ints, Ints, npt.NDArray[np.int8]]
 
 
 def best(sets: Sets, owner: Ints, *, backwards: bool) -> Ints:
     """The best production set of each owner.
 
+    In each round the sets of an owner are compared in pairs, and the better one of each pair goes on.
+
     Args:
         sets: m production sets.
-        owner: int64[m], who owns each.
+        owner: int64[m], the number of each set's owner.
         backwards: whether the best is the greatest, compared from the last event back; else it is the least,
             compared from the first event on. See semantics, sections 1 and 4.
 
     Returns:
-        int64[k], the index of one set for each owner, in the order of the owners. In each round neighbours
-        are compared, and half of them go on.
+        int64[k], the index of one set for each owner, in the order of the owners.
     """
     left = np.argsort(owner, kind="stable")
     while True:
@@ -53,7 +54,7 @@ def _is_better(sets: Sets, one: Ints, other: Ints, *, backwards: bool) -> Bools:
 
 
 def _order(offsets: Ints, values: npt.NDArray[Any], one: Ints, other: Ints, *, backwards: bool) -> Ints:
-    """int64[p], -1, 0 or 1 as one of each pair is less than, equal to or greater than the other."""
+    """int64[p]: -1, 0 or 1 where set `one` is less than, equal to or greater than `other`, by `values`."""
     sizes = offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other]
     common = np.minimum(*sizes)
     pair, place = expand(np.zeros(len(one), np.int64), common)

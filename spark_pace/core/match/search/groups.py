@@ -14,13 +14,13 @@ _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": 
 
 
 def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -> pa.Array:
-    """An aggregate over the events of each of some groups; `first` and `last` alone count nulls.
+    """An aggregate over the events of each group. Nulls count for `first` and `last` only.
 
     Args:
         function: the name of an aggregate.
         values: of n events, each group's in stream order; None for ``count(x)``, which counts events.
         owner: int64[n], ascending, the group of each event.
-        rows: how many groups there are; one without events has the count 0, else null.
+        rows: how many groups there are. For a group without events a count is 0, anything else null.
     """
     if values is None:
         return pa.array(np.bincount(owner, minlength=rows))
@@ -33,7 +33,7 @@ def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -
     present = result.column("group").to_numpy()
     column = result.column(f"value_{_KERNELS[function]}").combine_chunks()
     if function == "sum" and pa.types.is_decimal(column.type):
-        column = column.cast(pa.decimal128(values.type.precision + 10, values.type.scale))  # as the rule says
+        column = column.cast(pa.decimal128(values.type.precision + 10, values.type.scale))  # as declared
     return _scatter(column, present, rows, 0 if function == "count" else None)
 
 

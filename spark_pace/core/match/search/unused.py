@@ -8,10 +8,10 @@ from spark_pace.core.columns import Bools, Ints
 
 
 def earliest_unused(pools: Ints, bounds: Ints, starts: Ints, rows: int) -> Ints:
-    """For each terminator in turn the earliest unused event of each component, which it uses up.
+    """The matches of a plain sequence: each terminator in turn takes, step by step, the first unused event.
 
     Args:
-        pools: int64[], the rows of each component, ascending, one component behind the other.
+        pools: int64[], the rows of each component, ascending, one component after the other.
         bounds: int64[n + 1], where each component begins and ends in `pools`.
         starts: int64[t], for each row of the last component the first row that its match may begin with.
         rows: how many rows there are.
@@ -46,11 +46,11 @@ def first_unused(candidates: Ints, used: Bools) -> Ints:
     """Take candidates in order, but none with a used event; each that is taken uses up its events.
 
     Args:
-        candidates: int64[m, n], the rows of each.
-        used: bool[rows], changed in place.
+        candidates: int64[m, n], the rows of each candidate.
+        used: bool[rows], which rows are used; changed in place.
 
     Returns:
-        int64[k, n], those that are taken.
+        int64[k, n], the candidates that are taken.
     """
     taken, number = np.zeros(len(candidates), np.int64), 0
     for place in range(len(candidates)):

@@ -1,11 +1,11 @@
 """The carry of a unit: a log of chunks, looked up by key.
 
 A batch adds one chunk: the keys that it has touched, with their counters, and the events to keep of them. An
-older chunk is never changed. So a batch matches and writes what it touches, not what is carried; of the rest
-it looks at times only, to find windows that end. Neighbouring chunks are merged as they come to be of like
-size, so that there are few of them; each event is merged a few times only. No merge makes a chunk of more
-than `ways.LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of some
-time, and loses them together when their windows have ended.
+older chunk is never changed. So a batch matches and writes what it touches, not all that is carried; of the
+rest it looks only at times, to find windows that end. Neighbouring chunks are merged as they come to be of
+like size, so that there are few of them; each event is merged only a few times. No merge makes a chunk of
+more than `ways.LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of
+some time, and loses them together when their windows have ended.
 
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 """
@@ -46,7 +46,8 @@ class Wanted:
 
     Attributes:
         forgetting: when keys are forgotten; None: they are not.
-        last_values: the columns with values of the last events of each key.
+        last_values: the columns with what is kept of each key: values of its last events, which ``prev``
+            reads, or the state of its fold.
     """
 
     forgetting: Forgetting | None = None
@@ -70,9 +71,9 @@ class Touched:
         rows: int64[k], how many events of each key are carried.
         last: int64[k], the event time of each key's last event, where keys are forgotten.
         last_before: int64[k], `last` as the carry has it.
-        last_values: by the columns of `Wanted.last_values`, the values of each key's last events; null where
-            there are none.
-        new: how many of the keys the carry has never met.
+        last_values: by the columns of `Wanted.last_values`, what is kept of each key; null where there is
+            nothing.
+        new: how many of the keys the carry has never met, or has forgotten.
         rows_before: the sum of `rows` as the carry has it.
         open_before: the sum of `open` as the carry has it.
         forgetting: when keys are forgotten; None: they are not.
@@ -100,8 +101,8 @@ class Carry:
 
     Attributes:
         chunks: the oldest first.
-        keys: how many keys were ever met and are not forgotten, as join values of which nothing is carried
-            may be, too.
+        keys: how many keys were ever met and are not forgotten. Join values may be forgotten, too, once
+            nothing of theirs is carried.
         rows: how many events are carried.
         open: how many selections are open.
         whole: what is known of the rule's whole stream, where the keys are join values; else None.
@@ -114,7 +115,7 @@ class Carry:
     whole: Whole | None = None
 
     def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
-        """What is known of some distinct keys; counters of keys that are new are 0."""
+        """What is known of some distinct keys; the counters of a new key are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
         if len(texts) == 1:
@@ -146,7 +147,7 @@ class Carry:
         )  # fmt: skip
 
     def _last_values(self, columns: pa.Schema, places: list[Ints], count: int) -> dict[str, pa.Array]:
-        """The values of the last events of `count` keys, as the newest chunk that has a key knows them."""
+        """What is kept of `count` keys in these columns, as the newest chunk that has a key knows it."""
         found: dict[str, pa.Array] = {}
         for column in columns:
             parts, rows = [pa.nulls(1, column.type)], np.zeros(count, np.int64)
@@ -161,9 +162,8 @@ class Carry:
         """The carried events of the chosen keys.
 
         Returns:
-            events: None where there are none, with a chunk for each of some chunks of the carry; owner:
-                int64[n], the index of each event's key in `touched`. Those of one key are in the order of
-                ``@seq``.
+            events: a table of one or more Arrow chunks; None if there are no events. owner: int64[n], the
+                index of each event's key in `touched`. The events of one key are in the order of ``@seq``.
         """
         tables: list[pa.Table] = []
         owners: list[Ints] = []
@@ -183,11 +183,11 @@ class Carry:
         return in_chunks(tables[::-1]), np.concatenate(owners[::-1])
 
     def _holding(self, touched: Touched, chosen: Bools) -> Iterator[tuple[Chunk, Ints, Ints, Ints]]:
-        """The chunks in which chosen keys may have living events, the newest first.
+        """The chunks in which chosen keys may have events that are alive, the newest first.
 
         Yields:
-            the chunk; int64[m] each: the indices in `touched` of such keys that it has, their rows there, and
-            the `seq` from which on their events in it are alive.
+            the chunk; and int64[m] each: the indices in `touched` of such keys that the chunk has, their rows
+            in it, and the `seq` from which on their events in it are alive.
         """
         since = np.where(chosen, np.int64(-1), NO_ROW)
         for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
@@ -197,7 +197,7 @@ class Carry:
                 since[here] = np.maximum(since[here], chunk.column("since")[place[here]])
 
     def due(self, wake: Wake) -> pa.Array:
-        """string[k], the keys that an event wakes."""
+        """string[k], the keys that a carried event wakes."""
         rows = [chunk.due(wake) for chunk in self.chunks]
         return distinct_texts(
             [
@@ -220,22 +220,22 @@ class Carry:
         return [(np.uint64(low), np.uint64(high - 1)) for low, high in itertools.pairwise(bounds)]
 
     def living(self, wanted: Wanted = NOTHING_ELSE, hashes: HashRange = EVERY_HASH) -> pa.Array:
-        """string[k], every key with a hash in that range of which events are carried."""
+        """string[k], every key with a hash in a range of which events are carried."""
         texts = distinct_texts([chunk.living(hashes) for chunk in self.chunks])
         return texts.filter(pa.array(self.find(texts, wanted).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
-        """Keep what a batch has left of the keys that it has touched. See `add`."""
+        """Keep what a batch has left of the keys that it has touched: `add` it, then `tidy`."""
         self.add(touched, since, events, owner)
         self.tidy(1, touched.forgetting)
 
     def add(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
-        """Keep what a part of a batch has left, and leave older chunks in their files: see `tidy`.
+        """Keep what a part of a batch has left, as a new chunk; `tidy` works on the older ones.
 
         Args:
             touched: the keys, with the counters that they have now.
-            since: int64[k], of each key's events in the chunks so far, those from this `seq` on live on.
-            events: the events to add; those of one key are in the order of ``@seq``.
+            since: int64[k], the `seq` from which on each key's events in the older chunks stay alive.
+            events: the events to add, each key's in the order of ``@seq``; None if there are none.
             owner: int64[n], the index of each event's key in `touched`.
         """
         self.rows += int(touched.rows.sum()) - touched.rows_before
@@ -251,21 +251,21 @@ class Carry:
         self.keys += touched.new + keys.num_rows - len(touched.texts)
         newest = new_chunk(keys, events, owner)
         if keys.num_rows == self.keys and newest.event_rows == self.rows:
-            self.chunks = [newest] if newest.weight else []  # it has all that there is
+            self.chunks = [newest] if newest.weight else []  # it holds all that is carried
         else:
             self._count_dead(touched, since)
             self.chunks += [newest] if newest.weight else []
 
     def let_go(self) -> None:
-        """Give back memory into which chunks were read, after each part of a batch that reads them all."""
+        """Give back the memory that chunks were read into, after each part of a batch that reads them all."""
         for chunk in self.chunks:
             if chunk.mapped is not None:
                 let_go(chunk.mapped)
 
     def tidy(self, most: int, forgetting: Forgetting | None) -> None:
-        """Clean at most so many chunks, merge chunks, and leave out what is forgotten, join values too.
+        """Clean at most `most` chunks, merge chunks, and remove forgotten keys and join values.
 
-        What this makes is in memory until it is stored; so it is done when all parts of a batch are added.
+        The new chunks are in memory until they are stored; so call it when all parts of a batch are added.
         """
         for _ in range(min(most, len(self.chunks))):
             self._clean(forgetting)
@@ -274,12 +274,12 @@ class Carry:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget join values of which nothing is carried, in the oldest chunk: there they are dead rows.
+        """Remove join values of which nothing is carried from the oldest chunk, where they are dead rows.
 
-        A chunk that is not stored can do without them at once.
+        From a chunk that is not stored they go at once, from a stored one when there are many.
         """
         oldest = self.chunks[0]
-        dead = oldest.keys.num_rows - oldest.event_rows  # at least
+        dead = oldest.keys.num_rows - oldest.event_rows  # at least so many
         if oldest.name is None or ways.is_cleaned(dead, oldest.weight):
             self.chunks[0] = lasting(oldest)
         if len(self.chunks) > 1 and not self.chunks[0].weight:
@@ -288,7 +288,7 @@ class Carry:
             self.keys = self.chunks[0].keys.num_rows
 
     def _count_dead(self, touched: Touched, since: Ints) -> None:
-        """Count in each chunk what is overruled from now on of some keys: events, and the newest rows."""
+        """Count in each chunk what a new one overrules: events of touched keys, and each key's newest row."""
         for chunk, here, place, before in self._holding(touched, since > -1):
             first, _ = chunk.alive(place, before)
             still, _ = chunk.alive(place, np.maximum(since[here], before))
@@ -299,7 +299,7 @@ class Carry:
             left &= place < 0
 
     def _clean(self, forgetting: Forgetting | None) -> None:
-        """Remove the dead rows of one chunk: the one with the most, if there are more dead than alive."""
+        """Remove the dead rows of the chunk that has the most of them, if they are enough to be cleaned."""
         chunks = self.chunks
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead, default=-1)
         if chunks and ways.is_cleaned(chunks[at].dead, chunks[at].weight):
@@ -308,7 +308,7 @@ class Carry:
             chunks[at : at + 1] = [kept] if kept.weight else []
 
     def _merge(self, forgetting: Forgetting | None) -> None:
-        """Merge neighbours until each chunk is at least twice as large as the one behind it, or too large."""
+        """Merge neighbouring chunks for which `ways.is_merged` says so, the newest first."""
         chunks = self.chunks
         for at in range(len(chunks) - 2, -1, -1):
             if ways.is_merged(chunks[at].weight, chunks[at + 1].weight):

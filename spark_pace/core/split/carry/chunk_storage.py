@@ -1,6 +1,6 @@
 """Chunks as bytes: a state holds small ones itself, and of larger ones only the names.
 
-So the bytes that a batch writes do not follow what is carried.
+So a batch does not write more bytes where more is carried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def put_beside(store: TableStore, chunk: Chunk) -> None:
 
 
 def described(chunk: Chunk) -> dict[str, Any]:
-    """What a state says of a chunk; without a name, the state holds the chunk itself."""
+    """What a state says of a chunk; if the name is None, the state holds the chunk itself."""
     return {"name": chunk.name, "dead": chunk.dead}
 
 
@@ -35,7 +35,7 @@ def inline_chunk(*frames: memoryview) -> Chunk:
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
-    """The chunk of that name. Nothing but its header is read now.
+    """The chunk that is stored under a name; nothing but its header is read now.
 
     Raises:
         StateError: it is not there, or it is not whole.

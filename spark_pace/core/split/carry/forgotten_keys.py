@@ -1,8 +1,9 @@
 """Which keys a batch forgets: those of which no event has come for longer than the rule's `forget_key_after`.
 
-A gap of more than that ends the stream of a key. What comes behind it is the stream of another key with the
-same text, so neither counters nor events of before are needed any more once the frontier has passed the end.
-Here is only when that is: `Carry.find` leaves the counters out, and `numbering` begins a new stream at 0.
+A gap of more than that ends the stream of a key. What comes behind the gap is the stream of another key with
+the same text, so neither counters nor events of before are needed any more once the frontier has passed the
+end. This module only says when that is: `Carry.find` leaves the counters out, and `numbering` begins a new
+stream at 0.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Forgetting:
         return self.before(last_us) if self.frontier_us == UNKNOWN_TIME else self.by_now(last_us)
 
     def bounds(self) -> tuple[int, int]:
-        """The least event time of a last event whose stream ends in this batch, and the first too great."""
+        """Two times: streams with a last event from the first on, before the second, end in this batch."""
         return self._bound(self.passed_us), self._bound(self.frontier_us)
 
     def _bound(self, frontier_us: int) -> int:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import Bools, Ints
 
 Hashes = npt.NDArray[np.uint64]
-HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest
+HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest hash
 EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
 
 
@@ -36,7 +36,7 @@ def hash_texts(texts: pa.Array) -> Hashes:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Splitmix64: each bit of the result rests on all bits of a value."""
+    """Splitmix64: each bit of a result depends on all bits of its value."""
     values = (values + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -44,12 +44,12 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 def are_within(hashes: Hashes, bounds: HashRange) -> Bools:
-    """bool[n], which hashes are in a range."""
+    """bool[n], which hashes lie in a range, its ends included."""
     return (hashes >= bounds[0]) & (hashes <= bounds[1])
 
 
 def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) -> Ints:
-    """Where each text stands among keys that are sorted by their hash.
+    """The place of each text among keys that are sorted by their hash.
 
     Args:
         hashes: uint64[n], ascending.

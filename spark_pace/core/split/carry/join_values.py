@@ -1,7 +1,7 @@
-"""Join values: what the events of rules with a join are kept and matched by, as others are by partition key.
+"""Join values (`core/match/method.py`): events are kept and matched by them, as others are by partition key.
 
-A unit of such a rule counts the whole stream of the rule all the same: its numbers, and which selections are
-resolved (`whole_stream.py`).
+A unit of a rule with join values still numbers the whole stream of the rule, and knows which selections of it
+are resolved (`whole_stream.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
     """The join values of n events.
 
     Returns:
-        texts: string[k], distinct, that of null among them; owner: int64[n], the index of each event's text.
+        texts: string[k], the distinct ones, null's included; owner: int64[n], the index of each event's text.
     """
     encoded = values.dictionary_encode(null_encoding="encode")
     distinct = encoded.dictionary
@@ -29,10 +29,10 @@ def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array, bits: int) -> npt.NDArray[np.uint16]:
-    """The masks of events; where the value is null, bit 0 is left to those that have one of `bits`, no other.
+    """The masks of events, but where the value is null: bit 0 alone if the mask has one of `bits`, else 0.
 
-    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has the bits of
-    initiators.
+    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has one of the
+    bits of initiators.
     """
     if not values.null_count:
         return mask

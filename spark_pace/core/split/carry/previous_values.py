@@ -24,11 +24,11 @@ class InTurn:
     """The events of a batch, those of one key after those of another.
 
     Attributes:
-        order: int64[n], the events.
-        keys: int64[n], the key of each of them, ascending.
+        order: int64[n], the indices of the events, key by key.
+        keys: int64[n], the key of each event in this order, ascending.
         starts: int64[s], the places in `order` where streams begin: where another key follows, and where the
             stream of one has ended and the next begins.
-        anew: bool[s], which of these streams have no events of earlier batches.
+        anew: bool[s], which of these streams begin in this batch.
     """
 
     order: Ints
@@ -40,13 +40,13 @@ class InTurn:
 def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
     """The events with only those bits left in ``@mask`` whose conditions on earlier events hold.
 
-    What is known of the last events of each key moves on.
+    The values of each key's last events, in `touched`, move on.
 
     Args:
         looking_back: the conditions.
         touched: the keys.
         events: the events of a batch, in stream order, with the attributes of the conditions.
-        turns: the same key by key.
+        turns: the same events key by key.
     """
     seen = events.select(looking_back.columns)
     for columns in looking_back.last:
@@ -71,14 +71,14 @@ class _Earlier:
     """The values of an attribute in the events before new events, and before the next event of each key."""
 
     def __init__(self, new: pa.Array, known: list[pa.Array], turns: InTurn) -> None:
-        """Take the values of the new events, and those known of each key: of its last event, and so on."""
+        """Take the values of new events; `known[k]` has each key's value k + 1 events before its next one."""
         self._turns, self._rows, self._keys = turns, len(new), len(known[0])
         self._alone = self._keys == 1 and len(turns.starts) == 1 and not turns.anew[0]
         self._values = pa.concat_arrays([*known[::-1], new] if self._alone else [new, *known])
         self._reach = len(known)
 
     def of_events(self, back: int) -> pa.Array:
-        """The value so far before each event in its stream; null where there is none."""
+        """For each event the value `back` events before it in its stream; null where there is none."""
         if self._alone:
             return self._values.slice(self._reach - back, self._rows)
         order, starts = self._turns.order, self._turns.starts
@@ -91,7 +91,7 @@ class _Earlier:
         return self._take(rows)
 
     def of_keys(self, back: int) -> pa.Array:
-        """For each key the value so far before the event that comes next."""
+        """For each key the value `back` events before the event that comes next; null where there is none."""
         if self._alone:
             return self._values.slice(self._reach + self._rows - back, 1)
         turns = self._turns
@@ -105,7 +105,7 @@ class _Earlier:
         return self._take(rows)
 
     def _carried(self, stream: Ints, back: Ints) -> Ints:
-        """Where the value so far before the first new event of some streams stands; -1 for nowhere."""
+        """The place of the value `back` events before each stream's first new one; -1 where there is none."""
         turns = self._turns
         place = self._rows + (back - 1) * self._keys + turns.keys[turns.starts[stream]]
         return np.where(turns.anew[stream], -1, place)

@@ -1,4 +1,4 @@
-"""Which keys a batch must look at: those that it can close a selection of, or release a match of.
+"""Which keys a batch must look at: those of which it can close a selection or release a match.
 
 A key of which only events came that cannot end a match need not be looked at: its events are added to the
 carry as they are. A key must be looked at, whether events of it came or not, when a window of it ends.
@@ -21,10 +21,10 @@ class Wake:
     """The events that wake their keys as the frontier moves.
 
     Attributes:
-        bit: the bit of ``@mask`` that they have; None: all events do.
+        bit: the bit of ``@mask`` that these events have; None: any event may wake its key.
         low: the least value that they have in the column.
         high: the first value that is too great.
-        column: a column of int64.
+        column: the name of a column of int64.
     """
 
     bit: int | None
@@ -34,13 +34,13 @@ class Wake:
 
 
 def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
-    """Which events wake their keys: those of windows that the frontier has passed just now.
+    """Which events wake their keys: those of windows whose end the frontier has passed in this batch.
 
-    Of a window that begins with an event, that event does; of one of a grid, every event in it.
+    For a window that begins with an event this event wakes the key, for one of a grid every event in it.
 
     Args:
         rule: the rule.
-        passed_us: the frontier before; there were events then.
+        passed_us: the frontier before the batch, which is not `NO_FRONTIER`.
         frontier_us: the frontier now; the input has not ended.
     """
     span, pattern = rule.span, rule.pattern
@@ -59,23 +59,23 @@ def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
 
 
 def _window_counts(pattern: Pattern) -> bool:
-    """Tell whether the end of a pattern's window lets a match out inside a span: one that waits for it.
+    """Tell whether matches of a pattern in a span may wait for the ends of the pattern's windows.
 
-    Such a match is decided there, by a negation in last place, or waits for all selections before its own.
+    They do where a negation in last place decides, or where a match waits for all selections before its own.
     """
     return bool(shape_of(pattern).trailing) or context_of(pattern).waits_for_earlier
 
 
 def opening_bit(pattern: Pattern) -> int | None:
-    """The bit of ``@mask`` of events that open selections; None: all do, as any event of a conjunction."""
+    """The bit of ``@mask`` that an initiator has; None: any event may be one, as in a conjunction."""
     return None if pattern.order == "conjunction" else 0
 
 
 def always_looks(rule: Rule) -> bool:
-    """Tell whether any event of a key makes a look at its carry needful.
+    """Tell whether a batch must look at every key of which an event has come.
 
-    It is so for spans; for windows of a number of events, which any event can end; and where, without a
-    window, not all events since the oldest open selection are carried.
+    It must for folds and spans; for windows of a number of events, which any event can end; and where,
+    without a window, not all events since the oldest open selection are carried.
     """
     if rule.span is not None or rule.pattern is None:
         return True
