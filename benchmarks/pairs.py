@@ -1,8 +1,8 @@
 """The Pairs benchmark (Mendes 2013, chapter 7), by `examples/pairs`: how long orders take, and its score.
 
-A few minutes of the measured interval instead of an hour; what comes before it is read as a backlog. All answers
-of a run must be those of the oracle. Beside ours stands the best score of each engine of the thesis, on eight
-cores.
+A few minutes of the measured interval instead of an hour; what comes before it is read as a backlog. All
+answers of a run must be those of the oracle. Beside our scores stands the best one of each engine of the
+thesis, on eight cores.
 """
 
 from __future__ import annotations
