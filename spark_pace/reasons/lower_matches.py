@@ -76,13 +76,17 @@ def reading_all(rule: Rule) -> Rule:
     """The rule, reading all events of the input where it reads some, so that each can be asked about.
 
     Raises:
-        ConfigError: a rule below has a Python operator.
+        ConfigError: a rule below has a Python operator, or it or one below has a fold in Python.
     """
     for lower in every_rule(rule.reads):
-        if lower.operator is not None:
-            must = "must stand above rules without a Python operator, for none is called here"
+        if lower.function is not None:
+            what = "operator" if lower.operator is not None else "fold"
+            must = f"must stand above rules without a Python {what}, for none is called here"
             raise ConfigError.of(
                 "--rule", must, f"{rule.name} above {lower.name}", f"Ask about {lower.name}."
             )
+    if rule.reads and rule.function is not None:
+        must, got = "must have no Python fold above other rules, for none is called here", f"{rule.name}"
+        raise ConfigError.of("--rule", must, got, f"Ask about {rule.reads[0].name}.")
     reads = (handing_on(rule.name, one.schema) if one.hands_on else one for one in rule.reads)
     return replace(rule, reads=tuple(reads))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
+
 from spark_pace.cli.why_command import lines_of
+from spark_pace.errors import ConfigError
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer import FoldStep
 from spark_pace.rules import explain, load_rules
@@ -85,3 +89,38 @@ def test_why_calls_no_function(tmp_path: Path) -> None:
     answer = answered(tmp_path, "of_python", 1, None)
     assert (answer.seq, answer.fold, answer.matches) == (1, FoldStep(), ())
     assert list(lines_of(answer))[2:] == ["  not told     what the function makes of an event"]
+
+
+OVER_RULES = """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: low
+    fold: m:f
+    emit: {total: BIGINT}
+  - name: door
+    fold: {initial: shut, moves: [{from: any, when: x = 1, to: open}]}
+    emit: {x: x}
+  - name: over_door
+    from: door
+    fold: {initial: calm, moves: [{from: calm, when: x = prev(x), to: alarmed}]}
+  - {name: over_low, from: low, fold: {initial: calm, moves: [{from: calm, when: total = 1, to: alarmed}]}}
+  - {name: of_python, from: door, fold: "m:f"}
+"""
+
+
+def test_why_goes_down_from_folds_over_folds_and_calls_no_function_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(OVER_RULES, encoding="utf-8")
+    (tmp_path / "events.json").write_text(EVENTS, encoding="utf-8")
+    rules, events = load_rules(tmp_path / "rules.yaml"), tmp_path / "events.json"
+    answer = why(rules, events, rule="over_door", at="door:1")
+    assert answer.fold == FoldStep("calm", None, "alarmed", 1)
+    assert len(answer.matches) == 1
+    refused = {
+        "over_low": "must stand above rules without a Python fold, for none is called here; got over_low "
+        "above low. Ask about low.",
+        "of_python": "must have no Python fold above other rules, for none is called here; got of_python. "
+        "Ask about door.",
+    }
+    for name, message in refused.items():
+        with pytest.raises(ConfigError, match=re.escape(f"--rule — {message}")):
+            why(rules, events, rule=name, at="events.json:1")

@@ -1,4 +1,4 @@
-"""The job of a series of kills: contexts, a key, spans, an operator that may fail, a long wait, levels."""
+"""The job of kills: contexts, keys, spans, folds, an operator that may fail, a long wait, levels."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ rules:
     span: {{every: 60 s, size: 2 min}}
     operator: tests.long.chaos.job:total
     emit: {{total: BIGINT, events_in_span: BIGINT}}
+  - name: moved
+    partition_by: [k]
+    filter: id % 10 = 0
+    fold:
+      initial: low
+      moves: [{{from: low, when: x > prev(x), to: high}}, {{from: high, when: "kind = 'c'", to: low}}]
+    emit: {{was: state.from, now: state.to, since: state.since}}
+  - name: summed
+    partition_by: [k]
+    filter: id % 10 = 1
+    fold: tests.long.chaos.job:summed
+    emit: {{total: BIGINT}}
   - name: found_again
     from: [keyed, events]
     partition_by: [k]
@@ -77,6 +89,12 @@ def total(span: Any) -> Iterator[dict[str, Any]]:
     if POISON in values:
         raise ValueError("the number of the beast")
     yield {"total": sum(values), "events_in_span": len(values)}
+
+
+def summed(state: Any, event: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
+    """The fold of `summed`: a row for every even sum."""
+    total = (state or 0) + event["x"]
+    return total, [{"total": total}] if total % 2 == 0 else []
 
 
 def write_job(folder: Path, source: str, ordering: str = "watermark") -> Path:

@@ -64,7 +64,7 @@ class Between:
         self._before: dict[int, Ints] = {
             index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self.rows_of.items()
         }
-        self._others: dict[int | None, Ints] = {}
+        self._others: dict[int, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
 
@@ -136,8 +136,10 @@ class Between:
             most = self._before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
         if self.shape.strict:
-            members = 0 if gap.group is None else self._before[gap.group][left + 1]
-            limit = np.minimum(limit, self._strangers(gap.group)[left + 1 - members])
+            behind = left + 1
+            if gap.group is not None:
+                behind = self._strangers(gap.group)[behind - self._before[gap.group][behind]]
+            limit = np.minimum(limit, behind)
         return limit + 1
 
     def _row_of(self, component: int, number: Ints) -> Ints:
@@ -145,15 +147,11 @@ class Between:
         rows = np.append(self.rows_of[component], self.stream.rows)
         return rows[np.minimum(number, len(rows) - 1)]
 
-    def _strangers(self, group: int | None) -> Ints:
-        """The rows that do not match the component of a group, and `stream.rows` behind them.
-
-        Without a group these are all rows.
-        """
+    def _strangers(self, group: int) -> Ints:
+        """The rows that do not match the component of a group, and `stream.rows` behind them."""
         if group not in self._others:
             here = np.ones(self.stream.rows + 1, np.bool_)
-            if group is not None:
-                here[self.rows_of[group]] = False
+            here[self.rows_of[group]] = False
             self._others[group] = np.flatnonzero(here)
         return self._others[group]
 

@@ -28,7 +28,7 @@ from spark_pace.core.match.search.comparison import (
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.match.search.search_arguments import Levels, Programs
-from spark_pace.core.match.stream import Stream, counted_before
+from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import rearranged, shape_of
@@ -330,7 +330,7 @@ class Search:
 
     def initiators_before(self, rows: Ints) -> Ints:
         """How many initiators stand before each of `rows`."""
-        return self._counted(0, rows)
+        return rows_before(self.initiators, rows, self.stream.rows)
 
     def _counted(self, level: int, rows: Ints) -> Ints:
         """How many rows of component `level` stand before each of `rows`.
