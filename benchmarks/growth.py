@@ -73,7 +73,8 @@ class Staged:
         output = self._timed("splitter", lambda: self.splitter.step(frames, sifted.progress))
         self.carried = output.stats["carry"]
         results = self._timed(
-            "operators", lambda: [work_off(self.plan, decode_lane(lane)).encode() for lane in output.lanes]
+            "operators",
+            lambda: [one.encode() for lane in output.lanes for one in work_off(self.plan, decode_lane(lane))],
         )
         merged = self._timed("merger", lambda: merge(self.plan, map(decode_result, results), self.numbers))
         self.numbers = merged.next_out_seq

@@ -100,7 +100,7 @@ def worked_off(plan: Plan, lane: bytes) -> tuple[bytes, dict[str, Any]]:
     """The result of a lane and its row `WORK`, as the stage of operators has them, in processor seconds."""
     measured = Measured(timed)
     began = time.process_time()
-    result = work_off(plan, decode_lane(lane), measured).encode()
+    (result,) = (one.encode() for one in work_off(plan, decode_lane(lane), measured))
     seconds = time.process_time() - began
     header = decode_header(result)
     told = {name: header[name] for name in ("rule_index", "selections", "predicted_seconds")}

@@ -84,7 +84,7 @@ def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dic
 
     tables = DeltaTables(cast(Any, None), str(folder), "benchmark")
     tables.prepare({"matches": matches_schema(planned.rule for planned in plan.rules)})
-    found = timed("find and gather", lambda: [work_off(plan, lane) for lane in lanes])
+    found = timed("find and gather", lambda: [one for lane in lanes for one in work_off(plan, lane)])
     sent = timed("encode", lambda: [result.encode() for result in found])
     results = timed("decode", lambda: [decode_result(parcel) for parcel in sent])
     merged = timed("merge", lambda: merge(plan, results, {}))

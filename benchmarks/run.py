@@ -48,6 +48,7 @@ MEASUREMENTS = {
     "keys": Measurement("keys", "a batch while many keys are live"),
     "carry": Measurement("carry", "a batch in the core while many events wait"),
     "waits": Measurement("waits", "a batch of the job while many events wait", FULL),
+    "panes": Measurement("panes", "averages over windows that slide by a second, and many of them", FULL),
     "batches": Measurement("batches", "the fixed cost of a batch"),
     "growth": Measurement("growth", "each stage of a batch as events, carried events and matches grow"),
     "cores": Measurement("cores", "two slots beside one"),

@@ -93,7 +93,8 @@ class Levels:
         for level, splitter in zip(self._plan.levels, self._splitters, strict=True):
             reached_us = min(out_before.get(rule.name, frontier_us) for rule in level.reads)
             output = _advance(level, splitter, merged, reached_us, fold)
-            merged = merged.beside(merge(level.plan, output.lanes, merged.next_out_seq))
+            results = [result for lane in output.lanes for result in lane]
+            merged = merged.beside(merge(level.plan, results, merged.next_out_seq))
             standing.update({name: output.stats[name] for name in STANDING})
             for planned in level.plan.rules:
                 out_before[planned.rule.name] = matched_before(planned.rule, reached_us)
@@ -103,7 +104,7 @@ class Levels:
 
 def _advance(
     level: Level, splitter: SlotSplitter, merged: Merged, reached_us: int, fold: FoldRuns
-) -> StepOutput[Result]:
+) -> StepOutput[list[Result]]:
     records, passed_us = matches_as_events(level, merged.of_rules), splitter.frontier_us
     frames = [] if records is None else [frame for _, frame in pack(level.plan, records)]
     output = splitter.advance(

@@ -94,7 +94,7 @@ class LocalRun:
             splitter.advance(frames.get(slot, []), progress, operate)
             for slot, splitter in enumerate(self.splitters)
         ]
-        results = [result for output in outputs for result in output.lanes]
+        results = [result for output in outputs for lane in output.lanes for result in lane]
         frontier_us = self.splitters[0].frontier_us
         merged = self.levels.advance(merge(self.plan, results, self.next_out_seq), frontier_us)
         self.next_out_seq = merged.next_out_seq
@@ -165,7 +165,10 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
 
 
 def _counts(
-    parts: Sequence[Sifted], late_rows: int, outputs: list[StepOutput[Result]], above: Mapping[str, int]
+    parts: Sequence[Sifted],
+    late_rows: int,
+    outputs: list[StepOutput[list[Result]]],
+    above: Mapping[str, int],
 ) -> dict[str, int]:
     records = sum(part.events.num_rows + part.late.num_rows + part.heartbeats for part in parts)
     heartbeats = sum(part.heartbeats for part in parts)

@@ -115,7 +115,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
     tables = _lifted(results) if lift else [result.matches for result in results]
     filled = [table for table in tables if table.num_rows] or tables[:1]
     table = pa.concat_tables(filled, promote_options="default")
-    if not table.num_rows:
+    if table.num_rows < 2:
         return table
     names = _sort_columns(planned, table.column_names)
     columns = {name: array(table, name) for name in names}

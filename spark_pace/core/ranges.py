@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spark_pace import ways
 from spark_pace.core.columns import Ints
@@ -38,6 +40,13 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(lo)), counts)
     first = np.cumsum(counts) - counts
     return owner, np.arange(len(owner)) - np.repeat(first - lo, counts)
+
+
+def running(steps: npt.NDArray[Any]) -> Ints:
+    """int64[n + 1], the sum of the whole numbers before each place; what is too great wraps around."""
+    sums = np.zeros(len(steps) + 1, np.int64)
+    np.cumsum(steps, out=sums[1:])
+    return sums
 
 
 def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:

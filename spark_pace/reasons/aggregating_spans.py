@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.operate.aggregates import SpanAggregates
@@ -46,7 +47,7 @@ def _failed(rule: Rule, own: OfKey, spans: Opened, index: int) -> Candidate:
         text = "waits for the end of its span"
         return Candidate(number, (), None, "unfinished", "missing", None, {}, (), text)
     ends = spans.openings[index : index + 1], spans.last_row()[index : index + 1] + 1
-    columns = SpanAggregates(own.stream, *ends)
+    columns = SpanAggregates(ContentsOfEvents(own.stream), *ends)
     conditions = [] if rule.having is None else parts(rule.having)
     part = next(one for one in conditions if not evaluate_mask(one, columns)[0])
     text, values = in_values(columns, part, part)

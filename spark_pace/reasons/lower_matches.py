@@ -36,10 +36,9 @@ class LowerMatches:
     of_rules: Mapping[str, pa.Table]
 
     @staticmethod
-    def of(plan: Plan, events: pa.Table) -> LowerMatches:
-        """From the plan of the rule and all below, and the events of the input."""
-        step = LocalRun(plan).step(events, finish=True)
-        return LowerMatches(plan.levels[-1], step.of_rules)
+    def of(level: Level, below: Plan, events: pa.Table) -> LowerMatches:
+        """From the rule's level, the plan of the rules that it reads, and the events of the input."""
+        return LowerMatches(level, LocalRun(below).step(events, finish=True).of_rules)
 
     def events(self) -> pa.Table:
         """The matches of the rules that are read, as the events of the rule."""

@@ -82,6 +82,10 @@ class Input:
         on_time = without_late(read.events, late) if late.num_rows else read.events
         return Input(read, on_time, late, ties, settings)
 
+    def plan_of(self, *rules: Rule) -> Plan:
+        """The plan of rules over this input."""
+        return build_plan(rules, **vars(self.settings), tie_break=self.ties)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -120,10 +124,10 @@ class Source:
     @staticmethod
     def over(given: Input, rule: Rule) -> Source:
         """What a rule makes of an input."""
-        plan = build_plan((rule,), **vars(given.settings), tie_break=given.ties)
+        plan = given.plan_of(rule)
         read, on_time, lower = given.read, given.on_time, None
         if rule.reads:
-            lower = LowerMatches.of(plan, given.on_time)
+            lower = LowerMatches.of(plan.levels[-1], given.plan_of(*rule.reads), given.on_time)
             plan, on_time = lower.level.plan, lower.events()
             read = EventsRead(on_time, given.read.bad, given.read.read_rows)
         task = stream_of(plan, on_time) if on_time.num_rows else None

@@ -13,7 +13,8 @@ from spark_pace.rules.expressions.compile import compile_condition, compile_conj
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
 
-MAX_OVERLAP = 10_000
+MOST_WINDOWS = 10_000  # that an event is in
+MOST_WINDOWS_OF_PANES = 100_000  # the same where panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
@@ -34,7 +35,7 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
         must = "must have either open, close and within, or every and size"
         rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
-    return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
+    return _read_grid(fields, in_panes=aggregates(rule)) if on_grid else _read_predicates(fields, schema)
 
 
 def opens_span(rule: Section) -> bool:
@@ -81,7 +82,7 @@ def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[
     )
 
 
-def _read_grid(fields: Section) -> GridSpan | CountSpan | None:
+def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | None:
     lengths = {key: _read_length(fields, key) for key in _GRID_KEYS}
     every, size = lengths["every"], lengths["size"]
     if every is None or size is None:
@@ -90,9 +91,10 @@ def _read_grid(fields: Section) -> GridSpan | CountSpan | None:
         must, got = "must give every and size in the same kind of unit", "a duration and a count"
         fields.report.add(fields.place, must, got, "Use durations or counts for both.")
         return None
-    if _amount(size) > MAX_OVERLAP * _amount(every):
+    most = MOST_WINDOWS_OF_PANES if in_panes and every.events is None else MOST_WINDOWS
+    if _amount(size) > most * _amount(every):
         got = f"{-(-_amount(size) // _amount(every))}"
-        must = f"must put an event into at most {MAX_OVERLAP} windows"
+        must = f"must put an event into at most {most} windows"
         fields.report.add(fields.place, must, got, "Make every longer or size shorter.")
         return None
     if every.events is not None and size.events is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
@@ -57,8 +58,9 @@ def value_of(expr: Expr, bindings: Bindings) -> Any:
         reached = len(bindings.before) >= expr.back
         return bindings.before[-expr.back][expr.attribute] if reached else None
     if isinstance(expr, Aggregate):
-        of_all = expr.component is None
-        return aggregate(expr, bindings.span if of_all else bindings.groups[expr.component])
+        if expr.component is None:
+            return aggregate(expr, bindings.span, OF_SPANS)
+        return aggregate(expr, bindings.groups[expr.component], OF_GROUPS)
     if expr.function in ("and", "or"):
         return logical(expr, bindings)
     if expr.function == "case":
@@ -165,7 +167,7 @@ def cast(value: Any, target: str) -> Any:
     return {"DOUBLE": float, "BIGINT": int}.get(target, lambda same: same)(value)
 
 
-def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
+def aggregate(expr: Aggregate, rows: Sequence[Row], reductions: Reductions) -> Any:
     """Leave nulls out, except that `first` and `last` give the value as it is; ``count(x)`` counts events."""
     if expr.attribute is None:
         return len(rows)
@@ -177,13 +179,6 @@ def aggregate(expr: Aggregate, rows: Sequence[Row]) -> Any:
         return len(known)
     if not known:
         return None
-    reductions: dict[str, Callable[[list[Any]], Any]] = {
-        "sum": total,
-        "avg": mean,
-        "min": extreme(min),
-        "max": extreme(max),
-        "stddev": deviation,
-    }
     return reductions[expr.function](known)
 
 
@@ -199,13 +194,55 @@ def mean(known: list[Any]) -> float:
     return float(total(known) / len(known))
 
 
-def deviation(known: list[Any]) -> float | None:
-    """The standard deviation of a sample; null for fewer than two values."""
+def exact_total(known: list[Any]) -> Any:
+    """The sum as it is; that of floating-point numbers is rounded once."""
+    return sum(known[1:], known[0]) if not isinstance(known[0], float) else nearest(known)
+
+
+def exact_mean(known: list[Any]) -> float:
+    return nearest(known) / len(known)
+
+
+def exact_deviation(known: list[Any]) -> float | None:
+    """The standard deviation of a sample: the root of (n * sum(x * x) - sum(x) ** 2) / (n * (n - 1)).
+
+    The first difference is exact, and rounded to the digits of a DOUBLE, however large or small it is.
+    """
     if len(known) < 2:
         return None
-    middle = mean(known)
-    return math.sqrt(total([(value - middle) * (value - middle) for value in known]) / (len(known) - 1))
+    if not all(map(math.isfinite, known)):
+        return math.nan
+    values, count = [Fraction(value) for value in known], len(known)
+    difference = count * sum(value * value for value in values) - sum(values) ** 2
+    size = difference.numerator.bit_length() - difference.denominator.bit_length()
+    scaled = float(difference / Fraction(4) ** (size // 2))
+    root = math.sqrt(scaled / (count * (count - 1)))
+    try:
+        return math.ldexp(root, size // 2)
+    except OverflowError:
+        return math.inf
 
+
+def nearest(known: list[Any]) -> float:
+    """The DOUBLE that is nearest to the exact sum."""
+    odd = {str(value) for value in known if not math.isfinite(value)}
+    if odd:
+        return math.nan if len(odd) > 1 else float(odd.pop())
+    exact = sum(map(Fraction, known), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+Reductions = Mapping[str, Callable[[list[Any]], Any]]
+OF_GROUPS: Reductions = {"sum": total, "avg": mean, "min": extreme(min), "max": extreme(max)}
+OF_SPANS: Reductions = {
+    **OF_GROUPS,
+    "sum": exact_total,
+    "avg": exact_mean,
+    "stddev": exact_deviation,
+}
 
 NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {
     "is_null": lambda arguments: arguments[0] is None,

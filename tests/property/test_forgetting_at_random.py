@@ -114,7 +114,7 @@ def test_after_each_batch_only_live_keys_are_known(rule: Rule, arrival: Arrival)
         released = [event for event in seen if event.time < frontier_us]
         known = dict(keyed_streams(rule, in_stream_order(rule, released)))
         alive = {key: stream for key, stream in known.items() if end_of(rule, stream)[0] >= frontier_us}
-        _, (carry,) = load(plan, 0, local.splitters[0].snapshot())
+        _, ((_, carry),) = load(plan, 0, local.splitters[0].snapshot())
         assert carry.keys == len(alive)
         assert alive or not carry.chunks
         assert frontier_us > NO_FRONTIER or not known

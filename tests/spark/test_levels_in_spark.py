@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_pace import ways
-from spark_pace.errors import StateError
+from spark_pace.errors import ConfigError, StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.sequences import read_sequence
+from spark_pace.spark.detect import detect
 from tests.spark.jobs import (
     RULES,
     Event,
@@ -220,3 +222,12 @@ def test_an_operator_that_fails_below_costs_its_selection_above_too(tmp_path: Pa
     run_job(spec)
     assert matches(spec) == rows(spec)
     assert table(spec, "quarantine").num_rows == in_core(spec).failed.num_rows > 0
+
+
+def test_detect_refuses_rules_over_rules(tmp_path: Path, spark: SparkSession) -> None:
+    message = (
+        r"^detect — must be given rules that read events; got busy, which reads other rules\. Run rules over "
+        r"rules in a job, or by replay\.$"
+    )
+    with pytest.raises(ConfigError, match=message):
+        detect(spark.range(1), job(tmp_path, rules=LEVELS).rules)

@@ -106,7 +106,7 @@ def drive(
             snapshots[slot] = splitter.snapshot()
             stores[slot].forget_all_but(splitter.stored())
             outputs.append(output)
-            results += [operate(plan, lane) for lane in output.lanes]
+            results += [result for lane in output.lanes for result in operated(plan, lane)]
         told = told_by_all(outputs)
         past = Past() if plan.order.before == "files" else Past(told.stats["frontier_us"], told.reached)
         behind = [sift(plan, read[at.entry - entries], Past(at.frontier_us)).late for at in told.late_files]
@@ -120,8 +120,13 @@ def drive(
 
 
 def operate(plan: Plan, lane: bytes | memoryview, call: CallOperator = call_here) -> bytes:
-    """The result of a lane, both as bytes, as they travel in a job."""
-    return work_off(plan, decode_lane(lane), call).encode()
+    """The result of a lane of one rule, both as bytes, as they travel in a job."""
+    (result,) = operated(plan, lane, call)
+    return result
+
+
+def operated(plan: Plan, lane: bytes | memoryview, call: CallOperator = call_here) -> list[bytes]:
+    return [result.encode() for result in work_off(plan, decode_lane(lane), call)]
 
 
 def counted(

@@ -329,7 +329,8 @@ rules:
     lines = explain(rule)
     assert "  where        count(*) > 1  [on spans]" in lines
     assert "  aggregates   of every event that passes the filter in each span, when it is closed" in lines
-    assert "  carried      the events of spans that are not closed" in lines
+    assert "  carried      a row for each pane of 10 s, in spans that are not closed" in lines
+    assert "  bounded by   about 6 rows, however many events come" in lines
 
 
 def test_it_says_where_events_before_are_compared_and_what_is_kept_for_it(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Slot:
 
     def carry(self) -> log.Carry:
         assert self.state is not None
-        _, (carry,) = load(self.plan, 0, self.state, self.files)
+        _, ((_, carry),) = load(self.plan, 0, self.state, self.files)
         return carry
 
     def stored_bytes(self) -> int:

@@ -170,7 +170,7 @@ def test_values_of_which_nothing_is_carried_are_forgotten(
     splitter = SlotSplitter(plan, 0)
     for second in range(400):
         advanced(splitter, rule, " ".join(f"a1@{second}={3 * second + place}" for place in range(3)))
-    _, (carry,) = load(plan, 0, splitter.snapshot())
+    _, ((_, carry),) = load(plan, 0, splitter.snapshot())
     assert carry.rows <= 80  # of ten seconds, and for `latest` of ten more
     assert sum(chunk.keys.num_rows for chunk in carry.chunks) <= 3 * carry.rows + 32
     assert carry.whole is not None and carry.whole.next_selection == 3 * 399
@@ -202,7 +202,7 @@ def test_events_are_kept_by_value_from_the_first_batch_on(tmp_path: Path) -> Non
     splitter = SlotSplitter(plan, 0)
     for second, values in enumerate((["-", 1], [1, 2, 2])):
         advanced(splitter, rule, " ".join(f"a1@{second}={value}" for value in values) + f" z1@{second}.5")
-        _, (carry,) = load(plan, 0, splitter.snapshot())
+        _, ((_, carry),) = load(plan, 0, splitter.snapshot())
         assert keys_of(carry) == sorted({"=1", "null"} if second == 0 else {"=1", "=2", "null"})
     assert carry.whole is not None and carry.whole.next_selection == 5
 

@@ -99,7 +99,7 @@ def test_events_are_handed_on_only_as_far_as_the_reader_can_want_them(tmp_path: 
     local = LocalRun(build_plan(rules.values(), order=OrderSpec()))
     frames = [frame for _, frame in pack(local.plan, table_of(rules["low"], events))]
     handed = local.splitters[0].advance(frames, Progress(finish=True), partial(work_off, local.plan)).lanes
-    assert [result.matches.num_rows for result in handed] == [1, 2]
+    assert [result.matches.num_rows for lane in handed for result in lane] == [1, 2]
 
 
 def test_only_the_rules_that_are_asked_for_are_in_the_result(tmp_path: Path) -> None:

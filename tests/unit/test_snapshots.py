@@ -96,7 +96,7 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     splitter = SlotSplitter(plan, 0)
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
-    order, (carry,) = load(plan, 0, splitter.snapshot())
+    order, ((_, carry),) = load(plan, 0, splitter.snapshot())
     # the newest event waits: its time may not be complete
     assert ([run.rows for run in order.pending.runs], len(keys_of(carry))) == ([1], 1999)
     assert carry.rows == sum(chunk.event_rows for chunk in carry.chunks) == 10
@@ -179,6 +179,6 @@ def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_pa
     later = batch(range(5, 9), "b").append_column("more", pa.array([1, 2, 3, 4]))
     step(restored, new, later)
     step(restored, new, batch(range(20, 21), "b").append_column("more", pa.array([1])))
-    _, (of_new, of_pair) = load(new, 0, restored.snapshot())
+    _, ((_, of_new), (_, of_pair)) = load(new, 0, restored.snapshot())
     assert keys_of(of_new) == ['{"more":2}', '{"more":3}', '{"more":4}']
     assert keys_of(of_pair) == [f'{{"user":"u{number}"}}' for number in (0, 1, 2, 5, 6, 7, 8)]

@@ -6,6 +6,7 @@ semantics, section 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,6 +79,21 @@ class SpanRows:
         return self.resolved_at.time == UNKNOWN_TIME  # type: ignore[no-any-return]
 
 
+def joined(parts: Sequence[SpanRows]) -> SpanRows:
+    """The spans of all parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    start, end, ids, opened_us, close = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("start", "end", "selection_id", "opened_us", "close")
+    )
+    resolved_at, base = (
+        Positions(np.concatenate([at.code for at in many]), np.concatenate([at.time for at in many]))
+        for many in ([part.resolved_at for part in parts], [part.base for part in parts])
+    )
+    return SpanRows(start, end, ids, opened_us, close, resolved_at, base)
+
+
 def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
     """Every span that opens in a stream.
 
@@ -91,7 +107,7 @@ def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_
     if isinstance(rule.span, PredicateSpan):
         return _predicate_spans(stream, rule.span, horizon)
     if isinstance(rule.span, GridSpan):
-        return _grid_spans(stream, rule.span, horizon, passed_us, next_ids)
+        return Windows.of(stream, rule.span, passed_us).spans(horizon, next_ids)
     assert isinstance(rule.span, CountSpan)
     return _count_spans(stream, rule.span)
 
@@ -130,31 +146,70 @@ def _opening_to_closing(stream: Stream, span: PredicateSpan) -> Search:
     return Search(stream, pattern, [stream.matching(OPEN_BIT), stream.matching(CLOSE_BIT)])
 
 
-def _grid_spans(stream: Stream, span: GridSpan, horizon: Horizon, passed_us: int, next_ids: Ints) -> SpanRows:
-    """The windows [k * every, k * every + size), k any integer, that hold an event."""
-    size, every = span.size_us, span.every_us
-    high = stream.time // every
-    # the first window that holds the event
-    low = (high - size // every if size % every == 0 else (stream.time - size) // every) + 1
-    if passed_us > NO_FRONTIER:
-        # the first window whose end - 1 is not below the frontier
-        low = np.maximum(low, (passed_us - size) // every + 1)
-    before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
-    before[stream.starts] = low[stream.starts] - 1
-    first_new = np.maximum(low, before + 1)
-    opening = np.flatnonzero(first_new <= high)
-    row, k = expand(first_new[opening], high[opening] + 1)
-    row = opening[row]
-    start = stream.before_time(row, k * every)
-    end = stream.before_time(row, k * every + size)
-    last_us = k * every + size - 1
-    over = last_us < horizon.frontier_us
-    resolved_at = Positions(np.where(over, 2 * end - 1, UNKNOWN_CODE), np.where(over, last_us, UNKNOWN_TIME))
-    segment = stream.segment[row]
-    first = np.searchsorted(segment, np.arange(len(stream.starts)))
-    ids = next_ids[segment] + np.arange(len(row)) - first[segment]
-    none = np.full(len(row), -1, np.int64)
-    return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
+@dataclass(frozen=True)
+class Windows:
+    """The windows [k * every, k * every + size) of a grid that hold an event, by the row that is their first.
+
+    Attributes:
+        stream: the stream.
+        span: the grid.
+        first: int64[n], the first k of the windows that each row is the first one of; windows that had ended
+            before are left out.
+        last: int64[n], the last one, which may be less: there is none.
+    """
+
+    stream: Stream
+    span: GridSpan
+    first: Ints
+    last: Ints
+
+    @staticmethod
+    def of(stream: Stream, span: GridSpan, passed_us: int) -> Windows:
+        """The windows of a stream that had not ended at the frontier `passed_us`."""
+        size, every = span.size_us, span.every_us
+        high = stream.time // every
+        # the first window that holds the event
+        low = (high - size // every if size % every == 0 else (stream.time - size) // every) + 1
+        if passed_us > NO_FRONTIER:
+            low = np.maximum(low, _last_ended(span, passed_us) + 1)
+        before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
+        before[stream.starts] = low[stream.starts] - 1
+        return Windows(stream, span, np.maximum(low, before + 1), high)
+
+    def ended(self, frontier_us: int) -> Windows:
+        """Those that the frontier has passed."""
+        return replace(self, last=np.minimum(self.last, _last_ended(self.span, frontier_us)))
+
+    def counted_open(self, frontier_us: int) -> Ints:
+        """int64[segments], how many windows the frontier has not passed."""
+        first = np.maximum(self.first, _last_ended(self.span, frontier_us) + 1)
+        return np.add.reduceat(np.maximum(self.last - first + 1, 0), self.stream.starts)
+
+    def in_open(self, frontier_us: int) -> Bools:
+        """bool[n], which rows are in a window that the frontier has not passed."""
+        held: Bools = self.last > _last_ended(self.span, frontier_us)
+        return held
+
+    def spans(self, horizon: Horizon, next_ids: Ints) -> SpanRows:
+        """The windows as spans; see `spans_of`."""
+        stream, every = self.stream, self.span.every_us
+        start = np.flatnonzero(self.first <= self.last)
+        index, k = expand(self.first[start], self.last[start] + 1)
+        start = start[index]
+        end = stream.before_time(start, k * every + self.span.size_us)
+        last_us = k * every + self.span.size_us - 1
+        over = last_us < horizon.frontier_us
+        code, time = np.where(over, 2 * end - 1, UNKNOWN_CODE), np.where(over, last_us, UNKNOWN_TIME)
+        resolved_at, segment = Positions(code, time), stream.segment[start]
+        first = np.searchsorted(segment, np.arange(len(stream.starts)))
+        ids = next_ids[segment] + np.arange(len(start)) - first[segment]
+        none = np.full(len(start), -1, np.int64)
+        return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
+
+
+def _last_ended(span: GridSpan, frontier_us: int) -> int:
+    """The number of the last window whose last microsecond is below the frontier."""
+    return (frontier_us - span.size_us) // span.every_us
 
 
 def _count_spans(stream: Stream, span: CountSpan) -> SpanRows:

@@ -141,6 +141,8 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
     at_event = release.code & 1 == 0
     rows = np.where(at_event, release.code // 2, 0)
     index = pa.array(rows, mask=~at_event)
+    if planned.panes is not None:  # no match of theirs goes out at an event
+        return {}
     if planned.key_column is None:
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}

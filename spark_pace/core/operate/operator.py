@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME
+from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
+from spark_pace.core.contents import contents_of
 from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.functions.texts import last_line, shortened
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
@@ -24,25 +26,26 @@ from spark_pace.core.match.release import (
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.operate.aggregates import aggregate_spans
+from spark_pace.core.operate.aggregates import SharedAggregates, SpanAggregates, aggregate_spans
 from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
+from spark_pace.core.plan.panes import EVENTS
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader
-from spark_pace.core.tables import array, numbers
+from spark_pace.core.tables import array, numbers, with_column
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection
 MOST_SHOWN_BYTES = 1 << 20  # of the lines of JSON that show them
 
 
-def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
-    """Find the matches of a lane that are releasable now.
+def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Result]:
+    """Find the matches of a lane that are releasable now, of each of its rules.
 
     Args:
         plan: the plan.
@@ -57,16 +60,11 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.fold is not None:
         matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
-        return Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)
+        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
     if rule.operator is not None:
-        return _by_python(plan, planned, lane, stream, call)
+        return [_by_python(plan, planned, lane, stream, call)]
     if rule.pattern is None:
-        start, end = lane.column("start"), lane.column("end")
-        spans, fields = aggregate_spans(rule, stream, start, end)
-        labels = of_whole_spans(rule, lane, spans)
-        matches = span_matches(plan, planned, stream, labels, (end - 1)[spans], fields)
-        failed = FAILED_SCHEMA.empty_table()
-        return Result(lane.header, NOTHING_US, matches, failed, len(start))
+        return _by_aggregates(plan, lane, stream)
     resolved_us = NOTHING_US
     if lane.header.work == "free":
         found, labels, resolved_us = _free(rule, lane, stream)
@@ -79,7 +77,51 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> Result:
     found, labels = _releasable(planned, lane.header, found, labels)
     matches = pattern_matches(plan, planned, stream, found, labels)
     failed = FAILED_SCHEMA.empty_table()
-    return Result(lane.header, resolved_us, matches, failed, len(found.openings))
+    return [Result(lane.header, resolved_us, matches, failed, len(found.openings))]
+
+
+def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
+    """The matches of the spans for which the condition on aggregates of the lane's rule is true, or of each.
+
+    Of rules that share the lane, only those that have matches have a result, and the first one.
+    """
+    header, first = lane.header, plan.rules[lane.header.rule_index]
+    start, end = lane.column("start"), lane.column("end")
+    spans = SpanAggregates(contents_of(stream, first.panes), start, end)
+    if not header.sharers:
+        kept, fields = aggregate_spans(first.rule, spans)
+        matches = _of_spans(plan, first, lane, stream, kept, fields)
+        return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))]
+    grids, known = lane.column("grid"), dict[tuple[str, str | None], pa.Array]()
+    every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
+    results = list[Result]()
+    for rule_index, grid in header.sharers:
+        planned = plan.rules[rule_index]
+        low, high = np.searchsorted(grids, [grid, grid + 1]).tolist()
+        kept, fields = aggregate_spans(planned.rule, SharedAggregates(spans, np.arange(low, high), known))
+        if len(kept) or rule_index == header.rule_index:
+            matches = every.slice(low, high - low)
+            if len(kept) < high - low:
+                matches = matches.take(pa.array(kept))
+            for name in fields.column_names:
+                matches = matches.append_column(name, fields.column(name))
+            of_rule = replace(header, rule_index=rule_index, sharers=())
+            counted = 0 if results else len(start)
+            results.append(Result(of_rule, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), counted))
+    return results
+
+
+def _of_spans(
+    plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, spans: Ints, fields: pa.Table
+) -> pa.Table:
+    """The matches that spans of the lane give, with these fields."""
+    labels, last = of_whole_spans(planned.rule, lane, spans), lane.column("end")[spans] - 1
+    matches = span_matches(plan, planned, stream, labels, last, fields)
+    if planned.panes is None:
+        return matches
+    # rows of panes have the `seq` of their first events
+    following = stream.seq[last] + numbers(stream.events, EVENTS)[last]
+    return with_column(matches, "seq", following - 1)
 
 
 def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:

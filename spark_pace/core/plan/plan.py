@@ -5,7 +5,7 @@ A plan is made once and never changes. Every part reads it, so it can be pickled
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,6 +26,7 @@ from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
+from spark_pace.core.plan.panes import Panes, panes_of, sharing
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -49,6 +50,7 @@ class RulePlan:
         looking_back: what the components or moves say of the events before; None where they say nothing, or
             say it of the events of a span.
         takes_all: whether every event that passes the filter belongs to the rule's stream.
+        panes: what is kept of panes instead of events; None where events are.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: equal for rules that mean the same.
@@ -61,6 +63,7 @@ class RulePlan:
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
     takes_all: bool
+    panes: Panes | None
     columns: tuple[str, ...]
     key_column: str | None
     fingerprint: str
@@ -265,7 +268,7 @@ def dealt_out(
     kept: Mapping[str, RulePlace] | None = None,
     since: int = 0,
 ) -> dict[str, RulePlace]:
-    """A place for every rule, those that are read included; units go to the slots that have the fewest.
+    """A place for every rule, those that are read included; one place for rules that share panes.
 
     Args:
         rules: the rules.
@@ -280,16 +283,27 @@ def dealt_out(
     for place in places.values():
         for slot in place.slots:
             load[slot] += 1
+    shared: dict[Hashable, RulePlace] = {}
     for rule in rules:
-        if rule.name not in places and rule.reads:
+        if rule.name in places:
+            continue
+        if rule.reads:
             places[rule.name] = RulePlace((), since)
-        elif rule.name not in places:
-            taken = []
-            for _ in range(buckets if rule.partition_by else 1):
-                taken.append(load.index(min(load)))
-                load[taken[-1]] += 1
-            places[rule.name] = RulePlace(tuple(taken), since)
+            continue
+        stream = sharing(rule)
+        if stream is not None and stream in shared:
+            places[rule.name] = shared[stream]
+            continue
+        taken = tuple(_least(load) for _ in range(buckets if rule.partition_by else 1))
+        places[rule.name] = shared[stream] = RulePlace(taken, since)
     return places
+
+
+def _least(load: list[int]) -> int:
+    """The slot with the fewest units, to which one more goes."""
+    slot = load.index(min(load))
+    load[slot] += 1
+    return slot
 
 
 def _rule_plan(
@@ -311,8 +325,9 @@ def _rule_plan(
     back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
     takes_all = counted or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, columns, key_column, meaning, since
-    )
+        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns, key_column,
+        meaning, since,
+    )  # fmt: skip
 
 
 def key_column_of(names: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ def split_fold(task: SplitTask) -> Split:
     table = pa.table(columns | {SELECTION: numbers})
     none = np.zeros(len(stream.starts), np.int64)
     keep, following = np.zeros(stream.rows, np.bool_), task.next_selection + of_segments
-    return Split(_lanes(task, rows, table), keep, none, following, last_values=states)
+    return Split(_lanes(task, rows, table), keep, none, [following], last_values=states)
 
 
 def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Array]) -> Walk:

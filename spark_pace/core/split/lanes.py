@@ -39,6 +39,8 @@ class LaneHeader:
         weight: the events of the lane's own selections, of each its own; see `Piece.rows`.
         predicted_seconds: what an operator is predicted to take for it; None without a bound, or where
             nothing is known.
+        sharers: where rules share panes, the place of each in the plan, and that of its grid: its
+            selections are those with the latter in the column ``grid``, which ascends; else empty.
     """
 
     rule_index: int
@@ -52,6 +54,7 @@ class LaneHeader:
     resolved: tuple[int, int] | None = None
     weight: int = 0
     predicted_seconds: float | None = None
+    sharers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,13 @@ def decode_lane(parcel: bytes | memoryview) -> Lane:
     """The lane of these bytes."""
     header, tables = decode_parcel(parcel)
     header.pop("frame_bytes")
-    fields: dict[str, Any] = {**header, "owned": tuple(header["owned"])}
-    return Lane(LaneHeader(**fields), tables[0], tables[1] if len(tables) > 1 else None)
+    return Lane(header_of(header), tables[0], tables[1] if len(tables) > 1 else None)
+
+
+def header_of(fields: dict[str, Any]) -> LaneHeader:
+    """The header of what `vars` gave of it, which has travelled as JSON."""
+    sharers = tuple((index, span) for index, span in fields["sharers"])
+    return LaneHeader(**{**fields, "owned": tuple(fields["owned"]), "sharers": sharers})
 
 
 class Piece(NamedTuple):

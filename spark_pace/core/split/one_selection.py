@@ -41,7 +41,7 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     keep = from_first(stream, links.openings[links.open])
     over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
     open_ = np.minimum(1, count_in_segments(stream, links.openings[(links.closes < 0) & ~over]))
-    return Split(lanes, keep, open_, task.next_selection + opened)
+    return Split(lanes, keep, open_, [task.next_selection + opened])
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:

@@ -21,6 +21,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.lanes import Lane
+from spark_pace.core.split.shares import shares_of
 from spark_pace.core.split.snapshot import load, save
 from spark_pace.core.split.unit import Batch, advance_unit
 from spark_pace.core.tables import array, numbers
@@ -75,20 +76,19 @@ class SlotSplitter:
         self._plan = plan
         self._slot = slot
         self._store = store
-        self._units = plan.units[slot]
         if snapshot is None:
             self._order = Order()
-            self._carries = [Carry() for _ in self._units]
+            self._kept = [(share, Carry()) for share in shares_of(plan, plan.units[slot])]
         else:
-            self._order, self._carries = load(plan, slot, snapshot, store)
+            self._order, self._kept = load(plan, slot, snapshot, store)
 
     def snapshot(self) -> bytes:
         """The state as bytes; its large chunks are in the store."""
-        return save(self._plan, self._slot, self._order, self._carries, self._store)
+        return save(self._plan, self._slot, self._order, self._kept, self._store)
 
     def stored(self) -> list[str]:
         """The names of what is in the store and the last snapshot needs."""
-        chunks = [chunk.name for carry in self._carries for chunk in carry.chunks]
+        chunks = [chunk.name for _, carry in self._kept for chunk in carry.chunks]
         return [
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
         ]
@@ -148,8 +148,8 @@ class SlotSplitter:
         """How much is held for later batches."""
         return {
             "pending": self._order.pending.counted,
-            "carry": sum(carry.rows for carry in self._carries),
-            "open": sum(carry.open for carry in self._carries),
+            "carry": sum(carry.rows for _, carry in self._kept),
+            "open": sum(carry.open for _, carry in self._kept),
         }
 
     def _late(self, advance: Advance, frontier_us: int) -> pa.Table | None:
@@ -163,9 +163,8 @@ class SlotSplitter:
         """What was made of the lanes of all units, and the counters of these."""
         lanes: list[Work] = []
         lane_rows = distinct_rows = 0
-        for unit, carry in zip(self._units, self._carries, strict=True):
-            planned = self._plan.rules[unit.rule_index]
-            cut = advance_unit(self._plan, planned, unit.bucket, carry, batch)
+        for share, carry in self._kept:
+            cut = advance_unit(self._plan, share, carry, batch)
             lanes += map(hand_over, cut)
             lane_rows += sum(lane.events.num_rows for lane in cut)
             distinct_rows += sum(lane.new_rows for lane in cut)

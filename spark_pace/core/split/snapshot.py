@@ -32,6 +32,7 @@ from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
 from spark_pace.core.order.pending import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
+from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.carry.chunk_storage import (
     described,
@@ -41,6 +42,8 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
+from spark_pace.core.split.pane_rows import chunk_of_panes
+from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
@@ -49,28 +52,28 @@ _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-def save(plan: Plan, slot: int, order: Order, carries: list[Carry], store: TableStore | None = None) -> bytes:
+Kept = list[tuple[Share, Carry]]  # what a slot keeps of its rules
+
+
+def save(plan: Plan, slot: int, order: Order, kept: Kept, store: TableStore | None = None) -> bytes:
     """The state as bytes.
 
     Args:
         plan: the plan.
         slot: the slot.
         order: the state of the stream order.
-        carries: the carry of each unit of the slot; large chunks get their names.
+        kept: the carry of each share of the slot; large chunks get their names.
         store: where large chunks are kept; None: in the state, too.
 
     Raises:
         StateError: it is too large to be kept as one value.
     """
-    tables = [or_empty(order.recent), *_waiting(order.pending, store), *_inline(carries, store)]
+    tables = [or_empty(order.recent), *_waiting(order.pending, store), *_inline(kept, store)]
     header = {
         "format_version": FORMAT_VERSION,
         "buckets": plan.buckets,
         "bits": plan.bit_names,
-        "units": [
-            _identity(plan, unit) | _counts(carry)
-            for unit, carry in zip(plan.units[slot], carries, strict=True)
-        ],
+        "units": [_identity(share) | _counts(carry) for share, carry in kept],
         "frontier_us": order.frontier_us,
         "max_time_us": order.max_time_us,
         "first_us": order.first_us,
@@ -98,9 +101,9 @@ def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
                 run.name = store.put(partial(write_mappable, {}, [run.events]))
 
 
-def _inline(carries: list[Carry], store: TableStore | None) -> Iterator[pa.Table | memoryview]:
+def _inline(kept: Kept, store: TableStore | None) -> Iterator[pa.Table | memoryview]:
     """The tables of the chunks that are not put into the store."""
-    for carry in carries:
+    for _, carry in kept:
         for chunk in carry.chunks:
             if store is not None:
                 put_beside(store, chunk)
@@ -108,7 +111,7 @@ def _inline(carries: list[Carry], store: TableStore | None) -> Iterator[pa.Table
                 yield from chunk.frames or [chunk.keys, or_empty(chunk.events)]
 
 
-def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, list[Carry]]:
+def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, Kept]:
     """The state of these bytes, for the rules of the plan.
 
     Args:
@@ -135,20 +138,32 @@ def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) 
     header, frames = frames_of(parcel)
     _check(plan, slot, header)
     order = _order(plan, slot, header, frames, store)
-    stored = dict(_stored(header, frames))
-    return order, [_carry(plan, unit, stored.get(_unit_id(plan, unit)), store) for unit in plan.units[slot]]
+    kept = _kept(plan, slot, list(_stored(header, frames)), store)
+    return order, sorted(kept, key=lambda one: (one[0].rules[0].index, one[0].bucket))
 
 
-Stored = tuple[dict[str, Any], list[memoryview]]  # what the header says of a unit, and its frames
+Stored = tuple[dict[str, Any], list[memoryview]]  # what the header says of a share, and its frames
 
 
-def _stored(
-    header: dict[str, Any], frames: list[memoryview]
-) -> Iterator[tuple[tuple[str, int, int], Stored]]:
-    """What was stored for each unit, by its id."""
+def _kept(
+    plan: Plan, slot: int, stored: list[Stored], store: TableStore | None
+) -> Iterator[tuple[Share, Carry]]:
+    """The shares as they were, without rules that are gone; what is new has shares of its own."""
+    units = {_unit_id(plan, unit): unit for unit in plan.units[slot]}
+    for entry, frames in stored:
+        found = [units.pop(one) for one in _rules_of(entry) if one in units]
+        if found:
+            grids = [GridSpan(*grid) for grid in entry.get("grids", ())]
+            share = Share.of([plan.rules[unit.rule_index] for unit in found], entry["bucket"], grids)
+            yield share, _carry(share.rules[0], (entry, frames), store)
+    yield from ((share, Carry()) for share in shares_of(plan, units.values()))
+
+
+def _stored(header: dict[str, Any], frames: list[memoryview]) -> Iterator[Stored]:
+    """What was stored for each share."""
     for unit in header["units"]:
         count = 2 * sum(chunk["name"] is None for chunk in unit["chunks"])
-        yield (unit["rule"], unit["since"], unit["bucket"]), (unit, frames[:count])
+        yield unit, frames[:count]
         frames = frames[count:]
 
 
@@ -168,14 +183,26 @@ def _version(parcel: bytes) -> Any:
         return None
 
 
-def _identity(plan: Plan, unit: Unit) -> dict[str, Any]:
-    planned = plan.rules[unit.rule_index]
-    return {
+def _identity(share: Share) -> dict[str, Any]:
+    planned, *others = share.rules
+    identity = {
         "rule": planned.rule.name,
         "since": planned.since,
-        "bucket": unit.bucket,
+        "bucket": share.bucket,
         "fingerprint": planned.fingerprint,
     }
+    if len(share.grids) < 2 and not others:
+        return identity
+    return identity | {
+        "sharers": {sharer.rule.name: sharer.fingerprint for sharer in others},
+        "grids": [[grid.every_us, grid.size_us] for grid in share.grids],
+    }
+
+
+def _rules_of(entry: dict[str, Any]) -> dict[tuple[str, int, int], str]:
+    """The fingerprints of the rules of a share, by their ids."""
+    rules = {entry["rule"]: entry["fingerprint"], **entry.get("sharers", {})}
+    return {(rule, entry["since"], entry["bucket"]): fingerprint for rule, fingerprint in rules.items()}
 
 
 def _counts(carry: Carry) -> dict[str, Any]:
@@ -197,33 +224,33 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
     """Refuse the state of a rule that has changed, or that is in other slots than its units are."""
     here = {_unit_id(plan, unit) for unit in plan.units[slot]}
     rules = {(planned.rule.name, planned.since): planned for planned in plan.rules}
-    for unit in header["units"]:
-        planned = rules.get((unit["rule"], unit["since"]))
+    stored = (one for entry in header["units"] for one in _rules_of(entry).items())
+    for (name, since, bucket), fingerprint in stored:
+        planned = rules.get((name, since))
         if planned is None:
             continue
-        if planned.fingerprint != unit["fingerprint"]:
+        if planned.fingerprint != fingerprint:
             raise StateError(
-                f"state of slot {slot} — must be of the rules as they are; got another rule {unit['rule']}. "
+                f"state of slot {slot} — must be of the rules as they are; got another rule {name}. "
                 "Restore it, or give it a new name."
             )
-        if header["buckets"] != plan.buckets or (unit["rule"], unit["since"], unit["bucket"]) not in here:
+        if header["buckets"] != plan.buckets or (name, since, bucket) not in here:
             raise StateError(
                 f"state of slot {slot} — must be of the rules that the slot has; "
-                f"got bucket {unit['bucket']} of {header['buckets']} of {unit['rule']}, which has moved. "
+                f"got bucket {bucket} of {header['buckets']} of {name}, which has moved. "
                 "Restore the slots and the order of the rules, or start again with a new checkpoint."
             )
 
 
-def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | None) -> Carry:
-    planned, carry = plan.rules[unit.rule_index], Carry()
-    if stored is None:
-        return carry
-    header, frames = stored
+def _carry(planned: RulePlan, stored: Stored, store: TableStore | None) -> Carry:
+    carry, (header, frames) = Carry(), stored
     inline = iter(zip(frames[::2], frames[1::2], strict=True))
     for entry in header["chunks"]:
         chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
+        if planned.panes is not None:
+            chunk = chunk_of_panes(planned.panes, chunk)
         carry.chunks.append(chunk)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
@@ -234,7 +261,7 @@ def _carry(plan: Plan, unit: Unit, stored: Stored | None, store: TableStore | No
 
 def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
     """Carried events with the rule's attributes in the order that the schema has now."""
-    attributes = iter(planned.columns)
+    attributes = (name for name in planned.columns if name in events.column_names)
     return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import UNKNOWN_TIME, Bools
-from spark_pace.core.match.spans import SpanRows, spans_of
+from spark_pace.core.columns import UNKNOWN_TIME, Bools, Ints
+from spark_pace.core.match.spans import SpanRows, Windows, joined, spans_of
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
@@ -16,17 +20,39 @@ from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from
 def split_spans(task: SplitTask) -> Split:
     """Decide where spans start and close, and which of them operators must look at now."""
     rule = task.planned.rule
+    if isinstance(rule.span, GridSpan) and rule.pattern is None:
+        return _split_whole_windows(task, task.share.grids or (rule.span,))
     spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
     lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
     unresolved = spans.unresolved
     keep = from_first(task.stream, spans.start[unresolved])
-    next_ids = None
+    next_ids: list[Ints] = []
     if isinstance(rule.span, GridSpan):
         segment = task.stream.segment[spans.start[~unresolved]]
-        next_ids = task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))
+        next_ids = [task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))]
     seen_us = task.horizon.seen_us
     open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
     return Split(lanes, keep, count_in_segments(task.stream, spans.start[open_]), next_ids)
+
+
+def _split_whole_windows(task: SplitTask, grids: Sequence[GridSpan]) -> Split:
+    """The same for grids, where what a window gives is known at its end: others are only counted."""
+    stream, horizon, frontier_us = task.stream, task.horizon, task.horizon.frontier_us
+    # what only the end of the input has ended counts as open
+    open_until_us = frontier_us if horizon.seen_us is None else horizon.seen_us + 1
+    keep, open_ = np.zeros(stream.rows, np.bool_), np.zeros(len(stream.starts), np.int64)
+    due, following = [], list(task.next_selections)
+    rules_of = Counter(planned.rule.span for planned in task.share.rules)
+    used = [place for place, grid in enumerate(grids) if grid in rules_of]
+    for place in used:
+        windows = Windows.of(stream, grids[place], task.passed_us)
+        spans = windows.ended(frontier_us).spans(horizon, following[place])
+        due.append(spans.take(np.flatnonzero(_due(task, spans))))
+        following[place] = following[place] + count_in_segments(stream, spans.start)
+        open_ += windows.counted_open(open_until_us) * rules_of[grids[place]]
+        keep |= windows.in_open(frontier_us)
+    numbers = np.repeat(used, [len(spans.start) for spans in due])
+    return Split(_lanes(task, joined(due), numbers), keep, open_, following)
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
@@ -42,21 +68,27 @@ def _due(task: SplitTask, spans: SpanRows) -> Bools:
     return due & (spans.base.time != UNKNOWN_TIME) if waits else due
 
 
-def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
+def _lanes(task: SplitTask, spans: SpanRows, grids: Ints | None = None) -> list[Lane]:
+    """The lanes of these spans; `grids` are the places of the grids of rules that share panes, ascending."""
     if not len(spans.start):
         return []
     if task.planned.rule.operator is not None:
         pieces = lanes_by_calls(task, spans.end - spans.start)
     else:
         pieces = lanes_by_rows(task, spans.end - spans.start)
-    lanes: list[Lane] = []
+    header, lanes = task.header("spans"), list[Lane]()
+    if grids is not None and len(task.share.rules) > 1:
+        indices = (planned.index for planned in task.share.rules)
+        header = replace(header, sharers=tuple(zip(indices, task.share.places, strict=True)))
     for piece in pieces:
         own = spans.take(np.arange(piece.first, piece.last))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
-        header = numbered(task.header("spans"), len(lanes), (0, stop - start), piece)
-        events = task.stream.events.slice(start, stop - start)
-        lanes.append(Lane(header, events, _table(own, start), slice(start, stop)))
+        table, events = _table(own, start), task.stream.events.slice(start, stop - start)
+        if header.sharers and grids is not None:
+            table = table.append_column("grid", pa.array(grids[piece.first : piece.last]))
+        of_lane = numbered(header, len(lanes), (0, stop - start), piece)
+        lanes.append(Lane(of_lane, events, table, slice(start, stop)))
     return lanes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.split.lanes import Lane, LaneHeader, Work
+from spark_pace.core.split.shares import Share
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,12 @@ class SplitTask:
 
     Attributes:
         plan: the plan.
-        planned: the rule.
-        bucket: the unit's bucket.
+        share: the rules, of which the first stands for all, and their bucket.
         stream: carried and new events, with a segment for each partition key or join value.
         horizon: what is known of the future.
         passed_us: the frontier before the batch.
-        next_selection: int64[segments], the number of each key's next selection.
+        next_selections: int64[segments], the number of each key's next selection; of rules that share panes,
+            for each of their grids.
         method: how the rule's matches are found.
         resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
             are not in `stream`; else None.
@@ -41,17 +42,26 @@ class SplitTask:
     """
 
     plan: Plan
-    planned: RulePlan
-    bucket: int
+    share: Share
     stream: Stream
     horizon: Horizon
     passed_us: int
-    next_selection: Ints
+    next_selections: list[Ints]
     method: Method
     resolution: Resolution | None = None
     price: Price | None = None
     last_values: Mapping[str, pa.Array] = field(default_factory=dict)
     fold: FoldRuns = fold_here
+
+    @property
+    def planned(self) -> RulePlan:
+        """The rule, or the first of those that share panes."""
+        return self.share.rules[0]
+
+    @property
+    def next_selection(self) -> Ints:
+        """int64[segments], the number of each key's next selection."""
+        return self.next_selections[0]
 
     @property
     def pattern(self) -> Pattern | None:
@@ -63,7 +73,15 @@ class SplitTask:
         owned, frontier_us = (0, self.stream.rows), self.horizon.frontier_us
         resolved = None if self.resolution is None else (self.resolution.before, self.resolution.first)
         return LaneHeader(
-            self.planned.index, self.bucket, 0, work, owned, self.passed_us, frontier_us, exact, resolved
+            self.planned.index,
+            self.share.bucket,
+            0,
+            work,
+            owned,
+            self.passed_us,
+            frontier_us,
+            exact,
+            resolved,
         )
 
 
@@ -75,8 +93,8 @@ class Split:
         lanes: work for the operators.
         keep: bool[n], the events to carry on.
         open: int64[segments], how many selections are still open.
-        next_selection: int64[segments], the number of each key's next selection; None where numbering the
-            events has set it already.
+        next_selections: as in `SplitTask`, what follows now; empty where numbering the events has set it
+            already.
         events: the events of which `keep` chooses; None: those of the task.
         resolution: what is resolved now, if the task says what was.
         last_values: what a fold keeps of each segment's key from now on.
@@ -85,7 +103,7 @@ class Split:
     lanes: list[Lane]
     keep: Bools
     open: Ints
-    next_selection: Ints | None = None
+    next_selections: Sequence[Ints] = ()
     events: pa.Table | None = None
     resolution: Resolution | None = None
     last_values: Mapping[str, pa.Array] = field(default_factory=dict)

@@ -32,7 +32,7 @@ from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.price import Price
-from spark_pace.core.plan.shape import initiator_bits, terminator_bits
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
@@ -42,17 +42,21 @@ from spark_pace.core.split.carry.streams import (
     Segments,
     keep,
     last_values_of,
+    looked_at,
     mask_of,
     pass_by,
     segments_of_keys,
 )
-from spark_pace.core.split.carry.wake import Wake, always_looks, opening_bit, wakes
+from spark_pace.core.split.carry.wake import Wake, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
+from spark_pace.core.split.carry.window_numbers import count_on, next_selections
 from spark_pace.core.split.folds import columns_of_states, split_fold
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
+from spark_pace.core.split.pane_rows import in_panes, with_whole_panes
 from spark_pace.core.split.parallel_selections import split_parallel
+from spark_pace.core.split.shares import Share
 from spark_pace.core.split.spans import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
@@ -91,8 +95,7 @@ class Turn:
 
     Attributes:
         plan: the plan.
-        planned: the unit's rule.
-        bucket: the unit's bucket.
+        share: the unit's rules and bucket.
         carry: the unit's state.
         batch: what was released.
         method: how the rule's matches are found.
@@ -100,12 +103,16 @@ class Turn:
     """
 
     plan: Plan
-    planned: RulePlan
-    bucket: int
+    share: Share
     carry: Carry
     batch: Batch
     method: Method
     wanted: Wanted
+
+    @property
+    def planned(self) -> RulePlan:
+        """The unit's rule, or the first of those that share panes."""
+        return self.share.rules[0]
 
     @property
     def segment_column(self) -> str | None:
@@ -121,23 +128,23 @@ class Turn:
         if batch.ends:
             complete = np.full(len(segments.key), True)
             horizon = replace(horizon, complete=complete, seen_us=batch.seen_us)
-        counters = np.where(segments.anew, 0, touched.next_selection[segments.key])
+        known = next_selections(touched, self.share.counters.names)
+        counters = [np.where(segments.anew, 0, of_keys[segments.key]) for of_keys in known]
         if whole is not None:
-            counters = np.full(len(segments.key), whole.next_selection)
+            counters = [np.full(len(segments.key), whole.next_selection)]
         return SplitTask(
-            self.plan, self.planned, self.bucket, segments.stream, horizon, batch.passed_us, counters,
+            self.plan, self.share, segments.stream, horizon, batch.passed_us, counters,
             self.method, resolution, batch.prices.get(self.planned.index),
             last_values_of(touched, segments, columns_of_states(self.planned.rule)), batch.fold,
         )  # fmt: skip
 
 
-def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch: Batch) -> list[Lane]:
+def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[Lane]:
     """Process the events that were released.
 
     Args:
         plan: the plan.
-        planned: the unit's rule.
-        bucket: the unit's bucket.
+        share: the unit's rules and bucket.
         carry: the unit's state; it is changed in place.
         batch: what was released.
 
@@ -145,24 +152,29 @@ def advance_unit(plan: Plan, planned: RulePlan, bucket: int, carry: Carry, batch
         lanes with what may be releasable now. At the end of the input, those selections are counted as open
         whose windows only that end has closed.
     """
-    mine, method = _mine(plan, planned, bucket, batch.released), method_of(planned.rule)
+    planned = share.rules[0]
+    mine, method = _mine(plan, planned, share.bucket, batch.released), method_of(planned.rule)
     if method.join is not None and carry.whole is None:
         carry.whole = Whole()
-    turn = Turn(plan, planned, bucket, carry, batch, method, _wanted(planned, batch))
+    turn = Turn(plan, share, carry, batch, method, _wanted(share, batch))
     lanes: list[Lane] = []
-    for fresh, woken in _parts(turn, _fresh(turn, mine)):
-        lanes += _numbered_from(len(lanes), _advance_keys(turn, fresh, woken))
+    fresh = _fresh(turn, mine)
+    if planned.panes is not None:
+        fresh = in_panes(planned.panes, fresh)
+    for part, woken in _parts(turn, fresh):
+        lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
         carry.let_go()
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
     return lanes
 
 
-def _wanted(planned: RulePlan, batch: Batch) -> Wanted:
+def _wanted(share: Share, batch: Batch) -> Wanted:
     """What the rule wants to know of its keys in this batch."""
+    planned = share.rules[0]
     after_us, back = planned.rule.forget_key_after_us, planned.looking_back
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    kept = [*([] if back is None else back.carried), *columns_of_states(planned.rule)]
+    kept = [*([] if back is None else back.carried), *columns_of_states(planned.rule), *share.counters]
     return Wanted(forgetting, pa.schema(kept))
 
 
@@ -173,7 +185,8 @@ def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
     """
     mine, carry = _mine(plan, planned, 0, batch.released), Carry()
     in_one = replace(method_of(planned.rule), join=None, pattern=planned.rule.pattern)
-    turn = Turn(plan, planned, 0, carry, batch, in_one, _wanted(planned, batch))
+    share = Share.of([planned], 0)
+    turn = Turn(plan, share, carry, batch, in_one, _wanted(share, batch))
     fresh = _fresh(turn, mine)
     touched = carry.find(fresh.texts, turn.wanted)
     numbered, look = _numbered(turn, touched, fresh), np.ones(len(fresh.texts), np.bool_)
@@ -211,13 +224,17 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
-    look |= _looked_at(planned, touched, numbered)
+    look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
+        if planned.panes is not None:
+            segments = with_whole_panes(planned.panes, segments)
         task = turn.task(touched, segments, _resolution(turn))
         split = without_ended(_split(task), task)
+        if split.next_selections:
+            count_on(touched, turn.share.counters.names, segments.key, split.next_selections)
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
     (carry.add if turn.batch.ends else carry.put)(touched, left.since, *left.events())
@@ -310,7 +327,8 @@ def _woken(turn: Turn) -> pa.Array:
     carry, batch, forgetting = turn.carry, turn.batch, turn.wanted.forgetting
     if batch.passed_us == NO_FRONTIER:
         return distinct_texts([])
-    due = [carry.due(wake) for wake in wakes(turn.planned.rule, batch.passed_us, batch.frontier_us)]
+    ways = wakes(turn.share.rules, batch.passed_us, batch.frontier_us)
+    due = [carry.due(wake) for wake in ways]
     return distinct_texts([*due, *([] if forgetting is None else [carry.ending(forgetting)])])
 
 
@@ -321,19 +339,3 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
         return number(turn.planned, turn.method.way, touched, fresh)
     assert turn.method.pattern is not None
     return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.method.pattern)))
-
-
-def _looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
-    """bool[k], the keys of which new events may close selections or end matches.
-
-    The other keys only get more events. No window of these is over: older ones would be over too, which wakes
-    the key.
-    """
-    if always_looks(planned.rule):
-        return np.ones(len(touched.texts), np.bool_)
-    look = touched.rows == 0
-    if fresh.events is not None:
-        assert planned.rule.pattern is not None
-        ends = numbers(fresh.events, MASK) & np.uint16(terminator_bits(planned.rule.pattern)) != 0
-        look[fresh.owner[ends]] = True
-    return look  # type: ignore[no-any-return]

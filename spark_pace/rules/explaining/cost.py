@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME
-from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, walk
+from spark_pace.core.expr import ARROW_TYPES, Expr
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
@@ -24,7 +24,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.technique import Begin, How
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.meaning import expressions_over_matches
+from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import CountSpan, Fold, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.core.split.carry.wake import always_looks
@@ -84,18 +84,9 @@ def _of_whole_spans(rule: Rule) -> tuple[str, str]:
     """What grows fastest, and how, where each span is looked at as a whole."""
     if rule.operator is not None:
         return "calls", "each span: one call with its events"
-    exprs = expressions_over_matches(rule)
-    if any(_adds_in_order(node, rule) for expr in exprs for node in walk(expr)):
-        return "additions", "spans × their events, for numbers that are added in stream order"
+    if panes_of(rule) is not None:
+        return "events", "their number once, then that of panes, and that of spans"
     return "events", "their number, and that of spans: no event is looked at for each of its spans"
-
-
-def _adds_in_order(node: Expr, rule: Rule) -> bool:
-    """Tell whether a node is an aggregate over spans that adds floating-point numbers."""
-    if not isinstance(node, Aggregate) or node.function not in ("sum", "avg", "stddev"):
-        return False
-    doubles = [field.name for field in rule.schema.fields if field.type == "DOUBLE"]
-    return node.function == "stddev" or node.attribute in doubles
 
 
 def _looked_at(rule: Rule) -> str:

@@ -226,7 +226,7 @@ class Cost:
         carried: when a carried event is looked at.
         search: how matches are searched; None where an operator is called, or for forms not told of here.
         fields_per_match: how many fields are computed.
-        dominant: what grows fastest: "events", "tests", "candidates", "calls" or "additions"; None: not told.
+        dominant: what grows fastest: "events", "tests", "candidates" or "calls"; None: not told.
         growth: how it grows.
     """
 

@@ -8,6 +8,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
@@ -98,6 +99,9 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
 
 
 def _events(rule: Rule) -> str:
+    if (panes := panes_of(rule)) is not None:
+        pane = f"pane of {canonical_duration(panes.width_us)}{' and key' if rule.partition_by else ''}"
+        return f"a row for each {pane}, in spans that are not closed"
     if rule.fold is not None:
         return "no event"
     if isinstance(rule.span, GridSpan | CountSpan):
@@ -125,6 +129,8 @@ def _waits_for_its_window(rule: Rule) -> bool:
 
 def _bound(rule: Rule) -> str:
     span = rule.span
+    if isinstance(span, GridSpan) and (panes := panes_of(rule)) is not None:
+        return f"about {span.size_us // panes.width_us:,} rows{_per_key(rule)}, however many events come"
     if rule.fold is not None:
         each = " of each key" if rule.partition_by else ""
         least = f", of {MOST_STATE_BYTES >> 20} MiB at most" if isinstance(rule.fold, PythonFold) else ""

@@ -65,21 +65,21 @@ class OperatorHost:
 
 
 def worked_off(plan: Plan, lane: Lane | bytes, call: CallOperator) -> list[Row]:
-    """The result of a lane, and what it took: a row `RESULT` and a row `WORK`."""
+    """The results of a lane, and what it took: rows `RESULT` and a row `WORK`."""
     measured = Measured(call)
     began = time.perf_counter()
-    result = work_off(plan, decode_lane(lane) if isinstance(lane, bytes) else lane, measured)
-    body = result.encode()
+    lane = decode_lane(lane) if isinstance(lane, bytes) else lane
+    results = work_off(plan, lane, measured)
+    rows = [(result.header.rule_index, RESULT, result.encode()) for result in results]
     seconds = time.perf_counter() - began
-    rule_index, predicted = result.header.rule_index, result.header.predicted_seconds
     work = {
-        "rule_index": rule_index,
-        "selections": result.selections,
-        "predicted_seconds": predicted,
+        "rule_index": lane.header.rule_index,
+        "selections": sum(result.selections for result in results),
+        "predicted_seconds": lane.header.predicted_seconds,
         "operator_seconds": seconds,
-        "sums": measured.sums(result.header.weight, seconds),
+        "sums": measured.sums(lane.header.weight, seconds),
     }
-    return [(rule_index, RESULT, body), (0, WORK, json.dumps(work).encode())]
+    return [*rows, (0, WORK, json.dumps(work).encode())]
 
 
 @dataclass

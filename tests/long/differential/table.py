@@ -86,12 +86,16 @@ IMPOSSIBLE = (
         "it is for selections that the first completion closes",
     ),
     Impossible(
+        ("is_united_by_pane",),
+        (*OF_PATTERNS, "operator", "opened span", "count span", *FOLDS),
+        "it is for aggregates of spans on a grid",
+    ),
+    Impossible(
         ("is_compiled", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
         FOLDS,
         "nothing is searched for: events go through states one after the other",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
-    Impossible(("is_added_by_span",), (*OF_PATTERNS, "operator", *FOLDS), "it is for aggregates"),
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, OPENING, SEQ, TIME, Ints, has_bit
+from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
 from spark_pace.core.split.carry.wake import Wake
@@ -90,7 +91,8 @@ class Chunk:
         rows = np.flatnonzero((values >= wake.low) & (values < wake.high))
         if wake.bit is not None:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
-        return np.unique(np.searchsorted(self.column("end"), rows, "right"))
+        owner = np.searchsorted(self.column("end"), rows, "right")
+        return owner[segments_of(owner)]
 
     def ending(self, low: int, high: int) -> pa.Array:
         """string[m], the keys whose last event has a time from `low` on and below `high`, as it says."""
@@ -115,6 +117,8 @@ class Chunk:
         if self.events is None:
             return lo, hi
         seq = numbers(self.events, SEQ)
+        if len(lo) == 1:
+            return lo + np.searchsorted(seq[lo[0] : hi[0]], since), hi
         stop = hi.copy()
         while len(left := np.flatnonzero(lo < stop)):  # a binary search in all keys at once
             middle = (lo[left] + stop[left]) // 2

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, OPEN_BIT, OPENING, SEQ, SPENT, TIME, Bools, Ints
 from spark_pace.core.match.contexts.context import UsingUp, Way
+from spark_pace.core.plan.panes import EVENTS, LAST
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
@@ -33,9 +34,10 @@ def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -
     if len(fresh.texts) > 1:
         order = np.argsort(fresh.owner, kind="stable")
     keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
+    events_of, until = (of_rows[order] for of_rows in _extents(fresh.events))
     first = segments_of(keys)
     last = np.append(first[1:], len(keys)) - 1
-    anew = _begins_anew(planned, touched, keys, first, time)
+    anew = _begins_anew(planned, touched, keys, first, (time, until))
     starts = np.union1d(first, np.flatnonzero(anew))
     if (looking_back := planned.looking_back) is not None:
         turns = InTurn(order, keys, starts, anew[starts])
@@ -52,21 +54,22 @@ def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -
         unordered[order] = before
         return unordered
 
-    seq = counted(np.ones(len(keys), np.int64), touched.next_seq)
+    seq = counted(events_of, touched.next_seq)
     events = with_column(fresh.events, SEQ, seq)
     if counts_openings(planned, way):
         opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
-    touched.last[keys[last]] = time[last]
+    touched.last[keys[last]] = until[last]
     return _needed(planned, replace(fresh, events=_unspent(way, events)))
 
 
 def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
     """Number the events of one key, which are in order, where nothing else is to be known of the key."""
     assert fresh.events is not None
-    first, rows = touched.next_seq[0], fresh.events.num_rows
-    events = with_column(fresh.events, SEQ, np.arange(first, first + rows))
-    touched.next_seq[0] += rows
+    events_of, until = _extents(fresh.events)
+    before = np.cumsum(events_of)
+    events = with_column(fresh.events, SEQ, touched.next_seq[0] + before - events_of)
+    touched.next_seq[0] += before[-1]
     if counts_openings(planned, way):
         opening = initiators(planned, numbers(events, MASK))
         before = np.cumsum(opening, dtype=np.int64)
@@ -74,7 +77,7 @@ def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fre
         before += touched.next_selection[0] - opening
         touched.next_selection[0] += opened
         events = with_column(events, OPENING, before)
-    touched.last[0] = numbers(events, TIME)[-1]
+    touched.last[0] = until[-1]
     return replace(fresh, events=_unspent(way, events))
 
 
@@ -97,7 +100,16 @@ def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
     return replace(fresh, events=chosen(events, matching), owner=fresh.owner[matching])
 
 
-def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, time: Ints) -> Bools:
+def _extents(events: pa.Table) -> tuple[Ints, Ints]:
+    """int64[n] each: how many events each row stands for, and the event time of the last of them."""
+    if EVENTS in events.column_names:
+        return numbers(events, EVENTS), numbers(events, LAST)
+    return np.ones(events.num_rows, np.int64), numbers(events, TIME)
+
+
+def _begins_anew(
+    planned: RulePlan, touched: Touched, keys: Ints, first: Ints, times: tuple[Ints, Ints]
+) -> Bools:
     """bool[n], the events before which the stream of their key has ended, for the gap is too long.
 
     Args:
@@ -105,12 +117,13 @@ def _begins_anew(planned: RulePlan, touched: Touched, keys: Ints, first: Ints, t
         touched: the keys.
         keys: int64[n], the key of each event, ascending.
         first: the first event of each key.
-        time: int64[n].
+        times: int64[n] each, of the first and the last event that each row stands for.
     """
+    time, until = times
     after_us = planned.rule.forget_key_after_us
     if after_us is None:
         return np.zeros(len(keys), np.bool_)
-    before = np.roll(time, 1)
+    before = np.roll(until, 1)
     before[first] = touched.last[keys[first]]
     return time - after_us > before
 

@@ -11,11 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_ROW, SEQ, SPENT, Bools, Ints
+from spark_pace.core.columns import MASK, NO_ROW, SEQ, SPENT, Bools, Ints
 from spark_pace.core.match.stream import Stream, starts_of_streams
-from spark_pace.core.plan.plan import bits_column
+from spark_pace.core.plan.panes import LAST
+from spark_pace.core.plan.plan import RulePlan, bits_column
+from spark_pace.core.plan.shape import terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.hashing import HashRange, are_within, hash_texts
+from spark_pace.core.split.carry.wake import always_looks
 from spark_pace.core.split.task import Split
 from spark_pace.core.tables import concat, in_chunks, numbers, with_column
 
@@ -137,7 +140,8 @@ def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints
     if touched.forgetting is None:
         return None
     last = np.append(stream.starts[1:], stream.rows) - 1
-    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], stream.time[last])
+    until = numbers(stream.events, LAST) if LAST in stream.events.column_names else stream.time
+    last_us: Ints = np.where(carried[last], touched.last_before[owner[last]], until[last])
     return last_us + touched.forgetting.after_us
 
 
@@ -169,7 +173,7 @@ def pass_by(touched: Touched, fresh: Fresh, look: Bools, opens: Bools) -> Left:
         touched: the keys; their counts move on.
         fresh: the events of the batch.
         look: bool[k], the keys that are looked at.
-        opens: bool[n], which events open a selection; it is still open, see `unit._looked_at`.
+        opens: bool[n], which events open a selection; it is still open, see `looked_at`.
     """
     left = Left(np.where(look, NO_ROW, np.int64(-1)), [], [])
     if fresh.events is None or not (more := ~look[fresh.owner]).any():
@@ -188,8 +192,6 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     events = stream.events if split.events is None else split.events
     if key_column is not None:
         events = events.drop_columns(key_column)
-    if split.next_selection is not None:
-        touched.next_selection[key] = split.next_selection
     touched.open[key] = split.open
     _keep_last_values(touched, key, split.last_values)
     bounds = np.append(stream.starts, stream.rows)
@@ -231,3 +233,19 @@ def _marked(segments: Segments, events: pa.Table, kept: Bools) -> Bools:
         return np.zeros(len(starts), np.bool_)
     changed = numbers(events, SPENT) != numbers(segments.stream.events, SPENT)
     return np.logical_or.reduceat(changed & segments.carried & kept, starts)
+
+
+def looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
+    """bool[k], the keys of which new events may close selections or end matches.
+
+    The other keys only get more events. No window of these is over: older ones would be over too, which wakes
+    the key.
+    """
+    if always_looks(planned.rule):
+        return np.ones(len(touched.texts), np.bool_)
+    look = touched.rows == 0
+    if fresh.events is not None:
+        assert planned.rule.pattern is not None
+        ends = numbers(fresh.events, MASK) & np.uint16(terminator_bits(planned.rule.pattern)) != 0
+        look[fresh.owner[ends]] = True
+    return look  # type: ignore[no-any-return]

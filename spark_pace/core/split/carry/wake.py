@@ -6,12 +6,13 @@ carry as they are. A key must be looked at, whether events of it came or not, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 
@@ -33,29 +34,34 @@ class Wake:
     column: str = TIME
 
 
-def wakes(rule: Rule, passed_us: int, frontier_us: int) -> Iterator[Wake]:
+def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterator[Wake]:
     """Which events wake their keys: those of windows whose end the frontier has passed in this batch.
 
     For a window that begins with an event this event wakes the key, for one of a grid every event in it.
 
     Args:
-        rule: the rule.
+        rules: the rule, or rules that share panes.
         passed_us: the frontier before the batch, which is not `NO_FRONTIER`.
         frontier_us: the frontier now; the input has not ended.
     """
-    span, pattern = rule.span, rule.pattern
+    span, pattern = rules[0].rule.span, rules[0].rule.pattern
     if isinstance(span, GridSpan):
-        first, last = (
-            -((span.size_us - 1 - passed_us) // span.every_us),
-            (frontier_us - span.size_us) // span.every_us,
-        )
-        if first <= last:
-            yield Wake(None, first * span.every_us, last * span.every_us + span.size_us)
+        grids = {planned.rule.span for planned in rules}
+        ended = [_ended(grid, passed_us, frontier_us) for grid in grids if isinstance(grid, GridSpan)]
+        if held := [(first, end) for first, end in ended if first < end]:
+            yield Wake(None, min(first for first, _ in held), max(end for _, end in held))
     if isinstance(span, PredicateSpan):
         yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
     length = None if pattern is None or pattern.within is None else pattern.within.time_us
     if pattern is not None and length is not None and (span is None or _window_counts(pattern)):
         yield Wake(opening_bit(pattern), passed_us - length, frontier_us - length)
+
+
+def _ended(span: GridSpan, passed_us: int, frontier_us: int) -> tuple[int, int]:
+    """The start of the first window that has ended in this batch, and the end of the last one; or 0 twice."""
+    first = -((span.size_us - 1 - passed_us) // span.every_us)
+    last = (frontier_us - span.size_us) // span.every_us
+    return (first * span.every_us, last * span.every_us + span.size_us) if first <= last else (0, 0)
 
 
 def _window_counts(pattern: Pattern) -> bool:

@@ -1,0 +1,144 @@
+"""What ranges of events, or of rows of panes, hold: how many events, sums, least and greatest values.
+
+Numbers and sums of ranges are differences of running sums, which are exact; the least and the greatest value
+are taken from ranks. So ranges may overlap, and nothing is copied for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.column_sums import squares_of, sums_of
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.panes import EVENTS, Panes, held_column
+from spark_pace.core.ranges import running
+from spark_pace.core.ranks import value_ranks
+from spark_pace.core.sums import Sums, sums_of_stored
+from spark_pace.core.tables import bools, numbers
+
+
+class Contents(Protocol):
+    """Rows, each of which stands for events that follow each other."""
+
+    @property
+    def stream(self) -> Stream:
+        """The rows."""
+
+    def events(self, start: Ints, end: Ints) -> Ints:
+        """int64[s], how many events each range of rows stands for, from `start` to the row before `end`."""
+
+    def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
+        """int64[s], how many of them have a value of the attribute."""
+
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """The sums of their values, or of the squares of these."""
+
+    def values(self, part: str, attribute: str) -> pa.Array:
+        """The "min", "max", "first" or "last" of each row's values."""
+
+    def type_of(self, attribute: str) -> pa.DataType:
+        """The attribute's type."""
+
+
+@dataclass(frozen=True)
+class ContentsOfEvents:
+    """Rows that are events."""
+
+    stream: Stream
+
+    def events(self, start: Ints, end: Ints) -> Ints:
+        """See `Contents`."""
+        return end - start
+
+    def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
+        """See `Contents`."""
+        values = self.stream.attribute(attribute)
+        return _difference(bools(pc.is_valid(values)), start, end) if values.null_count else end - start
+
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """See `Contents`."""
+        values = self.stream.attribute(attribute)
+        return (squares_of if squared else sums_of)(values).over(start, end)
+
+    def values(self, part: str, attribute: str) -> pa.Array:
+        """See `Contents`."""
+        return self.stream.attribute(attribute)
+
+    def type_of(self, attribute: str) -> pa.DataType:
+        """See `Contents`."""
+        return self.stream.events.schema.field(attribute).type
+
+
+@dataclass(frozen=True)
+class ContentsOfPanes:
+    """Rows that are panes, or parts of them."""
+
+    stream: Stream
+    panes: Panes
+
+    def events(self, start: Ints, end: Ints) -> Ints:
+        """See `Contents`."""
+        return _difference(numbers(self.stream.events, EVENTS), start, end)
+
+    def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
+        """See `Contents`."""
+        return _difference(numbers(self.stream.events, held_column("known", attribute)), start, end)
+
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """See `Contents`."""
+        stored = self.stream.attribute(held_column("squares" if squared else "sum", attribute))
+        return sums_of_stored(stored, start, end)
+
+    def values(self, part: str, attribute: str) -> pa.Array:
+        """See `Contents`."""
+        return self.stream.attribute(held_column(part, attribute))
+
+    def type_of(self, attribute: str) -> pa.DataType:
+        """See `Contents`."""
+        return self.panes.types[attribute]
+
+
+def contents_of(stream: Stream, panes: Panes | None) -> Contents:
+    """The contents of the rows of a rule's stream."""
+    return ContentsOfEvents(stream) if panes is None else ContentsOfPanes(stream, panes)
+
+
+def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Ints) -> pa.Array:
+    """What each range holds of an attribute, as `Panes.held` has it; no range is empty."""
+    if part == "known":
+        return pa.array(contents.known(attribute, start, end))
+    if part in ("sum", "squares"):
+        return contents.sums(attribute, start, end, squared=part == "squares").stored()
+    values = contents.values(part, attribute)
+    if part in ("first", "last"):
+        return values.take(pa.array(start if part == "first" else end - 1))
+    return _extreme(values, start, end, least=part == "min")
+
+
+def _difference(steps: npt.NDArray[Any], start: Ints, end: Ints) -> Ints:
+    """int64[s], the sum of each range of whole numbers."""
+    sums = running(steps)
+    return sums[end] - sums[start]
+
+
+def _extreme(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Array:
+    """The least or greatest value of each range; as in SQL, NaN is greater than every number."""
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0, so that equal values look alike
+    (ranks,) = value_ranks([values])
+    none = len(ranks) if least else -1
+    row_of = np.zeros(len(ranks) + 1, np.int64)
+    row_of[ranks] = np.arange(len(ranks))
+    ranks = np.append(np.where(ranks < 0, none, ranks), none)
+    fold = np.minimum if least else np.maximum
+    # every second range is from the end of one to the start of the next
+    bounds = np.column_stack([start, end]).ravel()
+    found = fold.reduceat(ranks, bounds)[::2] if len(start) else bounds
+    return values.take(pa.array(row_of[found], mask=found == none))

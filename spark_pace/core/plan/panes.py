@@ -1,0 +1,95 @@
+"""Panes: the pieces of a grid's time that no span begins or ends in, and what is kept of the events in one.
+
+Spans that overlap share panes. A rule that aggregates such spans needs of each pane and key no events, but
+only what aggregates are made of: numbers of events, exact sums, least and greatest, first and last values.
+
+Sources: Li et al., No Pane, No Gain, 2005; Mendes 2013, sections 4.5.2 and 6.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, walk
+from spark_pace.core.plan.meaning import expressions_over_matches
+from spark_pace.core.plan.rule import GridSpan, Rule
+
+EVENTS = "@events"  # int64: how many events a row stands for
+LAST = "@last"  # int64: the event time of the last of them
+# what each aggregate over an attribute is made of
+_MADE_OF = {
+    "count": ("known",),
+    "sum": ("known", "sum"),
+    "avg": ("known", "sum"),
+    "stddev": ("known", "sum", "squares"),
+    "min": ("min",),
+    "max": ("max",),
+    "first": ("first",),
+    "last": ("last",),
+}
+
+
+def width_us(span: GridSpan) -> int:
+    """The length of a pane: the greatest that divides both `every` and `size`."""
+    return math.gcd(span.every_us, span.size_us)
+
+
+def held_column(part: str, attribute: str) -> str:
+    """The column of what is kept of an attribute."""
+    return f"@{part} {attribute}"
+
+
+@dataclass(frozen=True)
+class Panes:
+    """What a rule keeps of its panes.
+
+    A row has ``@time`` and `LAST`, the event times of its first and its last event; ``@seq``, that of the
+    first; `EVENTS`; `held`; and `shared`. Several rows may stand for one pane: together they hold it.
+
+    Attributes:
+        width_us: the length of a pane.
+        held: what is kept of which attribute: "known", the number of values; "sum" and "squares", as
+            `Sums.stored`; "min", "max", "first" and "last" of them.
+        shared: the attributes that all events of a key share.
+        types: the type of each attribute that is used.
+    """
+
+    width_us: int
+    held: tuple[tuple[str, str], ...]
+    shared: tuple[str, ...]
+    types: Mapping[str, pa.DataType]
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of events that are needed to make rows."""
+        return tuple(self.types)
+
+
+def sharing(rule: Rule) -> Hashable | None:
+    """What is equal of rules that can share the rows of panes; None where the rule carries none."""
+    panes = panes_of(rule)
+    if panes is None:
+        return None
+    stream = (rule.reads, rule.filter, rule.partition_by, rule.forget_key_after_us, rule.merge)
+    return (*stream, panes.width_us, panes.held, panes.shared)
+
+
+def panes_of(rule: Rule) -> Panes | None:
+    """What the rule keeps of panes; None where it keeps events."""
+    if not isinstance(rule.span, GridSpan) or rule.pattern is not None or rule.operator is not None:
+        return None
+    nodes = [node for expr in expressions_over_matches(rule) for node in walk(expr)]
+    held = {
+        (part, node.attribute)
+        for node in nodes
+        if isinstance(node, Aggregate) and node.attribute is not None
+        for part in _MADE_OF[node.function]
+    }
+    used = {attribute for _, attribute in held} | {*rule.partition_by}
+    types = {field.name: ARROW_TYPES[field.type] for field in rule.schema.fields if field.name in used}
+    shared = tuple(name for name in types if name in rule.partition_by)
+    return Panes(width_us(rule.span), tuple(sorted(held)), shared, types)

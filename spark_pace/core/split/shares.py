@@ -1,0 +1,64 @@
+"""What a slot keeps and splits at once: one rule in one bucket of keys, or several rules that share panes.
+
+Rules share panes whose filter, key, length of panes and functions are equal, and which began with the same
+batch. The rows of panes are kept once for them, as long as the longest of their spans needs them; what each
+of them has of its own are the numbers of its windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from spark_pace.core.plan.panes import sharing
+from spark_pace.core.plan.plan import Plan, RulePlan, Unit
+from spark_pace.core.plan.rule import GridSpan
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rules that share what is kept in a bucket of keys; most have their share for themselves.
+
+    Attributes:
+        rules: the rules; the first one stands for all.
+        bucket: the bucket.
+        grids: the distinct spans of the rules, where they are on the grid and share panes. There may be more,
+            of rules that are gone.
+    """
+
+    rules: tuple[RulePlan, ...]
+    bucket: int
+    grids: tuple[GridSpan, ...] = ()
+
+    @staticmethod
+    def of(rules: Sequence[RulePlan], bucket: int, grids: Sequence[GridSpan] = ()) -> Share:
+        """The share of these rules; `grids` are those that it had before, in their order."""
+        spans = [planned.rule.span for planned in rules if planned.panes is not None]
+        known = dict.fromkeys([*grids, *(span for span in spans if isinstance(span, GridSpan))])
+        return Share(tuple(rules), bucket, tuple(known))
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each rule the place of its span among `grids`."""
+        return tuple(self.grids.index(planned.rule.span) for planned in self.rules)
+
+    @property
+    def counters(self) -> pa.Schema:
+        """The columns of a key with the numbers of its next windows, of all grids but the first."""
+        return pa.schema([
+            (f"next_selection {grid.every_us} {grid.size_us}", pa.int64()) for grid in self.grids[1:]
+        ])  # fmt: skip
+
+
+def shares_of(plan: Plan, units: Iterable[Unit]) -> list[Share]:
+    """The shares of some units of a slot of which nothing is kept yet."""
+    alike: dict[tuple[int, Hashable], list[RulePlan]] = {}
+    for unit in units:
+        planned = plan.rules[unit.rule_index]
+        alone = planned.index if planned.panes is None else None
+        stream = (planned.since, sharing(planned.rule), alone)
+        alike.setdefault((unit.bucket, stream), []).append(planned)
+    return [Share.of(rules, bucket) for (bucket, _), rules in alike.items()]

@@ -1,0 +1,82 @@
+"""Rules that share panes, and that come and go, each give the oracle's rows, as if each were alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import GridSpan, Rule
+from spark_pace.core.split.shares import shares_of
+from tests.property.test_changed_rules import Stay, plans_of
+from tests.property.test_panes import with_sums
+from tests.support.aggregate_strategies import COUNT, aggregate_rules, over
+from tests.support.checks import assert_equal, expected_rows
+from tests.support.drive import drive
+from tests.support.strategies import condition, forgetful, number
+from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
+
+GRIDS = [GridSpan(every * SECOND, size * SECOND) for every, size in [(1, 2), (1, 5), (2, 3), (3, 2), (4, 1)]]
+HAVING = [
+    None,
+    condition(">=", COUNT, number(2)),
+    condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
+]
+
+
+@st.composite
+def sharing_rules(draw: st.DrawFn) -> list[Rule]:
+    """Rules of one stream with the same functions over grids of panes of a second."""
+    grids = draw(st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4))
+    drawn = aggregate_rules(st.just(max(grids, key=lambda grid: grid.size_us)))  # no key is forgotten in it
+    rule = with_sums(draw(drawn | drawn.flatmap(forgetful)))
+    return [
+        replace(rule, name=f"rule{place}", span=grid, having=draw(st.sampled_from(HAVING)))
+        for place, grid in enumerate(grids)
+    ]
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
+    arrival = draw(arrivals())
+    steps = len(arrival.batches) + 1
+    stays = []
+    for rule in draw(sharing_rules()):
+        first = draw(st.sampled_from([0, 0, 0, *range(steps)]))
+        stays.append(Stay(rule, first, draw(st.sampled_from([steps, steps, *range(first + 1, steps)]))))
+    return arrival, stays
+
+
+@given(sharing_rules())
+def test_rules_of_one_stream_with_the_same_functions_share_panes(rules: list[Rule]) -> None:
+    plan = build_plan(rules, order=OrderSpec(), slots=3, buckets=2)
+    for units in plan.units:
+        for share in shares_of(plan, units):
+            assert [planned.rule for planned in share.rules] == rules
+    apart = [
+        rules[0],
+        replace(rules[1], emit=rules[1].emit[:1], having=None),
+        replace(rules[1], merge="time"),
+    ]
+    alone = build_plan(
+        [replace(rule, name=str(place)) for place, rule in enumerate(apart)], order=OrderSpec()
+    )
+    assert [len(share.rules) for share in shares_of(alone, alone.units[0])] == [1, 1, 1]
+
+
+@given(changes(), parallelisms())
+def test_rules_that_share_panes_give_the_oracles_rows_though_others_come_and_go(
+    drawn: tuple[Arrival, list[Stay]], spread: Parallelism
+) -> None:
+    arrival, stays = drawn
+    tables = arrival.tables(stays[0].rule)
+    steps = drive(plans_of(arrival, stays, spread), tables, finish=True, parts=2)
+    matches = pa.concat_tables([step.matches for step in steps], promote_options="default")
+    for stay in stays:
+        if stay.end > len(tables):
+            read = [event for batch in arrival.batches[stay.first :] for event in batch]
+            assert_equal(stay.rule, expected_rows(stay.rule, read), matches)
