@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -24,14 +24,16 @@ from pathlib import Path
 
 import click
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.report.results import machine
 from examples.pairs.latency import Sent, latencies
 from examples.pairs.oracle import Trade, answers
 from examples.pairs.report import Run, as_json, as_text
 from examples.pairs.strategies import Strategy, as_events, drawn, legs, write
-from examples.pairs.ticks import Floats, Setting, ticks
+from examples.pairs.ticks import Setting, ticks
 from examples.pairs.validation import COLUMNS, produced, validate
 from spark_pace import read_table
 from spark_pace.errors import SetupError
@@ -43,6 +45,7 @@ FILES = (Path(__file__).parent / "job.yaml", Path(__file__).parent / "rules.yaml
 STANDARD_MINUTES, STANDARD_TAIL = 60.0, 30.0  # of the measured interval, of what follows
 FILE_SECONDS = 0.1
 LIMIT_SECONDS = 1_800
+KILL_SECONDS = 2.0  # the most between a batch that is done and a kill
 
 
 @dataclass
@@ -78,12 +81,15 @@ class Job:
         command = [sys.executable, "-c", COMMAND, "run", str(self._file)]
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT, start_new_session=True
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT
             )
 
     def kill(self) -> None:
         """End all its processes at once."""
-        os.killpg(self._process.pid, signal.SIGKILL)
+        own = psutil.Process(self._process.pid)
+        for process in [own, *own.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.wait()
 
     def stop(self) -> None:
@@ -91,8 +97,12 @@ class Job:
         self._process.terminate()
         self._process.wait()
 
-    def wait_for(self, records: int) -> None:
-        """Wait until it has read so many.
+    def batches(self) -> int:
+        """How many batches it has done."""
+        return len(list((self.tables / "metrics" / "_delta_log").glob("*.json")))
+
+    def wait_for(self, records: int, between: Callable[[], None] = lambda: None) -> None:
+        """Wait until it has read so many records; `between` is called again and again.
 
         Raises:
             SetupError: it ends, or takes too long.
@@ -104,7 +114,8 @@ class Job:
                 got = f"{read:,}, and exit code {self._process.poll()}"
                 raise SetupError(f"the job — must read {records:,} records; got {got}. See {self.log}.")
             read += sum(row["records"] for row in metrics_rows(self.tables / "metrics", known))
-            pause(0.2)
+            between()
+            pause(FILE_SECONDS)
 
 
 def pause(seconds: float) -> None:
@@ -138,23 +149,31 @@ def send(tables: Iterable[pa.Table], feed: Feed, began: float, between: Callable
             pause(FILE_SECONDS - (time.time() - now))
 
 
-def moments(count: int, seed: int) -> Floats:
-    """Moments of chance, spread from 0 to 1."""
-    moments: Floats = (np.arange(count) + np.random.default_rng([seed, 4]).random(count)) / max(count, 1)
-    return moments
+class Kills:
+    """Kills the job, and starts it again, at moments of chance: soon after it has done a batch.
 
+    Attributes:
+        done: how many there were.
+    """
 
-def killing(job: Job, due: Floats) -> Callable[[], None]:
-    """What kills the job, and starts it again, where it is time to."""
-    left = due.tolist()
+    def __init__(self, job: Job, count: int, seconds: float, seed: int) -> None:
+        """Kill it so many times, spread over so many seconds from now on."""
+        self._chance = np.random.default_rng([seed, 4])
+        spread = (np.arange(count) + self._chance.random(count)) / max(count, 1)
+        self._left: list[float] = (time.time() + seconds * spread).tolist()
+        self._job, self._begun, self._ready = job, job.batches(), 0.0
+        self.done = 0
 
-    def kill() -> None:
-        if left and time.time() >= left[0]:
-            left.pop(0)
-            job.kill()
-            job.start()
-
-    return kill
+    def look(self) -> None:
+        """Kill it if it is time to."""
+        if self._left and not self._ready and self._job.batches() > self._begun:
+            self._ready = time.time() + KILL_SECONDS * self._chance.random()
+        if self._left and self._ready and time.time() >= max(self._ready, self._left[0]):
+            self._left.pop(0)
+            self._job.kill()
+            self._begun, self._ready = self._job.batches(), 0.0
+            self._job.start()
+            self.done += 1
 
 
 def prepare(folder: Path, strategies: Sequence[Strategy]) -> None:
@@ -166,8 +185,14 @@ def prepare(folder: Path, strategies: Sequence[Strategy]) -> None:
     pq.write_table(legs(strategies), folder / "legs.parquet")
 
 
-def drive(setting: Setting, strategies: Sequence[Strategy], folder: Path, kills: int) -> tuple[Job, Feed]:
-    """Run the job over all ticks; it has stopped then."""
+def drive(
+    setting: Setting, strategies: Sequence[Strategy], folder: Path, count: int
+) -> tuple[Job, Feed, int]:
+    """Run the job over all ticks, and kill it so many times; it has stopped then.
+
+    Returns:
+        The job, what it was fed, and how many kills there were.
+    """
     feed = Feed(folder / "events")
     feed.append(as_events(strategies))
     begin, _ = setting.measured
@@ -180,13 +205,13 @@ def drive(setting: Setting, strategies: Sequence[Strategy], folder: Path, kills:
     try:
         job.wait_for(feed.records)
         click.echo(f"now {seconds:.0f} s of ticks, each when it is due")
-        now = time.time() + FILE_SECONDS
-        kill = killing(job, now + seconds * moments(kills, setting.seed))
-        send((table for _, table in next(parts)[1]), feed, now - begin, kill)
-        job.wait_for(feed.records)
+        kills = Kills(job, count, seconds, setting.seed)
+        live = (table for _, table in next(parts)[1])
+        send(live, feed, time.time() + FILE_SECONDS - begin, kills.look)
+        job.wait_for(feed.records, kills.look)
     finally:
         job.stop()
-    return job, feed
+    return job, feed, kills.done
 
 
 def trades(setting: Setting) -> Iterator[Trade]:
@@ -201,13 +226,13 @@ def run(setting: Setting, folder: Path, kills: int = 0) -> Run:
     shutil.rmtree(folder, ignore_errors=True)
     strategies = drawn(setting)
     prepare(folder, strategies)
-    job, feed = drive(setting, strategies, folder, kills)
+    job, feed, done = drive(setting, strategies, folder, kills)
     click.echo("validating")
     matches = read_table(job.tables, "matches", list(COLUMNS))
     validations = validate(answers(strategies, trades(setting)), produced(matches))
     batches = [row["seconds"] for row in metrics_rows(job.tables / "metrics", set())]
     found = latencies(job.tables / "matches", feed.sent, setting)
-    return Run(setting, kills, feed.records, validations, found, batches)
+    return Run(setting, done, feed.records, validations, found, batches)
 
 
 @click.command(help=__doc__)
@@ -226,7 +251,8 @@ def main(scale: int, minutes: float, kills: int, seed: int, out: Path) -> None:
     setting = Setting(scale, seed, minutes=(1.0, 30.0, minutes, tail))
     folder = out / f"scale_{scale}{'_killed' if kills else ''}"
     found = run(setting, folder, kills)
-    (folder / "report.json").write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
+    report = {**as_json(found), "machine": machine()}
+    (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     click.echo(as_text(found))
     sys.exit(not all(one.passed for one in found.validations.values()))
 

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from examples.pairs.latency import Latencies, Sent, latencies
 from examples.pairs.report import Run, as_json, as_text
-from examples.pairs.run import moments, parts_at
+from examples.pairs.run import parts_at
 from examples.pairs.ticks import Setting
 from examples.pairs.validation import Validation
 from spark_pace_bench.delta_log import commits
@@ -69,9 +69,3 @@ def test_ticks_are_cut_where_the_measured_interval_begins() -> None:
     assert [(is_behind, part["time"].to_pylist()) for is_behind, part in parts_at(tables, 4)] == [
         (False, [1, 2]), (False, [3]), (True, [4, 5]), (True, [6]),
     ]  # fmt: skip
-
-
-def test_kills_are_spread_over_the_time() -> None:
-    found = moments(20, 1)
-    assert (np.floor(found * 20) == np.arange(20)).all()
-    assert len(moments(0, 1)) == 0
