@@ -36,7 +36,8 @@ from spark_pace.spark.checkpoint.rule_changes import Change, change_of
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
-from spark_pace.spark.sources.input import Input, input_of, require_same_source, tie, waiting_for_all
+from spark_pace.spark.sources.input import Input, tie, waiting_for_all
+from spark_pace.spark.sources.kinds import input_of, require_same_source
 from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_tables import SideTables

@@ -119,6 +119,7 @@ def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Int
     values = contents.values(part, attribute)
     if part in ("first", "last"):
         return values.take(pa.array(start if part == "first" else end - 1))
+    assert part in ("min", "max"), part
     return _extreme(values, start, end, least=part == "min")
 
 

@@ -1,7 +1,7 @@
 """The settings of a job that its checkpoint keeps.
 
 `event_settings` are fixed for the life of a checkpoint: the state of every rule rests on them. To which
-source a checkpoint belongs is said in `spark_pace.spark.sources.input`.
+source a checkpoint belongs is said in `spark_pace.spark.sources.kinds`.
 
 `planned_settings` are those that a batch is planned with: all that its result rests on besides rules and
 checkpoint. They may change between two batches. A batch that was planned and not finished runs again with the

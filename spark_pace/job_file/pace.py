@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 _SEEN = 3  # batches that the speed is taken from
 _AHEAD = 2.0  # times the last speed: no batch is planned to take longer than twice `batch_seconds`
 # No cap is below a hundredth of the first one. For Kafka that is 1,000 records: `_FIRST_CAPS` in
-# `spark_pace.spark.sources.input` is the other number that makes it.
+# `spark_pace.spark.sources.kinds` is the other number that makes it.
 _LEAST = 100
 
 

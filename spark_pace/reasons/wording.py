@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A plain value as the rule language writes it."""
+    """A plain value, nearly as the rule language writes it: a quotation mark in a text stays as it is."""
     if value is None:
         return "null"
     if isinstance(value, bool):

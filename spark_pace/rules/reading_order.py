@@ -31,7 +31,8 @@ class Entry:
         fields: its keys.
         name: its name; None where that is reported as wrong.
         reads: what ``from`` names, in its order; empty where it reads the events of the input.
-        problems: how many of its problems are reported by now.
+        problems: how many problems of its name and of its ``from`` are reported; those of its other keys are
+            not counted here.
         rule: the rule, once it is read without a problem.
     """
 

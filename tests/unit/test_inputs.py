@@ -10,16 +10,22 @@ from typing import Any, cast
 
 import pytest
 
+from spark_pace.io.files import ARCHIVES
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import digest
-from spark_pace.spark.sources import input as inputs
+from spark_pace.spark.sources import file_names, kinds
 from spark_pace.spark.sources.files import FilesInput
 
 
 def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
-    assert {kind.kind for kind in inputs._INPUTS.values()} == set(reader._KINDS)
+    assert {kind.kind for kind in kinds._INPUTS.values()} == set(reader._KINDS)
+
+
+def test_files_weigh_more_if_they_are_packed_in_a_way_that_is_read() -> None:
+    weighed = file_names._PACKED
+    assert weighed == (*ARCHIVES, ".parquet")
 
 
 def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
@@ -28,7 +34,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     text = f'{first}\n["b'  # as a crash leaves it
     manifest.write_text(text)
     source = FilesInput(FilesSource("json", str(tmp_path), None), Checkpoint(tmp_path), False, "quarantine")
-    inputs.require_same_source(source)
+    kinds.require_same_source(source)
     source.require_readable(cast(Any, None))
     assert source.expected_sources(cast(Any, None)) == ()
     assert list(tmp_path.iterdir()) == [manifest]

@@ -235,7 +235,7 @@ def depth_first(
     anchors, after = normal(ranges.anchors), normal(ranges.after)
     searches = Searches(anchors, after, normal(bounds), used, second_thoughts, shorten, use_up)
     if search.levels_compiled is None:
-        search.levels_compiled = compiled_levels(search)
+        search.levels_compiled = compiled_levels(search.levels, search.places, search.stream)
     matrix = compiled.depth_first(*search.levels_compiled, searches)
     found = np.flatnonzero(matrix[:, 0] >= 0)
     return found, matrix[found]

@@ -22,11 +22,11 @@ from spark_pace.core.tables import boolean
 
 
 def aggregate_spans(rule: Rule, spans: SpanAggregates | SharedAggregates) -> tuple[Ints, pa.Table]:
-    """The spans that give a match, and the fields of these matches.
+    """Find the spans that give a match, and compute the fields of ``emit`` for them.
 
     Returns:
-        The indices of the spans for which `having` of a rule that aggregates is true, and a table with a row
-        for each.
+        the indices of these spans: of all, or of those for which `Rule.having` is true; and a table of the
+            fields with a row for each of them.
     """
     kept = np.arange(spans.rows)
     if rule.having is not None:
@@ -77,6 +77,7 @@ class SpanAggregates:
             return _sum(sums, contents.type_of(attribute), count == 0)
         if function == "avg":
             return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
+        assert function == "stddev", function
         squares = contents.sums(attribute, start, end, squared=True)
         return _deviation(sums, squares, count)
 

@@ -1,4 +1,7 @@
-"""How far the sources have come: tasks find it out from their records, and ordering needs it of all."""
+"""How far the sources have come: tasks find it out from their records.
+
+Which of the sources are waited for, `spark_pace.core.order.order` decides.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,13 @@ class Sought:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A column, the constants that predicates seek in it, each once and none null, and these predicates."""
+    """The predicates that hold only where one column equals a constant: the column is looked at once for all.
+
+    Attributes:
+        column: the column.
+        constants: what it is compared with, each constant once, never null.
+        sought: the predicates, each with the place of its constant.
+    """
 
     column: Column
     constants: tuple[bool | int | float | str | None, ...]

@@ -103,9 +103,17 @@ def _fruitful(
 
 
 def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) -> list[Lane]:
-    """Lanes of initiators.
+    """A lane for each stretch of rows with an initiator whose selection may let a match out now.
 
-    Without keys, and if it is not known what is resolved, the merger lets each lane wait for those before.
+    A lane holds its stretch, and what follows up to the last of `ends`. Without keys, and where
+    `task.resolution` is None, no lane but the first is `exact`: its matches may wait for selections of the
+    lanes before, as the merger decides.
+
+    Args:
+        task: what is split.
+        initiators: int64[i], rows, ascending.
+        closes: int64[i], the row that closes the selection of each; -1 if none does.
+        ends: int64[i], the row behind all events of its matches.
     """
     stream, idle = task.stream, _idle(task, initiators, closes)
     if not len(initiators):

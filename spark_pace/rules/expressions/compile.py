@@ -175,7 +175,7 @@ class _Compiler:
         return found if isinstance(found, Wrong) else whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
-        """A long chain of one connective becomes a balanced tree, so that no depth limit meets it."""
+        """Compile what one connective joins, as a balanced tree, so that no chain is too deep to walk."""
         waiting, parts = [tree], []
         while waiting:
             part = waiting.pop()

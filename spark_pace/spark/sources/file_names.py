@@ -30,14 +30,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from spark_pace.io.files import ARCHIVES
 from spark_pace.spark.sources.manifest import FINISH, Manifest
 from spark_pace.spark.sources.table_commits import TableCommits, file_of
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: what all files up to there weigh
 
-_PACKED = (*ARCHIVES, ".parquet")
+# as `ARCHIVES` of `spark_pace.io.files`, which would take the process of a source long to import
+_PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
 _UNPACKED = 4  # bytes of text for a byte of such a file, roughly
 _OPENING = 4096  # bytes that are read in the time that it takes to open a file, roughly
 

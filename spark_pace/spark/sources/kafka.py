@@ -15,15 +15,15 @@ from pyspark.sql import functions as F
 
 from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
-from spark_pace.core.plan.plan import OnBad, Plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
 from spark_pace.io.files import EventsRead
 from spark_pace.io.records import Records, read_records
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import digest, read_json
 from spark_pace.spark.sources.end import END_SOURCE, EndSource
+from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.stages.intake import intake_rows
 
@@ -36,17 +36,13 @@ _PLACE = ("value", "topic", "partition", "offset")  # every record has them; the
 
 
 @dataclass(frozen=True)
-class KafkaInput:
+class KafkaInput(Input):
     """The topics that a job reads, in batches of the wanted size.
 
     Where the input ends, a second query then reads what is left, and the end.
     """
 
     source: KafkaSource
-    checkpoint: Checkpoint
-    finish: bool
-    on_bad_record: OnBad
-    first_cap: int | None = None
 
     kind: ClassVar[str] = "kafka"
     lasting: ClassVar[tuple[str, ...]] = ("topics",)

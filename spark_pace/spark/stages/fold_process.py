@@ -19,29 +19,18 @@ from spark_pace.core.frames import decode, encode
 from spark_pace.core.functions.python_fold import Folded, Runs, fold_runs
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.operator_child import Child, Ended, Link
+from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
 
 _LOADING = -1  # the step before the first event
 _LOADING_US = 600_000_000
 
 
-class FoldProcess:
+class FoldProcess(KeptChild):
     """Calls the functions of folds in a child process."""
 
     def __init__(self) -> None:
-        """Nothing is started yet."""
-        self._child: Child | None = None
-
-    def start(self) -> None:
-        """Fork now, unless that was done: what this process does not hold yet, the child will not hold."""
-        if self._child is None:
-            self._child = Child(_serve)
-
-    def stop(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        """Start nothing yet."""
+        super().__init__(_serve)
 
     def call(self, runs: Runs, timeout_us: int) -> Folded:
         """What the function makes of the runs.

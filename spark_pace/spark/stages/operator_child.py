@@ -244,6 +244,26 @@ class Child:
         return os.waitstatus_to_exitcode(self._status)
 
 
+class KeptChild:
+    """A place for one child process, which is forked when it is needed and used until it ends."""
+
+    def __init__(self, serve: Callable[[Link], None]) -> None:
+        """Start nothing yet; `serve` is what a child does."""
+        self._serve = serve
+        self._child: Child | None = None
+
+    def start(self) -> None:
+        """Fork now, unless that was done: what this process does not hold yet, the child will not hold."""
+        if self._child is None:
+            self._child = Child(self._serve)
+
+    def stop(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+
 def _send(end: socket.socket, message: bytes) -> None:
     end.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
     end.sendall(message)

@@ -28,7 +28,7 @@ from spark_pace.core.frames import decode, encode
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call_operator, gathered
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.operator_child import Child, Ended, Link
+from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
 
 _LOADING = -1  # the step before the first selection: even a small operator may load large libraries
 _LOADING_US = 600_000_000
@@ -67,23 +67,12 @@ class _Request:
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
 
 
-class OperatorProcess:
+class OperatorProcess(KeptChild):
     """Calls operators in a child process."""
 
     def __init__(self) -> None:
-        """Nothing is started yet."""
-        self._child: Child | None = None
-
-    def start(self) -> None:
-        """Fork now, unless that was done: what this process does not hold yet, the child will not hold."""
-        if self._child is None:
-            self._child = Child(_serve)
-
-    def stop(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        """Start nothing yet."""
+        super().__init__(_serve)
 
     def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
         """The answers to all spans, in order.

@@ -243,7 +243,8 @@ def _of_orders(search: AnyOrder) -> Ints:
     from spark_pace.core.match.search.compiled import depth_first
 
     orders = search.orders
-    levels = tuple(compiled_levels(search.arranged(order).rotated()) for order in orders)
+    turned = [search.arranged(order).rotated() for order in orders]
+    levels = tuple(compiled_levels(one.levels, one.places, one.stream) for one in turned)
     searches = _searches(search)
     mask = search.stream.mask[searches.anchors]
     of_order = np.column_stack([has_bit(mask, order[-1]) for order in orders])

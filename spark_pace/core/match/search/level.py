@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.match.search.comparison import Comparison, components_of
 from spark_pace.core.match.search.programs import programs_of
 from spark_pace.core.match.search.search_arguments import Levels, Programs
-
-if TYPE_CHECKING:
-    from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -58,14 +55,19 @@ class Level:
         return np.searchsorted(self.keys, np.arange(ranks + 1) * rows)
 
 
-def compiled_levels(search: Search) -> tuple[Levels, Programs]:
-    """The levels of a search as the compiled code takes them, and what it tests at each."""
+def compiled_levels(
+    levels: Sequence[Level], places: Mapping[str | None, int], stream: Stream
+) -> tuple[Levels, Programs]:
+    """The levels of a search as the compiled code takes them, and what it tests at each.
+
+    `places` and `stream` are those of the `Search`.
+    """
     ranks: list[Ints] = []
     equals, tests, test_bounds, back = [], list[tuple[int, int, int, int]](), [0], []
-    groups = [level.groups(search.stream.rows) for level in search.levels]
-    for number, level in enumerate(search.levels):
+    groups = [level.groups(stream.rows) for level in levels]
+    for number, level in enumerate(levels):
         # later rows at a level that no condition names leave fewer rows to this one, so they do not help
-        named = number < 2 or number - 1 in level.named(search.places)
+        named = number < 2 or number - 1 in level.named(places)
         back.append(number - 1 if named else number - 2)
         equals.append((level.equality.earlier, len(ranks)) if level.equality else (-1, -1))
         ranks += [level.equality.earlier_ranks] if level.equality else []
@@ -73,13 +75,12 @@ def compiled_levels(search: Search) -> tuple[Levels, Programs]:
             tests.append((one.earlier, len(ranks), len(ranks) + 1, one.accepts))
             ranks += [one.earlier_ranks, one.later_ranks]
         test_bounds.append(len(tests))
-    before = np.cumsum([0, *(len(level.pool) for level in search.levels)])
-    pools = np.concatenate([level.pool for level in search.levels])
-    later = [one.later_ranks[pools] for level in search.levels for one in level.comparisons]
+    before = np.cumsum([0, *(len(level.pool) for level in levels)])
+    pools = np.concatenate([level.pool for level in levels])
+    later = [one.later_ranks[pools] for level in levels for one in level.comparisons]
     bits = ways.BLOCK_BITS
     blocks = np.arange(0, len(pools), 1 << bits)
-    programs = programs_of([level.others for level in search.levels], search.places, search.stream)
-    levels = Levels(
+    made = Levels(
         pools=pools,
         groups=np.concatenate([own + first for own, first in zip(groups, before[:-1], strict=True)]),
         first_groups=np.cumsum([0, *map(len, groups)])[:-1],
@@ -88,11 +89,11 @@ def compiled_levels(search: Search) -> tuple[Levels, Programs]:
         test_bounds=np.array(test_bounds),
         least=_of_blocks(np.minimum, later, blocks),
         greatest=_of_blocks(np.maximum, later, blocks),
-        ranks=np.array(ranks, np.int64).reshape(len(ranks), search.stream.rows),
+        ranks=np.array(ranks, np.int64).reshape(len(ranks), stream.rows),
         back=np.array(back),
         block_bits=bits,
     )
-    return levels, programs
+    return made, programs_of([level.others for level in levels], places, stream)
 
 
 def _of_blocks(fold: np.ufunc, columns: list[Ints], blocks: Ints) -> Ints:

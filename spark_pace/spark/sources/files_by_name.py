@@ -1,0 +1,120 @@
+"""Files as the input of a job: a streaming source gives their names, the tasks of the intake read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_pace.core.frames import decode, encode
+from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.plan.plan import Plan
+from spark_pace.errors import StateError
+from spark_pace.io.files import EventsRead
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
+from spark_pace.spark.sources.input import Input
+from spark_pace.spark.sources.manifest import FINISH
+from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
+from spark_pace.spark.stages.memory import giving_back
+from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
+
+ReadFile = Callable[[str], EventsRead]  # what stands in the manifest of a file, to what is in the file
+
+
+class FilesByName(Input):
+    """Reads files in the order of the manifest. The end comes in the same query, after the last file."""
+
+    def amount(self, before: list[Any], after: list[Any], records: int) -> int:
+        """What the files of a batch weigh, in bytes; 0 if that was not noted."""
+        start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
+        return int(max(0, end - start))
+
+    def events_of_files(
+        self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str], read: ReadFile
+    ) -> DataFrame:
+        """The streaming rows of the intake.
+
+        Args:
+            spark: the session.
+            plan: the plan.
+            end: whether the input ends with what is there now.
+            more: options of `FileNames` beside those that all kinds of files have.
+            read: in a task: reads a file. Spark pickles it.
+        """
+        spark.dataSource.register(FileNames)
+        options = {
+            "root": self.source.path,
+            "manifest": str(self.checkpoint.manifest_file),
+            "tasks": str(spark.sparkContext.defaultParallelism),
+            "finish": str(end).lower(),
+            **more,
+        }
+        if self.source.max_files_per_trigger is not None:
+            options["max_files"] = str(self.source.max_files_per_trigger)
+        if self.first_cap is not None:
+            options["first_bytes"] = str(self.first_cap)
+        names = spark.readStream.format(FILE_NAMES).options(**options).load()
+        return intake_rows(names, plan, self.on_bad_record, partial(_read, read), self.checkpoint.side_tables)
+
+
+def entries_read(checkpoint: Checkpoint) -> int:
+    """How many entries of the manifest the batches that have begun have read.
+
+    Raises:
+        StateError: a batch has read something else.
+    """
+    offsets = checkpoint.last_offsets()
+    read: list[int] = [
+        offset["entries"]
+        for offset in offsets
+        if isinstance(offset, dict) and isinstance(offset.get("entries"), int)
+    ]
+    if len(read) != len(offsets) or len(read) > 1:
+        must, got = "must be as Spark wrote it", f"other offsets than of files: {offsets}"
+        raise StateError(f"{checkpoint.offsets} — {must}; got {got}. {RESTORE}")
+    return sum(read)
+
+
+def late_rows(
+    spark: SparkSession,
+    plan: Plan,
+    files: Sequence[tuple[int, str, int]],
+    read: ReadFile,
+) -> pa.Table:
+    """The late events of files, as a `LATE_SCHEMA` table.
+
+    Args:
+        spark: the session.
+        plan: the plan.
+        files: of each its place in the order of the files, its name, and the frontier before it.
+        read: in a task: reads a file. Spark pickles it.
+    """
+    # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
+    names = spark.createDataFrame(list(files), "entry long, name string, frontier_us long")
+    rows = names.mapInArrow(partial(_late_rows, plan, read), SLOT_ROWS).toArrow()
+    return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
+
+
+def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | None]:
+    """In a task: the events of each file; None for the end of the input."""
+    for entry, text in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
+        name = json.loads(text)
+        yield None if name == FINISH else InputFile(entry, read(name))
+
+
+def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:
+    """In a task: a row `LATE` for each file; its number is the file's place in the order of the files."""
+
+    def rows() -> Iterator[Row]:
+        for batch in files:
+            for entry, name, frontier_us in zip(*(column.to_pylist() for column in batch), strict=True):
+                yield entry, LATE, encode(sift(plan, read(name).events, Past(frontier_us)).late)
+
+    return giving_back(to_batches(rows(), "slot"))
