@@ -13,7 +13,7 @@ COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEAR
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ soak: setup jars/kafka/.ready  ## Run a job under load for long and look for los
 
 catchup: setup jars/kafka/.ready  ## Read a backlog of five million events in bounded batches, beside Spark's own reader
 	$(BIN)/python -m benchmarks.run --sizes full catchup
+
+pairs: setup  ## Run the Pairs benchmark, validated (SF=1 MINUTES=4 of its hour; KILLS=20: kill the job meanwhile)
+	$(BIN)/python -m examples.pairs.run --scale $(or $(SF),1) --minutes $(or $(MINUTES),4) --kills $(or $(KILLS),0)
 
 ordering: setup  ## Compare the two orderings on a fast and a slow producer: what is late, how long matches take
 	$(BIN)/python -m benchmarks.ordering --job

@@ -55,6 +55,7 @@ MEASUREMENTS = {
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),
     "latency": Measurement("latency", "from append to commit at 50,000 events a second", FULL),
+    "pairs": Measurement("pairs", "the Pairs benchmark at several scale factors", FULL),
     "lanes": Measurement("lanes", "lanes by a bound", FULL),
     "strategies": Measurement("strategies", "the strategies of earliest, selected", FULL),
     "one_key": Measurement("one_key", "a batch while many events of one key wait, in each context", ()),
