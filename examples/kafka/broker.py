@@ -223,7 +223,7 @@ class Broker:
         (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
         if not (self.folder / "data" / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c")
+            command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c")
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode:
                 raise SetupError(

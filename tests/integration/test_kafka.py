@@ -21,8 +21,8 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.job_file.pace import Admission
-from spark_pace.spark.sources import input as inputs
 from spark_pace.spark.sources import kafka_check
+from spark_pace.spark.sources import kinds as inputs
 from tests.integration.conftest import PASSWORD
 from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
 from tests.spark.test_types_in_spark import RULES as TYPED_RULES

@@ -11,7 +11,7 @@ from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.pace import Admission
-from spark_pace.spark.sources import input as inputs
+from spark_pace.spark.sources import kinds as inputs
 from spark_pace.spark.sources import throttle
 from tests.spark.jobs import in_core, job, matches, random_events, stop_at, table, write_files
 
