@@ -79,7 +79,7 @@ def test_however_it_is_cut_and_though_a_batch_runs_again(
     spec = kafka_job(tmp_path, broker.servers, topic, order=ORDER | sources, max_offsets_per_trigger=most)
     spec = replace(spec, admission=None)
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
-        stop_at(patch, "metrics", 0 if most == 1_000 else 3)
+        stop_at(patch, "metrics", batch_id=0 if most == 1_000 else 3)
         run_job(spec)
     run_job(spec)
     assert table(spec, "metrics").num_rows > 240 // most

@@ -210,12 +210,12 @@ def only(spec: JobSpec, *names: str, **changes: Any) -> JobSpec:
     return replace(spec, rules=tuple(rule for rule in spec.rules if rule.name in names), **changes)
 
 
-def stop_at(monkeypatch: pytest.MonkeyPatch, table_name: str, batch_id: int) -> None:
-    """Let a batch fail where it appends to a table."""
+def stop_at(monkeypatch: pytest.MonkeyPatch, *table_names: str, batch_id: int) -> None:
+    """Let a batch fail where it first appends to one of the tables."""
     append = DeltaTables.append
 
     def failing(self: DeltaTables, name: str, rows: pa.Table, batch: int) -> None:
-        if (name, batch) == (table_name, batch_id):
+        if name in table_names and batch == batch_id:
             raise OSError("the disk is full")
         append(self, name, rows, batch)
 

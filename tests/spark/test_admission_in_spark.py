@@ -41,7 +41,7 @@ def test_batches_double_and_a_planned_one_is_done_again_as_it_was(
     spec: JobSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
-        stop_at(patch, "metrics", 2)
+        stop_at(patch, "metrics", batch_id=2)
         run_job(spec)
     assert files_of_batches(spec) == [1, 2]
     summary = run_job(spec)

@@ -82,7 +82,7 @@ def test_a_batch_that_is_done_again_writes_the_same_chunks(
     half_done: JobSpec, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """`late` has no rows, so its run is stopped by nothing: it tells the names of an undisturbed one."""
-    stop_at(monkeypatch, name, 3)
+    stop_at(monkeypatch, name, batch_id=3)
     if name == "late":
         run_job(half_done)
     else:

@@ -68,7 +68,7 @@ def test_what_commits_append_is_read_once_over_several_starts(
     run_job(spec)
     append_all(tmp_path, events[100:160], 3)
     with pytest.raises(Exception, match="the disk is full"), monkeypatch.context() as patch:
-        stop_at(patch, "metrics", 3)
+        stop_at(patch, "metrics", batch_id=3)
         run_job(spec)
     DeltaTable(tmp_path / "in").optimize.compact()  # rows stay, and are not read twice
     append_all(tmp_path, events[160:], 3)

@@ -48,7 +48,7 @@ def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
     events = random_events(seed, 300)
     write_files(folder, events[:150], 3)
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
-        stop_at(failing, "matches", 1)
+        stop_at(failing, "matches", batch_id=1)
         run_job(spec)
     run_job(spec)
     write_files(folder, events[150:], 2, first=3)

@@ -315,7 +315,7 @@ def test_folders_may_have_any_characters_in_their_names(
 def test_the_trace_of_a_failed_query_can_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = job(tmp_path)
     write_files(tmp_path, random_events(17, 30), 1)
-    stop_at(monkeypatch, "metrics", 0)
+    stop_at(monkeypatch, "metrics", batch_id=0)
     with pytest.raises(
         SparkPaceError, match=r"got OSError: the disk is full.* SPARK_PACE_TRACEBACK=1 shows the whole trace"
     ) as caught:

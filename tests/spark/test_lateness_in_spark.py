@@ -75,7 +75,7 @@ def test_where_admission_cuts_and_a_batch_runs_again(
     source = replace(spec.files, max_files_per_trigger=None)
     spec = replace(spec, source=source, admission=Admission(batch_seconds=3600.0))
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
-        stop_at(patch, name, 1)
+        stop_at(patch, name, batch_id=1)
         run_job(spec)
     run_job(spec)
     assert table(spec, "metrics").num_rows > 3

@@ -19,7 +19,7 @@ def test_a_job_gives_the_answers_of_the_oracle(tmp_path: Path) -> None:
     spec = read_job(write_small(tmp_path, 5))
     spec = replace(spec, source=replace(spec.files, max_files_per_trigger=2), trigger_us="available_now")
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
-        stop_at(failing, "matches", 1)
+        stop_at(failing, "matches", batch_id=1)
         run_job(spec)
     run_job(spec)
     found = validate(expected_answers(), produced(read_table(spec.sink_path, "matches")))

@@ -72,7 +72,7 @@ def test_a_batch_that_is_done_again_joins_what_it_joined_the_first_time(
     spec = job(tmp_path)
     write_files(tmp_path, events(0, 60), 2)
     with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
-        stop_at(patch, "matches", 1)
+        stop_at(patch, "matches", batch_id=1)
         run_job(spec)
     owners(tmp_path, "v,bob", "u,eve")
     write_files(tmp_path, events(60, 30), 1, first=2)
@@ -158,7 +158,9 @@ def test_random_jobs_that_are_stopped_join_what_the_table_held_when_each_batch_b
         change.files += 2
         change()
         with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
-            stop_at(patch, chance.choice(["matches", "metrics"]), change.files - chance.randrange(1, 3))
+            stop_at(
+                patch, chance.choice(["matches", "metrics"]), batch_id=change.files - chance.randrange(1, 3)
+            )
             run_job(spec, on_progress=change)
     change()
     run_job(replace(spec, finish=True), on_progress=change)
@@ -186,7 +188,7 @@ def test_a_batch_that_was_planned_with_another_lookup_is_done_with_that(
     spec = job(tmp_path)
     write_files(tmp_path, events(0, 30), 1)
     with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
-        stop_at(patch, "matches", 0)
+        stop_at(patch, "matches", batch_id=0)
         run_job(spec)
     (tmp_path / "owners.csv").rename(tmp_path / "other.csv")
     (tmp_path / "other.csv").write_text("kind,owner\na,zoe")
@@ -203,7 +205,7 @@ def test_what_a_batch_joins_must_be_whole(tmp_path: Path, monkeypatch: pytest.Mo
     owners(tmp_path, "u,ann", "v,bob")
     write_files(tmp_path, events(0, 30), 1)
     with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
-        stop_at(patch, "matches", 0)
+        stop_at(patch, "matches", batch_id=0)
         run_job(job(tmp_path))
     (copy,) = (tmp_path / "checkpoint" / "lookup").glob("owners-*")
     copy.write_bytes(copy.read_bytes().replace(b"bob", b"rob"))
