@@ -211,16 +211,11 @@ def _magnitude(digits: Ints, sign: Ints) -> Ints:
 
 def sums_of_stored(lists: pa.ListArray, start: Ints, end: Ints) -> Sums:
     """The sum of each range of rows of what `Sums.stored` gave."""
-    packed, bounds = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-    place = ((packed + _HALF) >> _BITS).astype(np.int16)
-    row = np.repeat(np.arange(len(lists)), np.diff(bounds))
-
-    def at(wanted: int) -> Ints:
-        here, digits = np.flatnonzero(place == wanted), np.zeros(len(lists), np.int64)
-        digits[row[here]] = packed[here] - (wanted << _BITS)
-        return digits
-
-    return Sums(len(lists), distinct(place), at).over(start, end)
+    packed, bounds = lists.flatten().to_numpy(), lists.offsets.to_numpy().astype(np.int64)
+    place = (packed + _HALF) >> _BITS
+    digit = packed - (place << _BITS)
+    digits = Sums(len(packed), distinct(place), lambda wanted: np.where(place == wanted, digit, 0))
+    return digits.over(bounds[start] - bounds[0], bounds[end] - bounds[0])
 
 
 def distinct(places: npt.NDArray[np.signedinteger]) -> tuple[int, ...]:
