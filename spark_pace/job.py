@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
@@ -65,7 +65,8 @@ def run_job(
         ConfigError: `reset_rules` names a rule that the job does not have.
         SetupError: Java, jars or the input are missing, or another process runs the job.
         StateError: the checkpoint does not fit the job, or its state is too large.
-        EventError: a bad record, where the job says to stop at one.
+        EventError: a bad record, where the job says to stop at one; or the input has ended, and every record
+            of this run was bad.
         OperatorError: an operator failed, where the job says to stop then.
         SparkPaceError: Spark stopped the query for another reason.
     """
@@ -82,6 +83,11 @@ def run_job(
     with secrets.kept():
         summary.stopped_by = _run(spec, secrets, reset_rules, report)
     summary.seconds = time.monotonic() - began
+    if summary.finished and summary.bad_records and summary.bad_records == summary.records:
+        got = f"{summary.bad_records:,} bad records and no event"
+        query = '"SELECT source, offset, reason FROM quarantine"'
+        do = f"Ask for the reasons: spark-pace sql {spec.sink_path} {query}."
+        raise EventError(f"{spec.name} — must find events in its source; got {got}. {do}")
     return summary
 
 

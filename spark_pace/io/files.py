@@ -1,4 +1,4 @@
-"""Reads files of events into typed columns: JSON lines, CSV with a header, Parquet.
+"""Reads files of events into typed columns: JSON lines, CSV with a header, lines of text, Parquet.
 
 pyarrow parses text in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone: so
 a bad record costs no other, and becomes one row of `EventsRead.bad`.
@@ -7,8 +7,9 @@ a bad record costs no other, and becomes one row of `EventsRead.bad`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +25,14 @@ from spark_pace.io.bad_records import BadRecords, Lines
 from spark_pace.io.event_times import FAR_US, UNIT_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
 from spark_pace.io.text.line_bounds import parts_of
-from spark_pace.io.text.lines import LineParser, TooLong, chunks, parse_lines, too_long
+from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
+from spark_pace.io.text.regex_lines import TextParser
 
+LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": TextParser}
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
 ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
+_MOST_CHARACTERS = 200  # of a header in a reason
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
 
@@ -64,7 +68,7 @@ def read_events(
 
     Args:
         path: a file; text may be compressed (`ARCHIVES`).
-        format: ``json``, ``csv`` or ``parquet``.
+        format: ``json``, ``csv``, ``text`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null.
         source: the name of the file for its events, by custom the path below the source's root.
         most_bad: so many bad records are told one by one.
@@ -153,7 +157,7 @@ def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, so
 
 
 def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
-    parser: LineParser | None = JsonParser(schema) if format == "json" else None
+    parser = LINE_PARSERS[format](schema) if format in LINE_PARSERS else None
     first = 0
     with pa.input_stream(path, compression="detect") as stream:
         for start, chunk in enumerate(chunks(stream)):
@@ -164,6 +168,9 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                 twice = [field.name for field in schema.fields if names.count(field.name) > 1]
                 if twice:
                     bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
+                    return
+                if schema.event_time not in names:
+                    bad.add_one(0, WHOLE_FILE + _no_time(schema.event_time, names), header[:KEPT_BYTES])
                     return
                 parser = CsvParser(schema, names)
                 if not more:
@@ -184,6 +191,14 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                 yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
                 bad.settle()
                 first += texts.count
+
+
+def _no_time(event_time: str, names: list[str]) -> str:
+    """Why a CSV file whose header lacks the event time has no events."""
+    meant = get_close_matches(event_time, names, 1)
+    do = f'Did you mean "{meant[0]}"?' if meant else "Its first line must be the header."
+    shown = ", ".join(names)[:_MOST_CHARACTERS]
+    return f"must have the column {event_time}, the event time, in its header; got: {shown}. {do}"
 
 
 class _Rows:

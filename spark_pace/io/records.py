@@ -1,4 +1,4 @@
-"""Reads records of a log such as Kafka into typed columns: values in JSON or CSV, and the columns beside.
+"""Reads records of a log such as Kafka into typed columns: values in JSON, CSV or text, and columns beside.
 
 The parsers of files parse the values of many records together, joined with newlines. So a newline inside a
 value must go first. In JSON it becomes a tab, which means the same between two tokens; inside a text neither
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
 from spark_pace.io.event_times import timely
 from spark_pace.io.files import EventsRead
@@ -25,12 +25,14 @@ from spark_pace.io.text.lines import (
     KEPT_BYTES,
     MOST_RECORD_BYTES,
     NONE_REFUSED,
+    LineParser,
     ParsedLines,
     parse_all,
     short,
     too_long,
 )
 from spark_pace.io.text.parsers import CsvParser, JsonParser
+from spark_pace.io.text.regex_lines import TextParser
 
 _MS_US = 1_000
 
@@ -60,6 +62,13 @@ class Records:
         columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
         return Records(values, sources, offsets, columns)
 
+    def where(self, mask: pa.BooleanArray) -> Records:
+        """The records for which `mask` is true."""
+        columns = {name: column.filter(mask) for name, column in self.columns.items()}
+        return Records(
+            self.values.filter(mask), self.sources.filter(mask), self.offsets.filter(mask), columns
+        )
+
 
 def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
     """The events of records. A record that cannot be an event is kept apart, with the reason.
@@ -67,10 +76,12 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
     Args:
         records: in any order.
         format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those in
-            `records.columns`) or ``columns`` (nothing is read from inside a value).
+            `records.columns`), ``text`` or ``columns`` (nothing is read from inside a value).
         schema: the attributes. Members of a JSON object that are none of them are ignored; missing ones are
             null.
     """
+    if format == "text" and schema.form.ignores_unmatched:
+        records = records.where(pc.fill_null(TextParser(schema).matching(records.values), True))
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
     reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
@@ -120,10 +131,12 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
         return ParsedLines(pa.table({"": rows}).select([]), rows, NONE_REFUSED)
-    if format == "csv":
-        parsed = _parse_values(values, CsvParser(schema, [field.name for field in schema.fields]), format)
-    else:
+    if format == "json":
         parsed = _parse_json(values, JsonParser(schema))
+    else:
+        names = [field.name for field in schema.fields]
+        parser = TextParser(schema) if format == "text" else CsvParser(schema, names)
+        parsed = _parse_values(values, parser, format)
     refused = parsed.refused
     bad.add(0, refused.rows, refused.reasons.__getitem__, raws)
     unread = np.setdiff1d(np.arange(len(values)), np.append(parsed.rows, refused.rows))
@@ -147,7 +160,7 @@ def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
     return plain.with_left(lambda read: _parse_values(values.take(pa.array(read.left)), parser, "json"))
 
 
-def _parse_values(values: pa.Array, parser: JsonParser | CsvParser, format: str) -> ParsedLines:
+def _parse_values(values: pa.Array, parser: LineParser, format: str) -> ParsedLines:
     """The attributes of values that are joined to lines; `rows` of the result are numbers of values."""
     if values.nbytes > MOST_RECORD_BYTES:
         longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
@@ -167,7 +180,7 @@ def _joined(values: pa.Array) -> bytes:
 def _as_lines(values: pa.Array, format: str) -> pa.Array:
     """The values without newlines inside.
 
-    A newline at the end of a CSV value is taken off; a CSV value with one inside becomes null.
+    A newline at the end of a value in CSV or text is taken off; one with a newline inside becomes null.
     """
     if format == "json":
         return pc.replace_substring(values, "\n", "\t")
@@ -186,7 +199,7 @@ def _with_columns(
     wrong: dict[int, str] = {}
     for field in schema.fields:
         if field.name in records.columns:
-            column = _typed(records.columns[field.name], field, wrong)
+            column = _typed(records.columns[field.name], field, schema.form, wrong)
             table = table.append_column(field.name, column.take(pa.array(rows)))
     if wrong:
         good = ~np.isin(rows, list(wrong))
@@ -196,31 +209,33 @@ def _with_columns(
     return ParsedLines(table.select([field.name for field in schema.fields]), rows, NONE_REFUSED)
 
 
-def _typed(column: pa.Array, field: Field, wrong: dict[int, str], first: int = 0) -> pa.Array:
+def _typed(
+    column: pa.Array, field: Field, form: RecordForm, wrong: dict[int, str], first: int = 0
+) -> pa.Array:
     """A column of the records in the attribute's type; what does not fit, found by halving, becomes null.
 
     `wrong` takes the reason by the number of the record; `first` is the number of the column's first record.
     """
     try:
-        return _cast(column, field)
+        return _cast(column, field, form)
     except pa.ArrowException as error:
         if len(column) == 1:
             wrong.setdefault(first, short(f"{field.name} — must be {field.type}; got: {error}"))
             return pa.nulls(1, ARROW_TYPES[field.type])
         middle = len(column) // 2
         halves = (
-            _typed(column.slice(0, middle), field, wrong, first),
-            _typed(column.slice(middle), field, wrong, first + middle),
+            _typed(column.slice(0, middle), field, form, wrong, first),
+            _typed(column.slice(middle), field, form, wrong, first + middle),
         )
         return pa.concat_arrays(halves)
 
 
-def _cast(column: pa.Array, field: Field) -> pa.Array:
+def _cast(column: pa.Array, field: Field, form: RecordForm) -> pa.Array:
     target = ARROW_TYPES[field.type]
     if pa.types.is_binary(column.type):
         column = column.cast(pa.string())
     if pa.types.is_string(column.type) and csv_type(field.type) == pa.string():
-        return typed(pa.chunked_array([column]), field.type).combine_chunks()
+        return typed(pa.chunked_array([column]), field.type, form).combine_chunks()
     if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
         column = pc.divide(column.cast(pa.int64()), _MS_US)  # Kafka counts milliseconds
     return column.cast(target)

@@ -109,7 +109,7 @@ def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS)
     """
     root = path if path.is_dir() else path.parent
     shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
-    files = [path] if path.is_file() else [file for file in shown if _format(file)]
+    files = [path] if path.is_file() else [file for file in shown if _format(file, schema)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     files.sort(key=lambda file: file.relative_to(root).as_posix())
@@ -139,16 +139,17 @@ def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
 
 
 def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
-    format = _format(file)
+    format = _format(file, schema)
     if format is None:
         raise _no_events(file, "a file that ends in " + ", ".join(FORMATS), file.suffix or "no ending")
     name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
     return read_source_file(str(root), name, format, schema, most_bad)
 
 
-def _format(file: Path) -> str | None:
+def _format(file: Path, schema: EventSchema) -> str | None:
+    """By the ending of its name; with a regex for text, a file of any other name is text."""
     name = file.with_suffix("") if file.suffix in ARCHIVES else file
-    return FORMATS.get(name.suffix)
+    return FORMATS.get(name.suffix, "text" if schema.form.regex is not None else None)
 
 
 def _hidden(path: Path) -> bool:
@@ -156,5 +157,5 @@ def _hidden(path: Path) -> bool:
 
 
 def _no_events(path: Path, must: str, got: str) -> ConfigError:
-    do = "Give JSON lines, CSV with a header, or Parquet."
+    do = "Give JSON lines, CSV with a header, or Parquet; lines of text where events has the key text."
     return ConfigError.of(str(path), f"must be {must}", got, do)

@@ -15,7 +15,7 @@ from typing import Any
 
 from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
-from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm, SideTable
 from spark_pace.job_file.spec import JobSpec
 
 
@@ -43,12 +43,22 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
         **spec.source.planned(),
         **_sides_of(events.schema),
+        **_form_of(events.schema),
     }
 
 
 def _sides_of(schema: EventSchema) -> dict[str, Any]:
     """The side tables; nothing where there are none, as releases before them have it."""
     return {"side_tables": list(map(asdict, schema.side_tables))} if schema.side_tables else {}
+
+
+def _form_of(schema: EventSchema) -> dict[str, Any]:
+    """How text says what an event is; nothing where the format alone says it, likewise."""
+    return {} if schema.form == RecordForm() else {"form": asdict(schema.form)}
+
+
+def _form(stored: dict[str, Any]) -> RecordForm:
+    return RecordForm(**{**stored, "time_formats": tuple(stored["time_formats"])}) if stored else RecordForm()
 
 
 def _side(stored: dict[str, Any]) -> SideTable:
@@ -66,7 +76,10 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
     fields = tuple(Field(name, kind) for name, kind in settings["schema"])
     sides = tuple(map(_side, settings.get("side_tables", ())))
     ties = tuple(settings["tie_break"])
-    schema: EventSchema = replace(spec.events.schema, fields=fields, tie_break=ties, side_tables=sides)
+    form = _form(settings.get("form", {}))
+    schema: EventSchema = replace(
+        spec.events.schema, fields=fields, tie_break=ties, side_tables=sides, form=form
+    )
     order = replace(
         spec.events.order,
         delay_us=settings["delay_us"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
@@ -82,7 +82,7 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
     for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
         source.require(key, example)
     source.choice("kind", tuple(_KINDS), "files")
-    form = source.choice("format", ("json", "csv", "parquet"), "json")
+    form = source.choice("format", get_args(Format), "json")
     path = source.text("path", "path: events")
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
@@ -117,7 +117,7 @@ def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
     examples = {"servers": "servers: localhost:9092", "topics": "topics: [events]", "format": "format: json"}
     for key, example in examples.items():
         source.require(key, example)
-    form = source.choice("format", ("json", "csv", "columns"), "json")
+    form = source.choice("format", get_args(KafkaFormat), "json")
     servers = source.text("servers", examples["servers"])
     offsets = source.choice("starting_offsets", ("earliest", "latest"), "earliest")
     most = source.whole("max_offsets_per_trigger", 1, 1_000_000_000)
@@ -227,6 +227,10 @@ def _check_columns(fields: Section, source: Source | None, schema: EventSchema) 
         (name, kind), *_ = parted.items()
         must, got = "must not be csv where an attribute has parts", f"csv, and {name} {kind}"
         fields.report.add(fields.key_place("source"), must, got, "Use another format.")
+    if source is not None and source.format == "text" and schema.form.regex is None:
+        must = "must have the key text, in the section events of the rules, where a source is text"
+        do = "Write for example text: {preset: syslog}."
+        fields.report.add(fields.key_place("source"), must, "none", do)
     if not isinstance(source, KafkaSource) or mapping is None:
         return
     keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said

@@ -14,8 +14,8 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 
-Format = Literal["json", "csv", "parquet"]
-KafkaFormat = Literal["json", "csv", "columns"]
+Format = Literal["json", "csv", "text", "parquet"]
+KafkaFormat = Literal["json", "csv", "text", "columns"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class KafkaSource:
 
     Attributes:
         format: of a record's value: ``json``, ``csv`` (the attributes in the schema's order, without those in
-            `columns`), or ``columns`` (no attribute comes from inside the value).
+            `columns`), ``text``, or ``columns`` (no attribute comes from inside the value).
         servers: ``host:port``, several with commas; may hold ``${env:NAME}``.
         topics: at least one.
         starting_offsets: where a new checkpoint begins.

@@ -12,9 +12,10 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.attributes import ONE_VALUE
+from spark_pace.rules.record_form import FORM_KEYS, read_form
 from spark_pace.rules.side_tables import read_side_tables
 
-SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup")
+SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
 
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
@@ -43,10 +44,11 @@ def read_schema(keys: Section) -> EventSchema | None:
         _check_event_time(event_time, fields, unit, keys)
     tie_break = _tie_break(keys, fields)
     sides = read_side_tables(keys, fields, lambda section: _declared(section, report))
+    form = read_form(keys, fields)
     if report.count > before or event_time is None:
         return None
     attributes = (*fields, *(field for side in sides for field in side.fields))
-    return EventSchema(attributes, event_time.text, tie_break, unit or None, sides)  # type: ignore[arg-type]
+    return EventSchema(attributes, event_time.text, tie_break, unit or None, sides, form)  # type: ignore[arg-type]
 
 
 def type_name(text: str) -> TypeName | None:

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
-from spark_pace.core.plan.rule import Field
+from spark_pace.core.expr.time_formats import times_of
+from spark_pace.core.plan.rule import Field, RecordForm
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # more digits of a second than are kept
+ISO = RecordForm()
 _MOST_DIGITS = 76  # of a decimal that Arrow can hold
 
 
@@ -51,9 +53,11 @@ def json_fields(
             yield pa.field(name, json_type(members[0].type, time))
 
 
-def flat(table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]]) -> pa.Table:
+def flat(
+    table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], form: RecordForm
+) -> pa.Table:
     """The attributes `fields` of a parsed table, in the types of the core; if there are none, the table."""
-    columns = {field.name: typed(inner(table, paths[field.name]), field.type) for field in fields}
+    columns = {field.name: typed(inner(table, paths[field.name]), field.type, form) for field in fields}
     return pa.table(columns) if fields else table
 
 
@@ -110,8 +114,8 @@ def csv_type(kind: TypeName) -> pa.DataType:
     return pa.string() if as_text else ARROW_TYPES[kind]
 
 
-def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
-    """A column that a parser gave, or one of text, in the type `kind`.
+def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ISO) -> pa.ChunkedArray:
+    """A column that a parser gave, or one of text that is written as `form` says, in the type `kind`.
 
     Raises:
         pa.ArrowInvalid: a value is not of that type.
@@ -124,8 +128,10 @@ def typed(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     if kind == STRUCT:
         return _presence(column)
     if (element := array_element(kind)) is not None:
-        return with_elements(column, partial(typed, kind=element), target)
+        return with_elements(column, partial(typed, kind=element, form=form), target)
     if kind == "TIMESTAMP":
+        if form.time_formats:
+            return times_of(column, form.time_formats, form.year, form.zone)
         return timestamps(column)
     if decimal_digits(kind):
         return _decimals(column, kind)

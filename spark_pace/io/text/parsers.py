@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.expr import array_element, decimal_digits
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.io.text.blocks import Bytes, Ints
 from spark_pace.io.text.column_types import (
     csv_type,
@@ -31,6 +31,9 @@ from spark_pace.io.text.plain import PlainReader
 
 _MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # of a record, up to a number or one of a list
 _MOST_COLUMNS = 10_000  # of a CSV header
+_EMPTY = re.compile(
+    rb'(:[ \t]*)""'
+)  # the empty text of a member; inside a text no quotation mark stands bare
 _NO_COLUMN = "\n"  # no header can name it
 _TIME = pa.timestamp("us")
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
@@ -44,9 +47,11 @@ class JsonParser:
 
     def __init__(self, schema: EventSchema) -> None:
         """Read the attributes of `schema`."""
-        self.fields = schema.fields
+        self.fields, self.form = schema.fields, schema.form
         self.paths = {field.name: schema.path_of(field.name) for field in schema.fields}
-        self._plain = PlainReader(self.fields) if PlainReader.reads(self.fields, self.paths) else None
+        is_plain = not self.form.empty_is_null and not self.form.time_formats
+        is_plain = is_plain and PlainReader.reads(self.fields, self.paths)
+        self._plain = PlainReader(self.fields) if is_plain else None
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
         """What compiled code reads; None for types that it does not know."""
@@ -82,7 +87,7 @@ class JsonParser:
 
     def checks(self) -> list[Check]:
         """A line must be JSON, then each attribute must have its type."""
-        attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
+        attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check("the record — must be JSON", partial(self._parse, fields=())), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
@@ -90,6 +95,10 @@ class JsonParser:
         return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
+        if self.form.empty_is_null:
+            chunk = _EMPTY.sub(rb"\1null", chunk)
+        if self.form.time_formats:
+            return self._parse_in(chunk, fields, pa.string())
         try:
             return self._parse_in(chunk, fields, _TIME)
         except pa.ArrowInvalid as error:
@@ -101,7 +110,7 @@ class JsonParser:
         paths = {field.name: self.paths[field.name] for field in fields}
         read = pa.schema(list(json_fields(fields, paths, time)))
         if not chunk:
-            return flat(read.empty_table(), fields, paths)
+            return flat(read.empty_table(), fields, paths, self.form)
         _check_utf8(chunk)
         _check_decimals(chunk, fields, paths)
         table = pa.json.read_json(
@@ -109,7 +118,7 @@ class JsonParser:
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
-        return flat(table, fields, paths)
+        return flat(table, fields, paths, self.form)
 
 
 def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str, tuple[str, ...]]) -> None:
@@ -159,7 +168,7 @@ class CsvParser:
 
     def __init__(self, schema: EventSchema, names: Sequence[str]) -> None:
         """Read the attributes of `schema` from columns of these names."""
-        self.fields = schema.fields
+        self.fields, self.form = schema.fields, schema.form
         self.names = names
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
@@ -196,7 +205,7 @@ class CsvParser:
 
     def checks(self) -> list[Check]:
         """A line must have as many values as there are columns, then each attribute must have its type."""
-        attributes = (Check(_must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
+        attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
@@ -209,8 +218,14 @@ class CsvParser:
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
         types = {field.name: csv_type(field.type) for field in fields}
         if not chunk:
-            return _declared(pa.schema(list(types.items())).empty_table(), fields)
-        return _declared(self._read(chunk, types), fields)
+            return declared_columns(pa.schema(list(types.items())).empty_table(), fields, self.form)
+        table = self._read(chunk, types)
+        infinite = [
+            name for name, kind in types.items() if kind == pa.float64() and _is_infinite(table[name])
+        ]
+        if infinite:
+            _require_doubles(self._read(chunk, dict.fromkeys(infinite, pa.string())))
+        return declared_columns(table, fields, self.form)
 
     def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
         return pa.csv.read_csv(
@@ -224,13 +239,31 @@ class CsvParser:
                 include_missing_columns=True,
                 null_values=[""],
                 strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
+                quoted_strings_can_be_null=self.form.empty_is_null,
             ),
         )
 
 
-def _must_be(field: Field) -> str:
+def must_be(field: Field) -> str:
+    """What an attribute must be, in words."""
     return f"{field.name} — must be {field.type}"
+
+
+def _is_infinite(column: pa.ChunkedArray) -> bool:
+    return pc.any(pc.is_inf(column)).as_py() is True
+
+
+def _require_doubles(texts: pa.Table) -> None:
+    """Refuse numbers that are too large for a DOUBLE, by the texts of columns in which one is infinite.
+
+    Raises:
+        pa.ArrowInvalid: there is one.
+    """
+    for column in texts.columns:
+        numbers = column.filter(pc.match_substring_regex(column, r"\d"))
+        large = numbers.filter(pc.is_inf(numbers.cast(pa.float64())))
+        if len(large):
+            raise pa.ArrowInvalid(f"{large[0].as_py()}, which is too large")
 
 
 def _leaves_open(line: bytes) -> bool:
@@ -248,9 +281,9 @@ def _leaves_open(line: bytes) -> bool:
     return False
 
 
-def _declared(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+def declared_columns(table: pa.Table, fields: tuple[Field, ...], form: RecordForm) -> pa.Table:
     """Exactly the declared columns, in order, in the types of the core; without any, the table as it is."""
-    columns = {field.name: typed(table.column(field.name), field.type) for field in fields}
+    columns = {field.name: typed(table.column(field.name), field.type, form) for field in fields}
     return pa.table(columns) if fields else table
 
 

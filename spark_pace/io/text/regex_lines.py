@@ -1,0 +1,98 @@
+"""Reads lines of text by a regular expression whose named groups are attributes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.io.text.column_types import typed
+from spark_pace.io.text.line_bounds import filled_lines, lines_at
+from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
+from spark_pace.io.text.parsers import must_be
+
+
+class TextParser:
+    """Parses lines that match an expression as a whole. An empty group is null."""
+
+    def __init__(self, schema: EventSchema) -> None:
+        """Read the attributes of `schema`, by the expression that its form has."""
+        assert schema.form.regex is not None
+        self.fields, self.form = schema.fields, schema.form
+        # the group in front keeps alternatives together
+        self._regex = rf"^(?:{schema.form.regex})$"
+
+    def plain(self, chunk: bytes) -> PartlyParsed | None:
+        """The lines that match, if all their groups have their types; the others are left, or no records."""
+        bounds, numbers = filled_lines(chunk)
+        lines = lines_at(np.frombuffer(chunk, np.uint8), bounds)
+        groups = self._groups(self.records(lines))
+        matches = groups.is_valid().to_numpy(zero_copy_only=False)
+        if self.form.ignores_unmatched:
+            bounds, numbers, groups = bounds[:, matches], numbers[matches], groups.drop_null()
+            matches = np.ones(len(groups), np.bool_)
+        try:
+            table = self._table(groups.drop_null(), self.fields)
+        except pa.ArrowInvalid:
+            matches = np.zeros(len(groups), np.bool_)
+            table = self.parse(b"")
+        return PartlyParsed(
+            table, numbers[matches], numbers[~matches], np.ascontiguousarray(bounds[:, ~matches])
+        )
+
+    def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
+        """Tell which values match; null where there is none."""
+        return pc.and_kleene(values.is_valid(), self._groups(self.records(values)).is_valid())
+
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """Nothing: each line is looked at."""
+        return None
+
+    def parse(self, chunk: bytes) -> pa.Table:
+        """The declared attributes, in the types of the core."""
+        return self._parse(chunk, self.fields)
+
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The lines without the carriage return of Windows."""
+        return pc.replace_substring_regex(lines, r"\r\z", "")
+
+    def objections(self, records: list[bytes]) -> Objections:
+        """Refuse lines that do not match."""
+        groups = self._groups(pa.array(records, pa.binary()))
+        reason = "the record — must match the regex of the section text"
+        return Objections(groups.is_null().to_numpy(zero_copy_only=False), reason)
+
+    def checks(self) -> list[Check]:
+        """Each attribute must have its type."""
+        return [Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields]
+
+    def misfit(self, error: pa.ArrowInvalid) -> str:
+        """The attributes cannot be read together."""
+        return short(f"the record — must fit the schema; got: {error}")
+
+    def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
+        lines = pa.array(chunk.split(b"\n") if chunk else [], pa.binary())
+        groups = self._groups(lines)
+        if groups.null_count:
+            raise pa.ArrowInvalid("a line that does not match")
+        return self._table(groups, fields)
+
+    def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
+        """The groups of each line; null for a line that does not match."""
+        return pc.extract_regex(lines.view(pa.string()), self._regex)
+
+    def _table(self, groups: pa.StructArray, fields: tuple[Field, ...]) -> pa.Table:
+        """The attributes of lines that match."""
+        columns = {}
+        for field in fields:
+            if groups.type.get_field_index(field.name) < 0:
+                columns[field.name] = pa.chunked_array([pa.nulls(len(groups), ARROW_TYPES[field.type])])
+                continue
+            texts = pc.struct_field(groups, field.name)
+            texts = pc.if_else(pc.equal(texts, ""), None, texts)
+            columns[field.name] = typed(pa.chunked_array([texts]), field.type, self.form)
+        return pa.table(columns)
