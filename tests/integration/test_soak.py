@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_SUBMIT_OPTS")  # the memory of a JVM as users start it
-    settings = Settings(tmp_path / "soak", minutes=3, rate=300, burst=5)
+    settings = Settings(tmp_path / "soak", minutes=2, rate=300, burst=5, trigger_s=4)
     problems = soak(settings, Tolerance(share=0.25, least_mb=150))
     assert problems == []
     account = json.loads((tmp_path / "soak" / "report.json").read_text())["account"]
