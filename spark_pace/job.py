@@ -65,8 +65,8 @@ def run_job(
         ConfigError: `reset_rules` names a rule that the job does not have.
         SetupError: Java, jars or the input are missing, or another process runs the job.
         StateError: the checkpoint does not fit the job, or its state is too large.
-        EventError: a bad record, where the job says to stop at one; or the input has ended, and every record
-            of this run was bad.
+        EventError: a bad record, where the job says to stop at one; or the input has ended, and all its
+            records were bad.
         OperatorError: an operator failed, where the job says to stop then.
         SparkPaceError: Spark stopped the query for another reason.
     """
@@ -83,12 +83,18 @@ def run_job(
     with secrets.kept():
         summary.stopped_by = _run(spec, secrets, reset_rules, report)
     summary.seconds = time.monotonic() - began
-    if summary.finished and summary.bad_records and summary.bad_records == summary.records:
+    _require_events(spec, summary)
+    return summary
+
+
+def _require_events(spec: JobSpec, summary: Summary) -> None:
+    """Refuse input of which every record is bad, once it has ended."""
+    all_bad = 0 < summary.bad_records == summary.records
+    if summary.finished and summary.has_all_batches and all_bad:
         got = f"{summary.bad_records:,} bad records and no event"
         query = '"SELECT source, offset, reason FROM quarantine"'
         do = f"Ask for the reasons: spark-pace sql {spec.sink_path} {query}."
         raise EventError(f"{spec.name} — must find events in its source; got {got}. {do}")
-    return summary
 
 
 def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:

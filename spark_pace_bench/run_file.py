@@ -165,6 +165,8 @@ def _hindrances(spec: JobSpec) -> Iterator[tuple[str, str, str]]:
         yield "joins no tables", "one with events.lookup", "Leave lookup out for the driver."
     if spec.trigger_us == "available_now":
         yield "goes on", "one with trigger: available_now", "Give it a trigger such as 1 s."
+    if spec.events.schema.form.time_formats:
+        yield "reads times by ISO 8601", "one with timestamp_format", "Leave it out for the driver."
     if source.format not in ("json", "csv"):
         yield "reads JSON or CSV", f"one that reads {source.format}", "Choose another format for the driver."
     if not isinstance(source, KafkaSource):

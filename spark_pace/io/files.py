@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -22,14 +22,14 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
-from spark_pace.io.event_times import FAR_US, UNIT_US, timely, with_places
+from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
-from spark_pace.io.text.regex_lines import TextParser
+from spark_pace.io.text.regex_lines import text_parser
 
-LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": TextParser}
+LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
 ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
 _MOST_CHARACTERS = 200  # of a header in a reason
@@ -69,7 +69,8 @@ def read_events(
     Args:
         path: a file; text may be compressed (`ARCHIVES`).
         format: ``json``, ``csv``, ``text`` or ``parquet``.
-        schema: the attributes; others are ignored, missing ones are null.
+        schema: the attributes; others are ignored, missing ones are null. Where its form has times without a
+            year, the time at which the file was changed last says it, see `RecordForm.newest_us`.
         source: the name of the file for its events, by custom the path below the source's root.
         most_bad: so many bad records are told one by one.
 
@@ -78,6 +79,9 @@ def read_events(
     """
     bad = BadRecords(most_bad)
     try:
+        if schema.form.lacks_year:
+            newest_us = min(os.stat(path).st_mtime_ns // 1000, END_US)
+            schema = replace(schema, form=replace(schema.form, newest_us=newest_us))
         if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
+from spark_pace.core.plan.record_form import RecordForm
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
 from spark_pace.io.event_times import timely
 from spark_pace.io.files import EventsRead
-from spark_pace.io.text.column_types import csv_type, typed
+from spark_pace.io.text.column_types import typed
 from spark_pace.io.text.lines import (
     CHUNK_BYTES,
     KEPT_BYTES,
@@ -28,11 +29,12 @@ from spark_pace.io.text.lines import (
     LineParser,
     ParsedLines,
     parse_all,
+    parse_lines,
     short,
     too_long,
 )
 from spark_pace.io.text.parsers import CsvParser, JsonParser
-from spark_pace.io.text.regex_lines import TextParser
+from spark_pace.io.text.regex_lines import text_parser
 
 _MS_US = 1_000
 
@@ -81,7 +83,7 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
             null.
     """
     if format == "text" and schema.form.ignores_unmatched:
-        records = records.where(pc.fill_null(TextParser(schema).matching(records.values), True))
+        records = records.where(pc.fill_null(text_parser(schema).matching(records.values), True))
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
     reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
@@ -135,7 +137,7 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
         parsed = _parse_json(values, JsonParser(schema))
     else:
         names = [field.name for field in schema.fields]
-        parser = TextParser(schema) if format == "text" else CsvParser(schema, names)
+        parser = text_parser(schema) if format == "text" else CsvParser(schema, names)
         parsed = _parse_values(values, parser, format)
     refused = parsed.refused
     bad.add(0, refused.rows, refused.reasons.__getitem__, raws)
@@ -168,7 +170,8 @@ def _parse_values(values: pa.Array, parser: LineParser, format: str) -> ParsedLi
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
-    return parse_all(lines, parser)
+    # compiled code has seen the values of JSON
+    return parse_all(lines, parser) if format == "json" else parse_lines(lines, parser)
 
 
 def _joined(values: pa.Array) -> bytes:
@@ -234,7 +237,7 @@ def _cast(column: pa.Array, field: Field, form: RecordForm) -> pa.Array:
     target = ARROW_TYPES[field.type]
     if pa.types.is_binary(column.type):
         column = column.cast(pa.string())
-    if pa.types.is_string(column.type) and csv_type(field.type) == pa.string():
+    if pa.types.is_string(column.type) and field.type != "STRING":
         return typed(pa.chunked_array([column]), field.type, form).combine_chunks()
     if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
         column = pc.divide(column.cast(pa.int64()), _MS_US)  # Kafka counts milliseconds

@@ -141,21 +141,25 @@ def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
 def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
     format = _format(file, schema)
     if format is None:
-        raise _no_events(file, "a file that ends in " + ", ".join(FORMATS), file.suffix or "no ending")
+        must, or_text = (
+            "a file that ends in " + ", ".join(FORMATS),
+            "; for lines of text, events needs the key text",
+        )
+        raise _no_events(file, must, file.suffix or "no ending", or_text)
     name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
     return read_source_file(str(root), name, format, schema, most_bad)
 
 
 def _format(file: Path, schema: EventSchema) -> str | None:
-    """By the ending of its name; with a regex for text, a file of any other name is text."""
+    """By the ending of its name; where events has the key text, a file of any other name is text."""
     name = file.with_suffix("") if file.suffix in ARCHIVES else file
-    return FORMATS.get(name.suffix, "text" if schema.form.regex is not None else None)
+    return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
 
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _no_events(path: Path, must: str, got: str) -> ConfigError:
-    do = "Give JSON lines, CSV with a header, or Parquet; lines of text where events has the key text."
+def _no_events(path: Path, must: str, got: str, or_text: str = "") -> ConfigError:
+    do = f"Give JSON lines, CSV with a header, or Parquet{or_text}."
     return ConfigError.of(str(path), f"must be {must}", got, do)

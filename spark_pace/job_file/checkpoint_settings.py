@@ -15,7 +15,8 @@ from typing import Any
 
 from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
-from spark_pace.core.plan.rule import EventSchema, Field, RecordForm, SideTable
+from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.job_file.spec import JobSpec
 
 
@@ -54,11 +55,12 @@ def _sides_of(schema: EventSchema) -> dict[str, Any]:
 
 def _form_of(schema: EventSchema) -> dict[str, Any]:
     """How text says what an event is; nothing where the format alone says it, likewise."""
-    return {} if schema.form == RecordForm() else {"form": asdict(schema.form)}
+    form = schema.form
+    return {} if form == ORDINARY else {"form": asdict(form) | {"time_formats": list(form.time_formats)}}
 
 
 def _form(stored: dict[str, Any]) -> RecordForm:
-    return RecordForm(**{**stored, "time_formats": tuple(stored["time_formats"])}) if stored else RecordForm()
+    return RecordForm(**{**stored, "time_formats": tuple(stored["time_formats"])}) if stored else ORDINARY
 
 
 def _side(stored: dict[str, Any]) -> SideTable:

@@ -24,6 +24,7 @@ from spark_pace.job_file.spec import (
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, meant_by, nearest, quote
 from spark_pace.rules.document.section import Section
+from spark_pace.rules.record_form import groups_of
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
@@ -210,27 +211,46 @@ def check_source(
     fields: Section, source: Source | None, schema: EventSchema | None, events: Events | None
 ) -> None:
     """Report what of the source does not go with the schema or the order of events; None: that is wrong."""
-    if schema is not None:
+    if schema is not None and source is not None:
+        _check_form(fields, source, schema)
         _check_columns(fields, source, schema)
     if events is not None:
         _check_partitions_whole(fields, source, events.order)
 
 
-def _check_columns(fields: Section, source: Source | None, schema: EventSchema) -> None:
+def _check_form(fields: Section, source: Source, schema: EventSchema) -> None:
+    """Report a format that the schema does not go with."""
+    place, form = fields.key_place("source"), schema.form
+    parted = [field for field in schema.fields if not is_single(field.type)]
+    if source.format == "csv" and parted:
+        must, got = (
+            "must not be csv where an attribute has parts",
+            f"csv, and {parted[0].name} {parted[0].type}",
+        )
+        fields.report.add(place, must, got, "Use another format.")
+    from_record = isinstance(source, KafkaSource) and schema.event_time in dict(source.columns)
+    groups = None if form.regex is None else groups_of(form.regex)
+    if source.format == "text" and not form.reads_text:
+        must = "must go with the key text of the section events where the format is text"
+        fields.report.add(place, must, "none", "Write for example text: {preset: syslog}.")
+    elif (
+        source.format == "text" and groups is not None and schema.event_time not in groups and not from_record
+    ):
+        must = f"must have a group {quote(schema.event_time)}, the event time, in the regex of the text"
+        fields.report.add(place, must, "none", f"Write (?P<{schema.event_time}>...).")
+    if isinstance(source, KafkaSource) and form.lacks_year and not from_record:
+        must = "must go with the key year of the section events where times have none"
+        do = f"Add it, or take the time of the record: columns: {{{schema.event_time}: timestamp}}."
+        fields.report.add(place, must, "none", do)
+
+
+def _check_columns(fields: Section, source: Source, schema: EventSchema) -> None:
     """Report attributes under `columns` that the schema lacks.
 
     With ``format: columns``, report attributes that no column fills.
     """
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     parted = {field.name: field.type for field in schema.fields if not is_single(field.type)}
-    if source is not None and source.format == "csv" and parted:
-        (name, kind), *_ = parted.items()
-        must, got = "must not be csv where an attribute has parts", f"csv, and {name} {kind}"
-        fields.report.add(fields.key_place("source"), must, got, "Use another format.")
-    if source is not None and source.format == "text" and schema.form.regex is None:
-        must = "must have the key text, in the section events of the rules, where a source is text"
-        do = "Write for example text: {preset: syslog}."
-        fields.report.add(fields.key_place("source"), must, "none", do)
     if not isinstance(source, KafkaSource) or mapping is None:
         return
     keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said

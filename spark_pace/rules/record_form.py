@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr.time_formats import DIRECTIVES, has_year, wrong_format
-from spark_pace.core.plan.rule import Field, RecordForm
+from spark_pace.core.expr import is_single
+from spark_pace.core.expr.time_formats import DIRECTIVES, wrong_format
+from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.plan.rule import Field
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
@@ -28,61 +31,64 @@ PRESETS = {
         r'(?P<status>\d{3}) (?:-|(?P<bytes>\d+))(?: "(?:-|(?P<referer>.*?))" "(?:-|(?P<agent>.*?))")?',
         time_formats=("%d/%b/%Y:%H:%M:%S %z",),
     ),
+    "json_in_text": RecordForm(has_json=True),
 }
 _EXAMPLE = r"text: {regex: '(?P<time>\S+) (?P<message>.*)'}"
 _TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"
-_ORDINARY = RecordForm()
 
 
 def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
-    """How text tells of events; what is wrong is reported."""
+    """How text says what an event is; what is wrong is reported."""
     lines = _read_lines(keys, fields)
     formats = _read_formats(keys) or lines.time_formats
-    year, zone = keys.whole("year", 1900, 2199), _read_zone(keys)
-    place = keys.key_place("timestamp_format") if keys.has("timestamp_format") else keys.place
-    yearless = [format for format in formats if not has_year(format)]
-    if yearless and year is None:
-        must, do = (
-            "must have the key year, for times are written without one",
-            "Write for example year: 2024.",
-        )
-        keys.report.add(place, must, quote(yearless[0]), do)
     for key in ("year", "time_zone"):
-        if keys.has(key) and not formats:
+        if keys.has(key) and not formats and not keys.has("timestamp_format"):
             keys.refuse([key], "It goes with timestamp_format.")
-    is_null = keys.choice("empty", ("null", "text"), "text") == "null"
-    return RecordForm(lines.regex, lines.ignores_unmatched, formats, year, zone, is_null)
+    return replace(
+        lines,
+        time_formats=formats,
+        year=keys.whole("year", 1900, 2199),
+        zone=_read_zone(keys),
+        empty_is_null=keys.choice("empty", ("null", "text"), "text") == "null",
+    )
+
+
+def groups_of(regex: str) -> list[str]:
+    """The names of the groups of an expression.
+
+    Raises:
+        pa.ArrowInvalid: RE2 does not take it, or a group has no name.
+    """
+    found = pc.extract_regex(pa.array([], pa.string()), regex).type
+    return [found.field(number).name for number in range(found.num_fields)]
 
 
 def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
     """What the key ``text`` says."""
     mapping = keys.mapping("text", _EXAMPLE)
     if mapping is None:
-        return _ORDINARY
+        return ORDINARY
     text = Section(mapping, keys.report, TEXT_KEYS)
     ignores = text.choice("unmatched", ("bad", "ignore"), "bad") == "ignore"
     if text.has("preset"):
-        text.refuse([key for key in ("regex",) if text.has(key)], "The preset has one.")
+        text.refuse(["regex"], "The preset has one.")
         preset = PRESETS[text.choice("preset", tuple(PRESETS), "syslog")]
-        _require_groups(text, "preset", _groups(preset.regex or ""), fields, all_used=False)
-        return RecordForm(preset.regex, ignores, preset.time_formats)
+        if preset.regex is not None:
+            _require_attributes(text, "preset", groups_of(preset.regex), fields)
+        return replace(preset, ignores_unmatched=ignores)
     regex = text.text("regex", _EXAMPLE) if text.require("regex", _EXAMPLE) else None
     if regex is None or not _is_expression(regex, text):
-        return _ORDINARY
-    _require_groups(text, "regex", _groups(regex.text), fields, all_used=True)
-    return RecordForm(regex.text, ignores)
-
-
-def _groups(regex: str) -> list[str]:
-    """The names of the groups of an expression that RE2 has taken."""
-    found = pc.extract_regex(pa.array([], pa.string()), regex).type
-    return [found.field(number).name for number in range(found.num_fields)]
+        return ORDINARY
+    groups = groups_of(regex.text)
+    _require_attributes(text, "regex", groups, fields)
+    _require_known(regex, groups, fields, text)
+    return RecordForm(regex.text, ignores_unmatched=ignores)
 
 
 def _is_expression(regex: Scalar, text: Section) -> bool:
     """Tell whether RE2 takes the expression."""
     try:
-        _groups(regex.text)
+        groups_of(regex.text)
     except pa.ArrowInvalid as error:
         got = str(error).removeprefix("Invalid regular expression: ")
         do = "Write (?:...) for a group without a name." if "unnamed" in got else "Correct the expression."
@@ -91,26 +97,27 @@ def _is_expression(regex: Scalar, text: Section) -> bool:
     return True
 
 
-def _require_groups(
-    text: Section, key: str, groups: Sequence[str], fields: Sequence[Field], *, all_used: bool
-) -> None:
-    """Report groups that are no attributes and, if all must be used, attributes without a group."""
-    names, place = [field.name for field in fields], text.key_place(key)
-    if not groups:
-        must, do = "must have a named group for each attribute", "Write (?P<name>...)."
-        text.report.add(place, must, "none", do)
-    wrong = [name for name in groups if names and name not in names]
-    if wrong and all_used:
-        must = "must have groups that are called for attributes of the schema"
-        text.report.add(place, must, quote(wrong[0]), nearest(wrong[0], names))
-    twice = [name for name in groups if groups.count(name) > 1]
-    if twice:
-        text.report.add(
-            place, "must have one group for an attribute", f"{quote(twice[0])} twice", "Rename one."
-        )
-    if names and not set(groups) & set(names):
-        must, do = "must have an attribute among its groups", f"Its groups are: {', '.join(groups)}."
-        text.report.add(place, must, "none", do)
+def _require_attributes(text: Section, key: str, groups: Sequence[str], fields: Sequence[Field]) -> None:
+    """Report groups of which none is an attribute."""
+    if fields and not {field.name for field in fields} & set(groups):
+        got, do = ", ".join(groups) or "no named group", "Call them by the same names."
+        text.report.add(text.key_place(key), "must have a group that is an attribute", got, do)
+
+
+def _require_known(regex: Scalar, groups: Sequence[str], fields: Sequence[Field], text: Section) -> None:
+    """Report groups that are no attributes, no single values, or stand twice."""
+    types = {field.name: field.type for field in fields}
+    for name in dict.fromkeys(groups if set(groups) & set(types) else ()):
+        if name not in types:
+            must = "must have groups that are called as attributes are"
+            do = f"{nearest(name, list(types))} What is no attribute stands in (?:...)."
+            text.report.add(regex.place, must, quote(name), do)
+        elif not is_single(types[name]):
+            must, do = "must have groups that are single values", "Declare what it holds."
+            text.report.add(regex.place, must, f"{name} {types[name]}", do)
+        if groups.count(name) > 1:
+            must, do = "must have one group of a name", "Rename one."
+            text.report.add(regex.place, must, f"several {quote(name)}", do)
 
 
 def _read_formats(keys: Section) -> tuple[str, ...]:
@@ -123,15 +130,13 @@ def _read_formats(keys: Section) -> tuple[str, ...]:
     )
     found = []
     for item in items:
-        wrong = (
-            wrong_format(item.text) if isinstance(item, Scalar) and isinstance(item.value, str) else "no text"
-        )
+        is_text = isinstance(item, Scalar) and isinstance(item.value, str)
+        wrong = wrong_format(item.text) if is_text and isinstance(item, Scalar) else describe(item)
         if wrong is None and isinstance(item, Scalar):
             found.append(item.text)
             continue
         must = f"must be a format of times, of {', '.join('%' + letter for letter in DIRECTIVES)}"
-        got = wrong if wrong != "no text" else describe(item)
-        keys.report.add(item.place, must, str(got), f"Write for example {_TIMES_EXAMPLE}.")
+        keys.report.add(item.place, must, str(wrong), f"Write for example {_TIMES_EXAMPLE}.")
     return tuple(found)
 
 

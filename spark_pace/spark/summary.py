@@ -15,6 +15,7 @@ class Summary(Counts):
     Attributes:
         matches: of each rule; 0 where it found none.
         batches: how many were written.
+        has_all_batches: no earlier run wrote a batch.
         seconds: from the call to the end.
         still_open: selections open at the end.
         pending: events that wait at the end until the frontier has passed them.
@@ -26,6 +27,7 @@ class Summary(Counts):
 
     matches: dict[str, int]
     batches: int = 0
+    has_all_batches: bool = False
     seconds: float = 0.0
     still_open: int = 0
     pending: int = 0
@@ -40,6 +42,7 @@ class Summary(Counts):
         for rule, count in report.matches.items():
             self.matches[rule] += count
         self.batches += 1
+        self.has_all_batches = report.batch_id < self.batches
         self.still_open = report.open
         self.pending = report.pending
         self.finished = report.finished

@@ -24,10 +24,20 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.spark.sources import kafka_check
 from spark_pace.spark.sources import kinds as inputs
 from tests.integration.conftest import PASSWORD
-from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
+from tests.spark.jobs import LINES, make_job, matches, only, random_events, stop_at, table
 from tests.spark.test_types_in_spark import RULES as TYPED_RULES
 from tests.spark.test_types_in_spark import random_events as typed_events
-from tests.support.kafka_jobs import COLUMNS, SASL, as_columns, as_csv, as_json, dealt, in_core, kafka_job
+from tests.support.kafka_jobs import (
+    COLUMNS,
+    SASL,
+    as_columns,
+    as_csv,
+    as_json,
+    as_line,
+    dealt,
+    in_core,
+    kafka_job,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
@@ -52,6 +62,16 @@ def test_a_job_finds_what_the_core_finds(
     assert (summary.events, summary.late, summary.finished) == (200, 0, True)
     assert [batch.records for batch in batches] == ([80, 80, 40, 0] if record is as_json else [200, 0])
     assert matches(spec) == in_core(spec, topic, events)
+
+
+def test_lines_of_text_come_through_a_topic(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
+    events = random_events(8)
+    send(topic, *dealt(events, as_line), (0, {"value": b"no event"}), (1, {"value": b"u [today] a"}))
+    spec = kafka_job(tmp_path, broker.servers, topic, rules=LINES, format="text")
+    summary = run_job(spec)
+    assert (summary.events, summary.quarantined, summary.finished) == (200, 2, True)
+    assert matches(spec) == in_core(spec, topic, events)
+    assert set(table(spec, "quarantine")["raw"].to_pylist()) == {b"no event", b"u [today] a"}
 
 
 def test_structs_arrays_and_decimals_come_through_a_topic(

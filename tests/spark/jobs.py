@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,11 @@ FOLDS = f"""{EVENTS}
     fold: {{function: tests.spark.jobs:streak_of_table}}
     emit: {{label: STRING, number: BIGINT}}
 """
+LINES = RULES.replace(
+    "event_time: t\n",
+    "event_time: t\n  text: {regex: '(?P<k>\\w+) \\[(?P<t>[^\\]]+)\\] (?P<kind>\\w+)(?:=(?P<x>\\S*))?'}\n"
+    "  timestamp_format: ['%d.%m.%Y %H:%M:%S', '%b %d %H:%M:%S']\n  time_zone: Europe/Berlin\n  year: 2024\n",
+)
 KEYS = 3 * SMALL
 JOB = """
 name: test
@@ -248,6 +254,13 @@ def random_events(seed: int, count: int = 200) -> list[Event]:
     ]
 
 
+def line_of(event: Event) -> str:
+    """An event as a line of text, as `LINES` reads it: its time by the clock of Berlin."""
+    time = datetime.fromisoformat(event["t"]) + timedelta(hours=1)
+    form = "%d.%m.%Y %H:%M:%S" if event["x"] % 2 else "%b %d %H:%M:%S"
+    return f"{event['k']} [{time:{form}}] {event['kind']}={event['x']}"
+
+
 def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 0) -> None:
     """The events as `files` files of JSON lines, in order of their names."""
     size = -(-len(events) // files)
@@ -267,7 +280,8 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
         heartbeat=spec.events.heartbeat,
     )
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
-    batches = [read_events(str(path), "json", spec.events.schema, path.name).events for path in files]
+    form, schema = spec.files.format, spec.events.schema
+    batches = [read_events(str(path), form, schema, path.name).events for path in files]
     return local.run(plan, [batches] if whole else batches)
 
 

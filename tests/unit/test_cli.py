@@ -176,7 +176,8 @@ def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
         (
             "events.txt",
             "events.txt — must be a file that ends in .json, .jsonl, .ndjson, .csv, .parquet; got .txt. "
-            "Give JSON lines, CSV with a header, or Parquet.\n",
+            "Give JSON lines, CSV with a header, or Parquet; for lines of text, events needs the key "
+            "text.\n",
         ),
     ],
 )

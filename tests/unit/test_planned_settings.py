@@ -30,7 +30,8 @@ rules:
 EVENTS = (
     'schema: "t TIMESTAMP, k STRING, x BIGINT", event_time: t, delay: 8 s, ordering: sources, '
     "source_column: k, idle_after: 1 min, expected_sources: [north], "
-    "heartbeat: k = 'beat' and x > 1.5, tie_break: [x]"
+    "heartbeat: k = 'beat' and x > 1.5, tie_break: [x], "
+    "text: {regex: '(?P<t>.*)', unmatched: ignore}, timestamp_format: ['%b %d'], year: 2024"
 )
 OTHER_EVENTS = (
     'schema: "t TIMESTAMP, k STRING, x BIGINT, y DOUBLE", event_time: t, delay: 20 s, '
@@ -45,8 +46,10 @@ rules: [rules.yaml]
 sink: {kind: delta, path: out}
 checkpoint: checkpoint
 """
+FILES = "kind: files, path: in, format:"
 SOURCES = {
-    "files": ("kind: files, format: json, path: in", "kind: files, format: csv, path: in"),
+    "files": (f"{FILES} json", f"{FILES} csv"),
+    "lines": (f"{FILES} text", f"{FILES} json"),
     "kafka": (f"{KAFKA}, columns: {{k: key}}", f"{KAFKA}, columns: {{k: headers.k}}"),
 }
 
@@ -70,7 +73,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
     """A new setting must be put into one of these: a batch's result rests on it, or it does not."""
     known = [
         *("fields", "tie_break", "delay_us", "idle_after_us"),  # of the plan
-        *("expected_sources", "heartbeat", "format", "columns", "side_tables"),
+        *("expected_sources", "heartbeat", "format", "columns", "side_tables", "form"),
         *("event_time", "time_unit", "by_source", "before", "deduplicate_on"),  # fixed by the checkpoint
         *("source_column", "slots", "buckets", "topics"),
         *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -52,29 +53,49 @@ def has_year(format: str) -> bool:
 
 
 def times_of(
-    texts: pa.ChunkedArray, formats: Sequence[str], year: int | None, zone: str | None
+    texts: pa.ChunkedArray,
+    formats: Sequence[str],
+    year: int | None,
+    newest_us: int | None,
+    zone: str | None,
 ) -> pa.ChunkedArray:
     """Texts as timestamp[us], in UTC, by the first format that each has.
 
     Args:
         texts: string; null where there is none.
         formats: as `wrong_format` takes them.
-        year: of times whose format has none.
+        year: of times whose format has none; None: see `newest_us`.
+        newest_us: where times have no year, each is in the last year that puts it at most a day after this;
+            in microseconds since 1970.
         zone: of times whose format has none, a name of the tz database; None: UTC.
 
     Raises:
         pa.ArrowInvalid: a text has none of the formats.
     """
+    latest_us = None if year is not None or newest_us is None else newest_us + _DAY_US
+    years = [year] if year is not None else _years_up_to(latest_us)
     times = pa.chunked_array([pa.nulls(len(texts), pa.timestamp("us"))])
-    for format in formats:
+    tries = ((format, each) for format in formats for each in ([None] if has_year(format) else years))
+    for format, each in tries:
         left = pc.if_else(pc.is_null(times), texts, None)
         if left.null_count == len(left):
             break
-        times = pc.coalesce(times, _times(left, format, year, zone))
+        read = _times(left, format, each, zone)
+        if each is not None and latest_us is not None:
+            read = pc.if_else(pc.less_equal(read.cast(pa.int64()), latest_us), read, None)
+        times = pc.coalesce(times, read)
     failed = texts.filter(pc.and_(pc.is_null(times), pc.is_valid(texts)))
     if len(failed):
         raise pa.ArrowInvalid(f"'{failed[0].as_py()}', which has not the form {' nor '.join(formats)}")
     return times
+
+
+def _years_up_to(latest_us: int | None) -> list[int]:
+    """The year of a time, the one before, and the two before these, of which one may have a 29 February."""
+    if latest_us is None:
+        return []
+    last = (datetime(1970, 1, 1) + timedelta(microseconds=latest_us)).year
+    return list(range(last, last - 4, -1))
 
 
 def _times(texts: pa.ChunkedArray, format: str, year: int | None, zone: str | None) -> pa.ChunkedArray:
@@ -85,7 +106,7 @@ def _times(texts: pa.ChunkedArray, format: str, year: int | None, zone: str | No
     parts = pc.extract_regex(texts, rf"^{groups}$")
     told = pc.binary_join_element_wise(pc.struct_field(parts, "before"), pc.struct_field(parts, "after"), "")
     whole = before + after
-    if not has_year(format):
+    if year is not None:
         told, whole = pc.binary_join_element_wise(str(year), told, " "), f"%Y {whole}"
     times = pc.strptime(told, format=whole, unit="us", error_is_null=True)
     times = pc.if_else(_has_day(times, pc.struct_field(parts, "day").cast(pa.int64())), times, None)

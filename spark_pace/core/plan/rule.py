@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
+from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
@@ -61,28 +62,6 @@ class SideTable:
 
 
 @dataclass(frozen=True)
-class RecordForm:
-    """How text says what an event is, where it is not said as the format has it.
-
-    Attributes:
-        regex: of ``format: text``: an expression of RE2 that a line must match as a whole, whose named groups
-            are attributes; None: no source may have this format.
-        ignores_unmatched: whether a line that does not match is no record, instead of a bad one.
-        time_formats: of a TIMESTAMP, tried in this order; none: it is written by ISO 8601.
-        year: of times whose format has none.
-        zone: of times whose format has none; None: UTC.
-        empty_is_null: whether an empty text is null.
-    """
-
-    regex: str | None = None
-    ignores_unmatched: bool = False
-    time_formats: tuple[str, ...] = ()
-    year: int | None = None
-    zone: str | None = None
-    empty_is_null: bool = False
-
-
-@dataclass(frozen=True)
 class EventSchema:
     """What an event looks like.
 
@@ -100,7 +79,7 @@ class EventSchema:
     tie_break: tuple[str, ...] = ()
     time_unit: Literal["s", "ms", "us"] | None = None
     side_tables: tuple[SideTable, ...] = ()
-    form: RecordForm = RecordForm()
+    form: RecordForm = ORDINARY
 
     @property
     def own(self) -> EventSchema:

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
 from spark_pace.core.expr.time_formats import times_of
-from spark_pace.core.plan.rule import Field, RecordForm
+from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # more digits of a second than are kept
-ISO = RecordForm()
 _MOST_DIGITS = 76  # of a decimal that Arrow can hold
 
 
@@ -114,7 +114,7 @@ def csv_type(kind: TypeName) -> pa.DataType:
     return pa.string() if as_text else ARROW_TYPES[kind]
 
 
-def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ISO) -> pa.ChunkedArray:
+def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ORDINARY) -> pa.ChunkedArray:
     """A column that a parser gave, or one of text that is written as `form` says, in the type `kind`.
 
     Raises:
@@ -131,11 +131,21 @@ def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ISO) -> pa
         return with_elements(column, partial(typed, kind=element, form=form), target)
     if kind == "TIMESTAMP":
         if form.time_formats:
-            return times_of(column, form.time_formats, form.year, form.zone)
+            return times_of(column, form.time_formats, form.year, form.newest_us, form.zone)
         return timestamps(column)
     if decimal_digits(kind):
         return _decimals(column, kind)
-    return column.cast(target)
+    numbers = column.cast(target)
+    if kind == "DOUBLE" and pa.types.is_string(column.type) and has_infinite(numbers):
+        large = column.filter(pc.and_(pc.is_inf(numbers), pc.match_substring_regex(column, r"\d")))
+        if len(large):
+            raise pa.ArrowInvalid(f"{large[0].as_py()}, which is too large")
+    return numbers
+
+
+def has_infinite(column: pa.ChunkedArray) -> bool:
+    """Tell whether a number of the column is infinite: it says so, or it was too large for a DOUBLE."""
+    return pc.any(pc.is_inf(column)).as_py() is True
 
 
 def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:

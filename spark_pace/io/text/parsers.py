@@ -16,11 +16,13 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.expr import array_element, decimal_digits
-from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
+from spark_pace.core.plan.record_form import RecordForm
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.blocks import Bytes, Ints
 from spark_pace.io.text.column_types import (
     csv_type,
     flat,
+    has_infinite,
     json_fields,
     large_number,
     require_decimals,
@@ -31,9 +33,7 @@ from spark_pace.io.text.plain import PlainReader
 
 _MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # of a record, up to a number or one of a list
 _MOST_COLUMNS = 10_000  # of a CSV header
-_EMPTY = re.compile(
-    rb'(:[ \t]*)""'
-)  # the empty text of a member; inside a text no quotation mark stands bare
+_EMPTY = re.compile(rb'(:[ \t]*)""')  # the empty text of a member of an object
 _NO_COLUMN = "\n"  # no header can name it
 _TIME = pa.timestamp("us")
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
@@ -95,8 +95,11 @@ class JsonParser:
         return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
-        if self.form.empty_is_null:
-            chunk = _EMPTY.sub(rb"\1null", chunk)
+        if self.form.empty_is_null and fields:
+            filled = _EMPTY.sub(rb"\1null", chunk)
+            if filled != chunk:
+                self._parse_in(chunk, (), _TIME)  # what is no JSON must not become some
+                chunk = filled
         if self.form.time_formats:
             return self._parse_in(chunk, fields, pa.string())
         try:
@@ -221,10 +224,11 @@ class CsvParser:
             return declared_columns(pa.schema(list(types.items())).empty_table(), fields, self.form)
         table = self._read(chunk, types)
         infinite = [
-            name for name, kind in types.items() if kind == pa.float64() and _is_infinite(table[name])
+            name for name, kind in types.items() if kind == pa.float64() and has_infinite(table[name])
         ]
         if infinite:
-            _require_doubles(self._read(chunk, dict.fromkeys(infinite, pa.string())))
+            for texts in self._read(chunk, dict.fromkeys(infinite, pa.string())).columns:
+                typed(texts, "DOUBLE")
         return declared_columns(table, fields, self.form)
 
     def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
@@ -247,23 +251,6 @@ class CsvParser:
 def must_be(field: Field) -> str:
     """What an attribute must be, in words."""
     return f"{field.name} — must be {field.type}"
-
-
-def _is_infinite(column: pa.ChunkedArray) -> bool:
-    return pc.any(pc.is_inf(column)).as_py() is True
-
-
-def _require_doubles(texts: pa.Table) -> None:
-    """Refuse numbers that are too large for a DOUBLE, by the texts of columns in which one is infinite.
-
-    Raises:
-        pa.ArrowInvalid: there is one.
-    """
-    for column in texts.columns:
-        numbers = column.filter(pc.match_substring_regex(column, r"\d"))
-        large = numbers.filter(pc.is_inf(numbers.cast(pa.float64())))
-        if len(large):
-            raise pa.ArrowInvalid(f"{large[0].as_py()}, which is too large")
 
 
 def _leaves_open(line: bytes) -> bool:

@@ -11,9 +11,15 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.column_types import typed
+from spark_pace.io.text.json_in_text import JsonInTextParser
 from spark_pace.io.text.line_bounds import filled_lines, lines_at
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.parsers import must_be
+
+
+def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:
+    """What reads lines of text as the schema's form says."""
+    return JsonInTextParser(schema) if schema.form.has_json else TextParser(schema)
 
 
 class TextParser:
@@ -46,7 +52,7 @@ class TextParser:
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
         """Tell which values match; null where there is none."""
-        return pc.and_kleene(values.is_valid(), self._groups(self.records(values)).is_valid())
+        return pc.if_else(values.is_valid(), self._groups(self.records(values)).is_valid(), None)
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """Nothing: each line is looked at."""
@@ -57,8 +63,8 @@ class TextParser:
         return self._parse(chunk, self.fields)
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The lines without the carriage return of Windows."""
-        return pc.replace_substring_regex(lines, r"\r\z", "")
+        """The lines without what ends them."""
+        return pc.replace_substring_regex(lines, r"\r?\n?\z", "")
 
     def objections(self, records: list[bytes]) -> Objections:
         """Refuse lines that do not match."""

@@ -16,6 +16,10 @@ from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, Parallel
 
 def json_reader(rule: Rule) -> str:
     """What reads the events if they are written as JSON."""
+    form = rule.schema.form
+    for key, is_set in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null)):
+        if is_set:
+            return f"pyarrow: compiled code does not know {key}"
     for field in rule.schema.own.fields:
         if not field.is_plain:
             return f"pyarrow: compiled code does not know {field.name} {field.type}"

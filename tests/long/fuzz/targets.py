@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,10 +21,11 @@ from spark_pace.core.expr.times import out_of_range
 from spark_pace.core.intake.keys import key_texts
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import Problem
-from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.files import WHOLE_FILE, EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
 from spark_pace.rules import explain
@@ -55,6 +56,14 @@ _EVENTS = EventSchema(
     "t",
 )
 _ONE_COLUMN = EventSchema((Field("t", "BIGINT"),), "t", time_unit="s")
+_LINES = replace(
+    _EVENTS,
+    form=RecordForm(
+        regex=r"(?P<t>[^=]*?)(?: (?:-|(?P<n>\d+)))?(?: x=(?P<x>\S*))?(?: (?P<b>true|false))?(?: (?P<s>.*))?",
+        time_formats=("%Y-%m-%dT%H:%M:%S", "%b %d %H:%M:%S", "%d.%m.%Y %H:%M"),
+        zone="Europe/Berlin",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +141,17 @@ def read_csv_records(text: bytes, folder: Path) -> str:
     return _read_records(text, folder, "csv", schema)
 
 
+def read_text_records(text: bytes, folder: Path) -> str:
+    """Lines of text, as the job reads them."""
+    return _read_records(text, folder, "text", _LINES)
+
+
 def _read_records(text: bytes, folder: Path, format: str, schema: EventSchema) -> str:
     """Every record is an event or a bad record, in its place, whatever stands around it."""
     together = _read(text, folder, format, schema)
+    if format == "csv" and pc.any(pc.starts_with(together.bad["reason"], WHOLE_FILE)).as_py():
+        assert (together.events.num_rows, together.read_rows) == (0, 1)
+        return f"no events, {_reasons(together)}"
     lines = text.split(b"\n")
     header = lines[0] + b"\n" if format == "csv" else b""
     records = lines[1:] if header else lines
@@ -264,8 +281,9 @@ def _expression_seeds() -> list[bytes]:
 TARGETS = (
     Target("rules", 0.09, read_rule_file, _rule_seeds, _words("yaml", "rules")),
     Target("jobs", 0.04, read_job_file, _job_seeds, _words("yaml", "jobs")),
-    Target("expressions", 0.72, evaluate_expression, _expression_seeds, _words("expressions")),
+    Target("expressions", 0.69, evaluate_expression, _expression_seeds, _words("expressions")),
     Target("json", 0.06, read_json_records, list, _words("json"), most_bytes=600),
     Target("csv", 0.06, read_csv_records, list, _words("csv"), most_bytes=600),
+    Target("text", 0.03, read_text_records, list, _words("text"), most_bytes=600),
     Target("log", 0.03, read_log_records, list, (*_words("json", "csv"), b"\x1e"), most_bytes=600),
 )

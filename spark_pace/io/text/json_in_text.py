@@ -1,0 +1,55 @@
+"""Reads lines that hold JSON behind a text, such as ``May 01 10:00:00 web1 app: {"kind": "login"}``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.io.text.line_bounds import filled_lines, lines_at
+from spark_pace.io.text.lines import PartlyParsed
+from spark_pace.io.text.parsers import JsonParser
+
+_BEFORE = re.compile(rb"^[^{\n]+(?=\{)", re.MULTILINE)
+
+
+class JsonInTextParser(JsonParser):
+    """Parses the JSON of a line, from the first brace to the end of the line."""
+
+    def plain(self, chunk: bytes) -> PartlyParsed:
+        """What compiled code reads; lines without a brace are left, or no records."""
+        bounds, numbers = filled_lines(chunk)
+        if self.form.ignores_unmatched:
+            has_brace = self.matching(lines_at(np.frombuffer(chunk, np.uint8), bounds))
+            has_brace = has_brace.to_numpy(zero_copy_only=False)
+            bounds, numbers = bounds[:, has_brace], numbers[has_brace]
+        read = super().plain(_json(chunk))
+        left = numbers if read is None else numbers[~np.isin(numbers, read.rows)]
+        among = np.ascontiguousarray(bounds[:, np.isin(numbers, left)])
+        if read is None:
+            return PartlyParsed(super().parse(b""), np.empty(0, np.int64), left, among)
+        return replace(read, left=left, bounds=among)
+
+    def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
+        """Tell which values have a brace; null where there is none."""
+        return pc.match_substring(values, "{")
+
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """The number of lines if each has JSON to its end."""
+        return super().plain_rows(_json(chunk))
+
+    def parse(self, chunk: bytes) -> pa.Table:
+        """The declared attributes, in the types of the core."""
+        return super().parse(_json(chunk))
+
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The JSON of the lines."""
+        return super().records(pc.replace_substring_regex(lines, r"\A[^{]+\{", "{"))
+
+
+def _json(chunk: bytes) -> bytes:
+    """The lines without what stands before their first brace."""
+    return _BEFORE.sub(b"", chunk)

@@ -1,0 +1,50 @@
+"""Jobs on files of text lines: the tables are those of the core, and of the same events as JSON."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec
+from tests.spark.jobs import LINES, in_core, job, line_of, matches, random_events, table
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+def text_job(folder: Path, lines: list[str], files: int, rules: str = LINES) -> JobSpec:
+    spec = job(folder, rules=rules)
+    size = -(-len(lines) // files)
+    for number in range(files):
+        path = folder / "in" / f"{number:03d}.log"
+        path.write_text("\n".join(lines[number * size : (number + 1) * size]) + "\n")
+    return replace(spec, source=replace(spec.files, format="text"))
+
+
+@pytest.mark.parametrize("files", [1, 4])
+def test_a_job_on_lines_of_text_finds_what_the_core_finds(tmp_path: Path, files: int) -> None:
+    lines = [line_of(event) for event in random_events(3)]
+    lines[50:50] = ["no event", "u [32.01.2024 00:00:00] a=1", ""]
+    spec = text_job(tmp_path, lines, files)
+    summary = run_job(spec)
+    assert (summary.events, summary.quarantined, summary.finished) == (200, 2, True)
+    expected = in_core(spec).matches.to_pylist()
+    assert matches(spec) == expected
+    assert {row["rule"] for row in expected} == {"pairs", "keyed", "sums"}
+    bad = sorted(table(spec, "quarantine")["reason"].to_pylist())
+    assert bad[1] == "the record — must match the regex of the section text"
+    assert bad[0].startswith("t — must be TIMESTAMP; got: '32.01.2024 00:00:00', which has not the form ")
+
+
+def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(tmp_path: Path) -> None:
+    lines = [line_of({**event, "x": 2}) for event in random_events(4)]
+    spec = text_job(tmp_path, lines, 2, LINES.replace("year: 2024", "empty: null"))
+    for number, path in enumerate(sorted((tmp_path / "in").iterdir())):
+        os.utime(path, (1_577_880_000, 1_577_880_000 + number))  # 2020-01-01 12:00
+    run_job(spec)
+    found = matches(spec)
+    assert found == in_core(spec).matches.to_pylist()
+    assert {row["matched_at"].year for row in found} == {2020}
