@@ -13,7 +13,7 @@ from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.replay import Replayed, replay_files
+from spark_pace.io.replay import Replay, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
@@ -46,7 +46,7 @@ def replay_command(
     _summarise(replayed, rules, listed)
 
 
-def _replayed_by(job: JobSpec, events: Path) -> Replayed:
+def _replayed_by(job: JobSpec, events: Path) -> Replay:
     """What a job's rules find in other events than its own."""
     source = job.source
     most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
@@ -62,7 +62,7 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 
-def _summarise(replayed: Replayed, rules: Sequence[Rule], listed: int) -> None:
+def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules}
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():

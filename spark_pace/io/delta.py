@@ -17,7 +17,7 @@ from spark_pace.core.intake.late import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
-from spark_pace.errors import StateError
+from spark_pace.errors import ConfigError, StateError, one_line
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
 from spark_pace.io.metrics import METRICS_SCHEMA
@@ -264,10 +264,29 @@ def view_sql(rule: Rule, root: str) -> str:
     )
 
 
-def create_views(spark: SparkSession, rules: Iterable[Rule], root: str) -> None:
-    """One typed view per rule, under the rule's name."""
-    for rule in rules:
-        spark.sql(view_sql(rule, root))
+def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> tuple[str, ...]:
+    """Make a temporary view of each table of a job, and one of each rule's matches, with its own fields.
+
+    Returns:
+        Their names.
+
+    Raises:
+        ConfigError: `root` has no tables of a job.
+    """
+    from pyspark.errors import AnalysisException
+
+    views = {
+        name: f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.{quoted(f'{root}/{name}')}"
+        for name in TABLES
+    }
+    views |= {rule.name: view_sql(rule, root) for rule in rules}
+    try:
+        for view in views.values():
+            spark.sql(view)
+    except AnalysisException as error:
+        must, do = "must have the tables of a job", "Name the path of the job's sink, once the job has run."
+        raise ConfigError.of(root, must, one_line(error.getMessage() or str(error)), do) from error
+    return tuple(views)
 
 
 def quoted(name: str) -> str:

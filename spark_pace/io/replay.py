@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +20,19 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
+from spark_pace.io.frames import table_of
+from spark_pace.io.html import html_table
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """What a replay found.
+class Replay:
+    """What a replay found. A notebook shows its first matches as a table.
 
     Attributes:
         result: what the core found.
@@ -42,22 +48,68 @@ class Replayed:
     read_rows: int
     absent: tuple[str, ...] = ()
 
+    @property
+    def matches(self) -> pa.Table:
+        """The matches in output order, with the columns of `spark_pace.core.merger.matches_schema`."""
+        return self.result.matches
 
-def replay_table(rules: Sequence[Rule], table: pa.Table) -> LocalResult:
+    @property
+    def late(self) -> pa.Table:
+        """The late events, with the columns of `spark_pace.core.intake.late.LATE_SCHEMA`."""
+        return self.result.late
+
+    @property
+    def failed(self) -> pa.Table:
+        """The selections that a Python operator failed on."""
+        return self.result.failed
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """The counts of `spark_pace.core.local.LocalResult`."""
+        return self.result.stats
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The matches as a pandas frame."""
+        return self.matches.to_pandas()
+
+    def __len__(self) -> int:
+        """How many matches there are."""
+        return int(self.matches.num_rows)
+
+    def __repr__(self) -> str:
+        """The counts in one line."""
+        found = pc.value_counts(self.matches["rule"]).to_pylist()
+        by_rule = ", ".join(f"{count['values']} {count['counts']:,}" for count in found) or "none"
+        beside = f", {self.bad_rows:,} bad" if self.bad_rows else ""
+        beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
+        return f"{self.read_rows:,} records{beside}; matches: {by_rule}"
+
+    def _repr_html_(self) -> str:
+        """The counts, and the first matches as a table of HTML; texts from events are escaped."""
+        return html_table(self.matches, repr(self))
+
+
+def replay_table(rules: Sequence[Rule], events: object) -> Replay:
     """What `rules` find in a table whose columns are the schema's attributes.
 
     The order of its rows does not count, as in `detect`: events of one event time are put in order by the
     schema's `tie_break`, or by all columns if it names none.
 
+    Args:
+        rules: over one schema.
+        events: what `spark_pace.io.frames.table_of` takes.
+
     Raises:
+        ConfigError: `events` are no table.
         EventError: a column has another type than the rules declare, or a row lacks an event time.
     """
     schema = input_schema(rules)
-    read = table_events(table, schema.own, "table")
+    read = table_events(table_of(events, schema.own), schema.own, "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
-    return run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
+    result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
+    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema))
 
 
 def replay_files(
@@ -68,7 +120,7 @@ def replay_files(
     source_column: str | None = None,
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
-) -> Replayed:
+) -> Replay:
     """What `rules` find in a file of events, or in all files of a directory, in the order of their names.
 
     With the order of a job, the events are late that are late in the job: by the files before theirs, or by
@@ -92,9 +144,13 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
+    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema))
+
+
+def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
+    """The attributes that are null in every event, if there are events."""
     names = [field.name for field in schema.own.fields] if read.events.num_rows else []
-    absent = tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
-    return Replayed(result, read.bad, read.bad_rows, read.read_rows, absent)
+    return tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:

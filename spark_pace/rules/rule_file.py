@@ -7,14 +7,24 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import yaml
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
 from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, read_document
+from spark_pace.rules.document.document import (
+    Listing,
+    Mapping,
+    Node,
+    Scalar,
+    describe,
+    parse_document,
+    read_document,
+)
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
@@ -55,13 +65,17 @@ class _RuleFile:
     rules: Listing | None
 
 
+RuleSource = str | Path | dict[str, Any]
+
+
 def load_rules(
-    paths: str | Path | Sequence[str | Path], *, events: EventSchema | None = None
+    paths: RuleSource | Sequence[RuleSource], *, events: EventSchema | None = None
 ) -> tuple[Rule, ...]:
     """Read and check rule files that are to run together.
 
     Args:
-        paths: one file or several. Their rules share one stream of events and one table of matches.
+        paths: one file or several; a text of more than one line is what a file would hold, and a dict is what
+            YAML would give of it. Their rules share one stream of events and one table of matches.
         events: what an event looks like, where the files do not say it themselves.
 
     Raises:
@@ -70,13 +84,13 @@ def load_rules(
     report = Report()
     rules: tuple[Rule, ...] = ()
     with suppress(TooManyError):
-        rules = read_rules([paths] if isinstance(paths, (str, Path)) else paths, events, report)
+        rules = read_rules([paths] if isinstance(paths, (str, Path, dict)) else paths, events, report)
     if not report.clean:
         raise RuleError(report.problems)
     return rules
 
 
-def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
+def read_rules(paths: Iterable[RuleSource], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
     """Load rules as `load_rules` does, but write problems to `report` and return the rules that are right.
 
     Raises:
@@ -95,8 +109,16 @@ def read_rules(paths: Iterable[str | Path], events: EventSchema | None, report: 
     return tuple(rule for rule, _ in found)
 
 
-def _open(path: str | Path, report: Report) -> _RuleFile | None:
-    document = read_document(path, report)
+def _open(path: RuleSource, report: Report) -> _RuleFile | None:
+    if isinstance(path, dict):
+        try:
+            path = yaml.safe_dump(path, sort_keys=False, allow_unicode=True)
+        except yaml.YAMLError as error:
+            do = "Use texts, numbers, true and false, lists and dicts."
+            report.add(Place("rules"), "must be a dict that YAML can say", str(error.args[0]), do)
+            return None
+    is_text = isinstance(path, str) and "\n" in path
+    document = parse_document(str(path), "rules", report) if is_text else read_document(path, report)
     root = as_mapping(document, report, "rules: and a list of rules")
     if root is None:
         return None

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_pace import create_views
 from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
-from spark_pace.io.delta import DeltaTables, create_views
+from spark_pace.io.delta import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -299,7 +300,7 @@ def test_folders_may_have_any_characters_in_their_names(
     assert run_job(spec).finished
     expected = in_core(spec).matches.to_pylist()
     assert matches(spec) == expected
-    create_views(spark, spec.rules, spec.sink_path)
+    create_views(spark, spec.sink_path, spec.rules)
     assert spark.table("pairs").count() == sum(row["rule"] == "pairs" for row in expected) > 0
     status_command(Path(spec.sink_path))
     assert "90 records" in capsys.readouterr().out
@@ -325,18 +326,3 @@ def test_the_trace_of_a_failed_query_can_be_seen(tmp_path: Path, monkeypatch: py
     *trace, line = shown(caught.value).splitlines()
     assert line == str(caught.value)
     assert any(", in stop_at" in text or ", in failing" in text for text in trace)
-
-
-def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSession) -> None:
-    spec = job(tmp_path)
-    write_files(tmp_path, random_events(14, 60), 1)
-    run_job(spec)
-    create_views(spark, spec.rules, spec.sink_path)
-    fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
-    assert spark.table("keyed").columns == ["key", *fixed, "k", "events"]
-    assert spark.table("pairs").columns == [*fixed, "first", "second", "began", "events"]
-    assert (
-        spark.sql("SELECT count(*) FROM pairs WHERE second >= first").first()[0]
-        == sum(row["rule"] == "pairs" for row in matches(spec))
-        > 0
-    )  # type: ignore[index]

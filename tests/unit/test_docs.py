@@ -108,6 +108,11 @@ def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
     assert [fence.language for fence in shown] == ["console", "console", "python"]
 
 
+def test_the_snippets_for_python_run(tmp_path: Path):
+    (snippet,) = [fence.text for fence in fences(ROOT / "docs" / "python.md") if fence.language == "python"]
+    subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, check=True)
+
+
 def run(command: str, directory: Path) -> str:
     program, *arguments = shlex.split(command)
     return subprocess.run(
