@@ -196,7 +196,8 @@ def _read_trigger(fields: Section) -> int | Literal["available_now"]:
     node = fields.node("trigger")
     if node is None or (isinstance(node, Scalar) and node.text == "available_now"):
         return "available_now"
-    return read_duration(node, fields.report, "available_now, or a duration such as 2 s") or 0
+    time_us = read_duration(node, fields.report, "available_now, or a duration such as 2 s")
+    return "available_now" if time_us is None else time_us
 
 
 def _read_finish(fields: Section, trigger: int | Literal["available_now"]) -> bool:

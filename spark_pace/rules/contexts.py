@@ -22,6 +22,8 @@ def read_context(fields: Section) -> ParameterContext:
     if name not in CONTEXTS:
         selection = name.partition(",")[0] + ", "
         advice = nearest(name, [known for known in CONTEXTS if known.startswith(selection)] or CONTEXTS)
+        if name == "all, zero":  # what uses nothing up takes all anyway
+            advice = 'Did you mean "each, zero"?'
         fields.report.add(node.place, "must be a parameter context", describe(node), advice)
         return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
     return CONTEXTS[name]

@@ -52,6 +52,15 @@ def test_every_operator_and_function_means_the_same(frame: DataFrame, events: pa
     assert not differences(texts(), frame, events)
 
 
+def test_lengths_of_time_mean_what_they_mean_in_spark(frame: DataFrame, events: pa.Table) -> None:
+    """As they are written: here they become microseconds, which `to_spark_sql` shows."""
+    written = [text for text in texts() if "interval" in text or "- u)" in text]
+    assert len(written) > 12
+    theirs = frame.selectExpr(*(f"{text} AS `{index}`" for index, text in enumerate(written))).toArrow()
+    for index, text in enumerate(written):
+        assert not compare(text, compiled(text), theirs[str(index)], events)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_nested_expressions_mean_the_same(frame: DataFrame, events: pa.Table, seed: int) -> None:
     chance = random.Random(seed)

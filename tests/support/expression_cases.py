@@ -242,6 +242,17 @@ year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | y
 dayofweek(d)
 unix_micros(t) | unix_seconds(t) | unix_micros(t) - unix_micros(u)
 (unix_seconds(t) - unix_seconds(u)) / 60 > 30
+t - u > interval '5' minutes | t - u <= interval 5 minutes | u - t = interval '1 day 2 hours 30 minutes'
+t - u between interval '-1' day and interval '1' week | interval '1' day + interval '2' hours < t - u
+t - interval '90' seconds < u | interval '0.5' second + u | u - interval -3 hours | t - u <> null
+(t - u) - (u - t) > interval '0' seconds | d - date '2013-01-01' >= interval '3' days
+t - d < interval '1' week
+t > u + (t - u) - interval '1' microsecond | not t - u < interval '1' millisecond
+date_trunc('year', t) | date_trunc('quarter', t) | date_trunc('month', t) | date_trunc('week', t)
+date_trunc('day', t) | date_trunc('hour', t) | date_trunc('minute', t) | date_trunc('second', t)
+date_trunc('MILLISECOND', t) | date_trunc('hour', d) | date_trunc('month', d) = d
+datediff(t, u) | datediff(d, t) | date_diff(t, d) > 3 | quarter(t) | quarter(d) | dayofyear(t) | dayofyear(d)
+timestamp_micros(unix_micros(t)) | timestamp_micros(60)
 cast(i as double) | cast(x as bigint) | cast(i as string) | cast(p as bigint) | cast(p as string)
 cast(t as date)
 cast(d as timestamp) | cast(null as string)
@@ -290,10 +301,12 @@ _FORMS = {
     "|array_contains(li, 1)|array_contains(ls, 'a')|size(lx) < {I}|{M} = {M}"
     "|{M} < {M}|{M} >= {I}|{M} in ({M}, 1.5)|{M} is null"
     "|{S} not like '_b%'|{S} rlike r'^[^a-z]\\w*?'|startswith({S}, 'E')|contains({S}, 'é')"
+    "|{T} - {T} > interval '1' hour|{T} - {A} <= interval '100' days"
     "|isnan({D})|{B} is true|{B} <=> {B}|if({B}, {B}, {B})",
     "BIGINT": "{I} + {I}|{I} - {I}|{I} * {I}|{I} % {I}|-{I}|abs({I})|ceil({D})|floor({D})|greatest({I}, {I})"
     "|least({I}, {I})|coalesce({I}, {I})|nullif({I}, {I})|if({B}, {I}, {I})"
     "|length({S})|year({T})|month({A})|day({T})|dayofweek({A})|hour({T})|minute({T})|second({T})"
+    "|datediff({A}, {T})|quarter({A})|dayofyear({T})"
     "|unix_micros({T})|unix_seconds({T})|element_at(li, 1)|size(ls)|cast({D} as bigint)|cast({B} as bigint)"
     "|case when {B} then {I} when {B} then {I} else {I} end|case {S} when 'a' then {I} end",
     "DOUBLE": "{D} + {D}|{D} - {I}|{D} * {D}|{I} / {D}|{D} / {D}|{D} % {D}|-{D}|abs({D})|round({D})|sqrt({D})"
@@ -304,7 +317,7 @@ _FORMS = {
     "|greatest({S}, {S})|least({S}, {S})|coalesce({S}, {S})|nullif({S}, {S})"
     "|cast({I} as string)|cast({B} as string)|if({B}, {S}, {S})|case when {B} then {S} end",
     "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})"
-    "|if({B}, {T}, {T})|cast({A} as timestamp)",
+    "|if({B}, {T}, {T})|cast({A} as timestamp)|date_trunc('week', {T})|date_trunc('quarter', {A})",
     "DECIMAL(10,2)": "nullif({M}, {M})|coalesce({M}, {M})|greatest({M}, {M})|if({B}, {M}, {M})",
     "DATE": "cast({T} as date)|least({A}, {A})|coalesce({A}, {A})|nullif({A}, {A})",
 }

@@ -28,7 +28,9 @@ _TEMPLATES = TESTS | {
     "lower": f"translate({{}}, '{_LETTERS.upper()}', '{_LETTERS}')",
     "upper": f"translate({{}}, '{_LETTERS}', '{_LETTERS.upper()}')",
 }
-_NARROW = ("year", "month", "day", "dayofweek", "hour", "minute", "second")  # INT in Spark
+_NARROW = (  # INT in Spark
+    *("year", "quarter", "month", "day", "dayofweek", "dayofyear", "hour", "minute", "second", "datediff"),
+)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     PythonFold,
+    RecordForm,
     Rule,
     SideTable,
     StateMachine,
@@ -37,6 +38,18 @@ NOT_COMPARED = {
     "Rule.description": "it is for people",
     "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
+    **{
+        f"RecordForm.{name}": "it says how events are written"
+        for name in (
+            "regex",
+            "ignores_unmatched",
+            "has_json",
+            "time_formats",
+            "year",
+            "zone",
+            "empty_is_null",
+        )
+    },
     "EventSchema.side_tables": "their columns are fields of the schema",
     "SideTable.name": "the names of fields of the schema begin with it",
     "SideTable.path": "events keep the rows that they were joined with when they were read",
@@ -44,6 +57,7 @@ NOT_COMPARED = {
     "SideTable.refresh_us": "events keep the rows that they were joined with when they were read",
 }
 NESTED = {
+    "EventSchema.form",
     "Rule.schema",
     "Rule.pattern",
     "Rule.span",
@@ -82,10 +96,12 @@ GROUPED = Pattern(
     context=Context("each", "zero"),
 )
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
+FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin")
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
 SAMPLES = (
     RULE,
     replace(RULE, schema=replace(RULE.schema, side_tables=(SIDE,))),
+    replace(RULE, schema=replace(RULE.schema, form=FORM)),
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
@@ -140,7 +156,9 @@ def test_a_change_of_a_field_shows_in_the_parts(sample: Rule, name: str, changed
 
 def test_every_field_was_changed() -> None:
     kinds = [
-        kind for kind in vars(rules).values() if is_dataclass(kind) and kind.__module__ == rules.__name__
+        kind
+        for kind in vars(rules).values()
+        if is_dataclass(kind) and (kind.__module__ == rules.__name__ or kind is RecordForm)
     ]
     known = {f"{kind.__name__}.{field.name}" for kind in kinds for field in fields(kind)}
     assert {name for sample in SAMPLES for name, _ in changes(sample)} == known - NESTED

@@ -74,6 +74,24 @@ def _unix_seconds(values: list[Any]) -> Any:
     return pc.subtract(seconds, pc.cast(pc.less(micros, pc.multiply(seconds, _MICROS)), pa.int64()))
 
 
+def _timestamp_micros(values: list[Any]) -> Any:
+    """The TIMESTAMP so many microseconds after 1970; null out of its range."""
+    micros = pc.cast(values[0], pa.int64())
+    inside = pc.and_(pc.greater_equal(micros, FIRST_US), pc.less_equal(micros, LAST_US))
+    return pc.cast(pc.if_else(inside, micros, None), pa.timestamp("us"))
+
+
+def _date_trunc(values: list[Any]) -> Any:
+    """The beginning of the unit that a time is in; a week begins on Monday."""
+    return pc.floor_temporal(values[1], unit=values[0].as_py(), week_starts_monday=True)
+
+
+def _datediff(values: list[Any]) -> Any:
+    """How many days the first date is behind the second."""
+    days = (pc.cast(pc.cast(value, pa.int32()), pa.int64()) for value in values)
+    return pc.subtract(*days)
+
+
 KERNELS: dict[str, Callable[[list[Any]], Any]] = {
     "year": _part(pc.year),
     "month": _part(pc.month),
@@ -82,6 +100,11 @@ KERNELS: dict[str, Callable[[list[Any]], Any]] = {
     "hour": _part(pc.hour),
     "minute": _part(pc.minute),
     "second": _part(pc.second),
+    "quarter": _part(pc.quarter),
+    "dayofyear": _part(pc.day_of_year),
+    "date_trunc": _date_trunc,
+    "datediff": _datediff,
+    "timestamp_micros": _timestamp_micros,
     "unix_micros": _unix_micros,
     "unix_seconds": _unix_seconds,
 }

@@ -18,14 +18,15 @@ from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     ELSEWHERE,
     FUNCTIONS,
-    SECONDS,
     arithmetic,
     case,
     concat,
     require_type,
     with_constant_text,
 )
+from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value
 from spark_pace.rules.expressions.names import name_of, no_list, whole
+from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
@@ -94,7 +95,7 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
 
 
 def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
-    value = _Compiler(scalar, scope, report).node(tree)
+    value = _Compiler(scalar, scope, report).value(tree)
     excess = "" if value is None else excess_of(value)
     if excess:
         report.add(scalar.place, f"must be {excess}", quote(scalar.text), "Write a simpler expression.")
@@ -109,7 +110,7 @@ class _Compiler:
         self._scalar = scalar
         self._scope = scope
         self._report = report
-        self._handlers: dict[type[exp.Expr], Callable[[Any], Expr | Wrong | None]] = {
+        self._handlers: dict[type[exp.Expr], Callable[[Any], Expr | Interval | Wrong | None]] = {
             exp.Literal: self._literal,
             exp.Boolean: lambda tree: Literal(bool(tree.this), "BOOLEAN"),
             exp.Null: lambda tree: Literal(None, "NULL"),
@@ -118,7 +119,7 @@ class _Compiler:
             exp.Paren: lambda tree: self.node(tree.this),
             exp.And: lambda tree: self._chain(tree, exp.And, "and"),
             exp.Or: lambda tree: self._chain(tree, exp.Or, "or"),
-            exp.Not: lambda tree: self._not(self.node(tree.this)),
+            exp.Not: lambda tree: self._not(self.value(tree.this)),
             exp.Neg: self._negative,
             exp.Is: self._is,
             exp.NullSafeNEQ: lambda tree: self._not(self._compare("<=>", tree.this, tree.expression)),
@@ -132,37 +133,61 @@ class _Compiler:
             exp.Cast: self._cast,
             exp.TryCast: self._cast,
             exp.Anonymous: self._function,
+            exp.Interval: constant_interval,
         }
 
-    def node(self, tree: exp.Expr) -> Expr | None:
+    def value(self, tree: exp.Expr) -> Expr | None:
+        """Compile one node that must have a value, or report it."""
+        built = self.node(tree)
+        if isinstance(built, Interval):
+            self._report_wrong(no_value(built), tree)
+            return None
+        return built
+
+    def node(self, tree: exp.Expr) -> Expr | Interval | None:
         """Compile one node, or report it."""
-        built: Expr | Wrong | None
+        built: Expr | Interval | Wrong | None
         kind = type(tree)
         if kind in _COMPARISONS:
             built = self._compare(_COMPARISONS[kind], tree.this, tree.expression)
         elif kind in _ARITHMETIC:
-            operation = _ARITHMETIC[kind]
-            built = self._apply(lambda values: _calculate(operation, values), [tree.this, tree.expression])
+            built = self._calculate(_ARITHMETIC[kind], tree)
         elif kind in self._handlers:
             built = self._handlers[kind](tree)
         else:
             built = self._unknown(tree)
         if isinstance(built, Wrong):
-            self._report.add(self._scalar.at(start_of(tree)), built.must, built.got, built.do)
+            self._report_wrong(built, tree)
             return None
         return built
 
+    def _report_wrong(self, wrong: Wrong, tree: exp.Expr) -> None:
+        self._report.add(self._scalar.at(start_of(tree)), wrong.must, wrong.got, wrong.do)
+
     def _unknown(self, tree: exp.Expr) -> Wrong:
         got = f"{quote(self._scalar.text)} ({tree.key})"
-        do = SECONDS if isinstance(tree, exp.Interval) else ONLY_THIS_LANGUAGE
-        return Wrong("must be an expression of the rule language", got, do)
+        return Wrong("must be an expression of the rule language", got, ONLY_THIS_LANGUAGE)
 
     def _apply(
         self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]
     ) -> Expr | Wrong | None:
-        values = [self.node(tree) for tree in trees]
+        values = [self.value(tree) for tree in trees]
         present = [value for value in values if value is not None]
         return build(present) if len(present) == len(values) else None
+
+    def _nodes(self, trees: Sequence[exp.Expr]) -> list[Expr | Interval] | None:
+        """What may be lengths of time too."""
+        values = [self.node(tree) for tree in trees]
+        present = [value for value in values if value is not None]
+        return present if len(present) == len(values) else None
+
+    def _calculate(self, name: str, tree: exp.Expr) -> Expr | Interval | Wrong | None:
+        values = self._nodes([tree.this, tree.expression])
+        if values is None:
+            return None
+        built = calculate(name, values)
+        numbers = [value for value in values if not isinstance(value, Interval)]
+        return computed(name, numbers) if built is None else built
 
     def _literal(self, tree: exp.Literal) -> Expr | Wrong:
         return Literal(str(tree.this), "STRING") if tree.is_string else number_literal(str(tree.this))
@@ -183,7 +208,7 @@ class _Compiler:
                 waiting += [part.expression, part.this]
             else:
                 parts.append(part)
-        return self._apply(lambda values: _connect(name, values), parts)
+        return self._apply(lambda values: connect(name, values), parts)
 
     def _not(self, value: Expr | Wrong | None) -> Expr | Wrong | None:
         if value is None or isinstance(value, Wrong):
@@ -203,19 +228,20 @@ class _Compiler:
         return self._unknown(tree)
 
     def _compare(self, name: str, left: exp.Expr, right: exp.Expr) -> Expr | Wrong | None:
-        return self._apply(lambda values: _comparison(name, values), [left, right])
+        values = self._nodes([left, right])
+        return None if values is None else comparison(name, values)
 
     def _between(self, tree: exp.Between) -> Expr | Wrong | None:
         if tree.args.get("symmetric"):
             return self._unknown(tree)
 
-        def build(values: list[Expr]) -> Expr | Wrong:
-            least, most = _comparison(">=", values[:2]), _comparison("<=", [values[0], values[2]])
-            if isinstance(least, Wrong):
-                return least
-            return most if isinstance(most, Wrong) else Call("and", (least, most), "BOOLEAN")
-
-        return self._apply(build, [tree.this, tree.args["low"], tree.args["high"]])
+        values = self._nodes([tree.this, tree.args["low"], tree.args["high"]])
+        if values is None:
+            return None
+        least, most = comparison(">=", values[:2]), comparison("<=", [values[0], values[2]])
+        if isinstance(least, Wrong):
+            return least
+        return most if isinstance(most, Wrong) else Call("and", (least, most), "BOOLEAN")
 
     def _in(self, tree: exp.In) -> Expr | Wrong | None:
         items = tree.expressions
@@ -251,7 +277,7 @@ class _Compiler:
             return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
 
         def build(built: list[Expr]) -> Expr | Wrong:
-            return _case_of(built[0], built[1 : count + 1], built[count + 1 :])
+            return case_of(built[0], built[1 : count + 1], built[count + 1 :])
 
         return self._apply(build, [tree.this, *parts])
 
@@ -297,44 +323,3 @@ class _Compiler:
 
 def _count(arguments: int) -> str:
     return "1 argument" if arguments == 1 else f"{arguments} arguments"
-
-
-def _connect(name: str, values: list[Expr]) -> Expr | Wrong:
-    for value in values:
-        if wrong := require_type(value, "a condition"):
-            return wrong
-    if len(values) == 1:
-        return convert(values[0], "BOOLEAN")
-    half = (len(values) + 1) // 2
-    left, right = _connect(name, values[:half]), _connect(name, values[half:])
-    if isinstance(left, Wrong) or isinstance(right, Wrong):
-        return left
-    return Call(name, (left, right), "BOOLEAN")
-
-
-def _comparison(name: str, values: Sequence[Expr]) -> Expr | Wrong:
-    unified = unify(values, "BIGINT")
-    if isinstance(unified, Wrong):
-        return unified
-    if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
-        return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
-    return Call(name, unified, "BOOLEAN")
-
-
-def _case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
-    """``case subject when test then value … else value end``."""
-    conditions: list[Expr] = []
-    for test in tests:
-        condition = _comparison("=", [subject, test])
-        if isinstance(condition, Wrong):
-            return condition
-        conditions.append(condition)
-    return case(conditions, values[:-1], values[-1])
-
-
-def _calculate(name: str, values: Sequence[Expr]) -> Expr | Wrong:
-    """``/`` always works on DOUBLEs."""
-    built = arithmetic(name, values, "DOUBLE" if name == "/" else "BIGINT")
-    if name == "/" and isinstance(built, Call):
-        return Call("/", tuple(convert(value, "DOUBLE") for value in built.arguments), "DOUBLE")
-    return built

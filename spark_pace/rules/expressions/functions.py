@@ -17,7 +17,8 @@ Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
 
 MAX_POSITION = 1_000_000
-SECONDS = "To compute with times write unix_seconds(...) around each, as in unix_seconds(t) + 60."
+LENGTHS = "Write a length as an interval, as in t + interval '5' minutes, or unix_seconds(t) for a number."
+TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
 
 _ACCEPTED: dict[str, tuple[ExprType, ...]] = {
     "a number": ("BIGINT", "DOUBLE"),
@@ -45,7 +46,7 @@ def require_type(expr: Expr, kind: str) -> Wrong | None:
         return None
     do = "Use another attribute or cast(... as TYPE)."
     if kind == "a number" and expr.type == "TIMESTAMP":
-        do = SECONDS
+        do = LENGTHS
     if decimal_digits(expr.type):
         if kind == "a value":
             return None
@@ -172,6 +173,30 @@ def _substring(arguments: list[Expr]) -> Built:
     return Call("substring", (convert(arguments[0], "STRING"), *arguments[1:]), "STRING")
 
 
+def _date_trunc(arguments: list[Expr]) -> Built:
+    unit = (constant_text(arguments[0]) or "").lower()
+    if unit not in TRUNCATED:
+        must, do = "must be a constant unit of time in quotes", f"Use one of: {', '.join(TRUNCATED)}."
+        return Wrong(must, unit or "another value", do)
+    if wrong := require_type(arguments[1], "a TIMESTAMP or DATE"):
+        return wrong
+    return Call("date_trunc", (Literal(unit, "STRING"), convert(arguments[1], "TIMESTAMP")), "TIMESTAMP")
+
+
+def _datediff(arguments: list[Expr]) -> Built:
+    for argument in arguments:
+        if wrong := require_type(argument, "a TIMESTAMP or DATE"):
+            return wrong
+    later, sooner = (convert(argument, "DATE") for argument in arguments)
+    return Call("datediff", (later, sooner), "BIGINT")
+
+
+def _timestamp_micros(arguments: list[Expr]) -> Built:
+    if arguments[0].type not in ("BIGINT", "NULL"):
+        return Wrong("must be a BIGINT", arguments[0].type, "Microseconds are whole numbers.")
+    return Call("timestamp_micros", (convert(arguments[0], "BIGINT"),), "TIMESTAMP")
+
+
 def _tests(name: str) -> Function:
     return Function(f"{name}(text, 'constant')", 2, 2, lambda arguments: with_constant_text(name, arguments))
 
@@ -217,6 +242,12 @@ FUNCTIONS: dict[str, Function] = {
     "hour": _part("hour", "a TIMESTAMP"),
     "minute": _part("minute", "a TIMESTAMP"),
     "second": _part("second", "a TIMESTAMP"),
+    "quarter": _part("quarter", "a TIMESTAMP or DATE"),
+    "dayofyear": _part("dayofyear", "a TIMESTAMP or DATE"),
+    "date_trunc": Function("date_trunc('unit', time)", 2, 2, _date_trunc),
+    "datediff": Function("datediff(end, start)", 2, 2, _datediff),
+    "date_diff": Function("date_diff(end, start)", 2, 2, _datediff),
+    "timestamp_micros": Function("timestamp_micros(number)", 1, 1, _timestamp_micros),
     "unix_micros": _part("unix_micros", "a TIMESTAMP"),
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
 }

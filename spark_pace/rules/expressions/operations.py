@@ -1,0 +1,55 @@
+"""The operators of the expression language: comparisons, connectives, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_pace.core.expr import Call, Expr
+from spark_pace.rules.expressions.functions import arithmetic, case, require_type
+from spark_pace.rules.expressions.intervals import Interval, compared
+from spark_pace.rules.expressions.types import Wrong, convert, unify
+
+
+def connect(name: str, values: list[Expr]) -> Expr | Wrong:
+    """Conditions joined by ``and`` or ``or``, as a balanced tree."""
+    for value in values:
+        if wrong := require_type(value, "a condition"):
+            return wrong
+    if len(values) == 1:
+        return convert(values[0], "BOOLEAN")
+    half = (len(values) + 1) // 2
+    left, right = connect(name, values[:half]), connect(name, values[half:])
+    if isinstance(left, Wrong) or isinstance(right, Wrong):
+        return left
+    return Call(name, (left, right), "BOOLEAN")
+
+
+def comparison(name: str, values: Sequence[Expr | Interval]) -> Expr | Wrong:
+    """Two values, or two lengths of time, compared."""
+    plain = [value for value in values if not isinstance(value, Interval)]
+    of_one_kind = plain if len(plain) == len(values) else compared(values)
+    unified = of_one_kind if isinstance(of_one_kind, Wrong) else unify(of_one_kind, "BIGINT")
+    if isinstance(unified, Wrong):
+        return unified
+    if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
+        return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
+    return Call(name, unified, "BOOLEAN")
+
+
+def case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
+    """``case subject when test then value … else value end``."""
+    conditions: list[Expr] = []
+    for test in tests:
+        condition = comparison("=", [subject, test])
+        if isinstance(condition, Wrong):
+            return condition
+        conditions.append(condition)
+    return case(conditions, values[:-1], values[-1])
+
+
+def computed(name: str, values: Sequence[Expr]) -> Expr | Wrong:
+    """``/`` always works on DOUBLEs."""
+    built = arithmetic(name, values, "DOUBLE" if name == "/" else "BIGINT")
+    if name == "/" and isinstance(built, Call):
+        return Call("/", tuple(convert(value, "DOUBLE") for value in built.arguments), "DOUBLE")
+    return built
