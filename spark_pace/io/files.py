@@ -200,13 +200,13 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
 
 
 def _look_at_header(path: str, schema: EventSchema, bad: BadRecords) -> None:
-    """Tell what to look at where all rows of a CSV file, of which there are several, lack an event time."""
+    """Tell what to look at where no row of a CSV file is an event, for want of a time."""
     told = bad.rows()
     if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
         return
     names = ", ".join(csv_header(path))[:_MOST_CHARACTERS]
-    note = f"no row of the file has an event time in the column {schema.event_time} of {names}"
-    bad.add_to_first(f"{note}: name another column, or say by timestamp_format how it is written")
+    note = f"no row of the file is an event: is {schema.event_time} the right column of {names}?"
+    bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
 
 
 def csv_header(path: str) -> list[str]:

@@ -36,9 +36,9 @@ def test_a_header_without_the_event_time_is_one_problem(tmp_path: Path, header: 
     assert (result.events.num_rows, result.read_rows) == (0, 1)
 
 
-def test_where_no_row_has_an_event_time_the_first_reason_names_the_header(tmp_path: Path) -> None:
-    note = "; no row of the file has an event time in the column t of n, t, at: name another column, or say"
-    note += " by timestamp_format how it is written"
+def test_where_no_row_is_an_event_for_its_time_the_first_reason_names_the_header(tmp_path: Path) -> None:
+    note = "; no row of the file is an event: is t the right column of n, t, at?"
+    note += " If it is, timestamp_format says how its times are written."
     reason = "t — must be TIMESTAMP; got: '01.05.2024'"
     result = read(tmp_path, "n,t,at\n1,01.05.2024,x\n2,01.05.2024,y\n", "csv")
     assert result.bad["reason"].to_pylist() == [reason + note, reason]
