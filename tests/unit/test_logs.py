@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from examples.logs.lines import GUESSERS, PROBER, SCANNER, SPRAYER, access_lines, auth_lines
-from spark_pace.io.replay import Replayed, replay_files
+from spark_pace.io.replay import Replay, replay_files
 from spark_pace.rules import load_rules
 from tests.unit.test_docs import ROOT
 
@@ -24,7 +24,7 @@ def test_the_logs_are_those_that_the_program_writes(name: str, lines: list[str])
     assert len(lines) == 2_000
 
 
-def replayed(rules: str, log: Path) -> tuple[Replayed, dict[str, set[str]]]:
+def replayed(rules: str, log: Path) -> tuple[Replay, dict[str, set[str]]]:
     found = replay_files(load_rules(LOGS / rules), log)
     told: dict[str, set[str]] = {}
     for match in found.result.matches.select(["rule", "key"]).to_pylist():
