@@ -107,7 +107,8 @@ def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ..
     "--at",
     required=True,
     metavar="POSITION",
-    help="The event: its seq in the rule's stream, or source:offset, as in the events of a match.",
+    help="The event: its seq in the rule's stream, or source:offset, as in the events of a match; "
+    "or source:L and the line of a file of text.",
 )
 @click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

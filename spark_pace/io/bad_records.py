@@ -135,6 +135,11 @@ class BadRecords:
         else:
             self._told.append(bad)
 
+    def add_to_first(self, note: str) -> None:
+        """Tell of the first bad record, which is told alone, something more."""
+        offset, reason, raw = self._told[0]
+        self._told[0] = offset, one_line(f"{reason}; {note}"), raw
+
     def rows(self) -> list[Bad]:
         """What is told of the bad records, in the order of their places."""
         self.settle()

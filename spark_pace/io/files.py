@@ -86,6 +86,8 @@ def read_events(
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
         parts = list(read(path, format, schema, bad))
+        if format == "csv" and not any(part.num_rows for part in parts):
+            _look_at_header(path, schema, bad)
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
@@ -197,11 +199,29 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                 first += texts.count
 
 
+def _look_at_header(path: str, schema: EventSchema, bad: BadRecords) -> None:
+    """Tell what to look at where no row of a CSV file is an event, for want of a time."""
+    told = bad.rows()
+    if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
+        return
+    names = ", ".join(csv_header(path))[:_MOST_CHARACTERS]
+    note = f"no row of the file is an event: is {schema.event_time} the right column of {names}?"
+    bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
+
+
+def csv_header(path: str) -> list[str]:
+    """The columns that the header of a CSV file names."""
+    with pa.input_stream(path, compression="detect") as stream:
+        first = next(chunks(stream), b"")
+    start = first.raw if isinstance(first, TooLong) else first
+    return header_names(start.removeprefix(_BOM).partition(b"\n")[0])
+
+
 def _no_time(event_time: str, names: list[str]) -> str:
     """Why a CSV file whose header lacks the event time has no events."""
     meant = get_close_matches(event_time, names, 1)
     do = f'Did you mean "{meant[0]}"?' if meant else "Its first line must be the header."
-    shown = ", ".join(names)[:_MOST_CHARACTERS]
+    shown = ", ".join(names)[:_MOST_CHARACTERS] or "nothing"
     return f"must have the column {event_time}, the event time, in its header; got: {shown}. {do}"
 
 

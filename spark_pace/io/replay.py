@@ -19,7 +19,7 @@ from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
+from spark_pace.io.files import ARCHIVES, EventsRead, csv_header, read_source_file, table_events
 from spark_pace.io.frames import table_of
 from spark_pace.io.html import html_table
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
@@ -40,6 +40,7 @@ class Replay:
         bad_rows: how many of those there are.
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
+        columns: those that the header of the first CSV file names besides the schema's.
     """
 
     result: LocalResult
@@ -47,6 +48,7 @@ class Replay:
     bad_rows: int
     read_rows: int
     absent: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def matches(self) -> pa.Table:
@@ -144,7 +146,9 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema))
+    absent = _absent(read, schema)
+    columns = _other_columns(path, schema) if absent else ()
+    return Replay(result, read.bad, read.bad_rows, read.read_rows, absent, columns)
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
@@ -163,15 +167,26 @@ def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS)
 
     Of the bad records of a file so many are told one by one.
     """
+    tables = read_side_tables(schema)
+    reads = (_read_file(file, schema.own, path, most_bad) for file in _files(path, schema))
+    return [with_side_tables(read, schema, tables) for read in reads]
+
+
+def _files(path: Path, schema: EventSchema) -> list[Path]:
+    """The file, or those of the directory, in the order of their names."""
     root = path if path.is_dir() else path.parent
     shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
     files = [path] if path.is_file() else [file for file in shown if _format(file, schema)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
-    files.sort(key=lambda file: file.relative_to(root).as_posix())
-    tables = read_side_tables(schema)
-    reads = (_read_file(file, schema.own, path, most_bad) for file in files)
-    return [with_side_tables(read, schema, tables) for read in reads]
+    return sorted(files, key=lambda file: file.relative_to(root).as_posix())
+
+
+def _other_columns(path: Path, schema: EventSchema) -> tuple[str, ...]:
+    """The columns of the first CSV file that are no attributes; none where there is no such file."""
+    headers = (csv_header(str(file)) for file in _files(path, schema) if _format(file, schema) == "csv")
+    names = [field.name for field in schema.fields]
+    return tuple(column for column in next(headers, []) if column not in names)
 
 
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
@@ -210,6 +225,12 @@ def _format(file: Path, schema: EventSchema) -> str | None:
     """By the ending of its name; where events has the key text, a file of any other name is text."""
     name = file.with_suffix("") if file.suffix in ARCHIVES else file
     return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
+
+
+def first_line(name: str) -> int:
+    """The line of a file of text that holds its first record, as an editor counts, by the file's name."""
+    path = Path(name)
+    return 2 if (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix == ".csv" else 1
 
 
 def _hidden(path: Path) -> bool:

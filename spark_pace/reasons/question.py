@@ -23,7 +23,7 @@ from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files import EventsRead, table_events
-from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.io.replay import all_read, first_line, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
@@ -168,7 +168,7 @@ def asked(source: Source, position: Asked) -> Place:
     text = str(position.at)
     if re.fullmatch(r"\d{1,18}", text):
         return _by_seq(source, int(text), position.key)
-    name, colon, offset = text.rpartition(":")
+    name, colon, offset = _by_offset(text).rpartition(":")
     if not colon or not re.fullmatch(r"\d{1,18}", offset):
         must = "must be a seq such as 12, or a source and offset such as events.json:12"
         raise ConfigError.of("--at", must, one_line(text), "Take them from the events of a match.")
@@ -186,6 +186,14 @@ def asked(source: Source, position: Asked) -> Place:
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
+
+
+def _by_offset(position: str) -> str:
+    """A position by its offset, where it has the line of an editor: `events.csv:L3` is `events.csv:1`."""
+    found = re.fullmatch(r"(.+):L([1-9]\d{0,17})", position)
+    if found is None:
+        return position
+    return f"{found[1]}:{int(found[2]) - first_line(found[1])}"
 
 
 def is_of_input(source: Source, place: Place) -> bool:

@@ -21,9 +21,9 @@ FORM_KEYS = ("text", "timestamp_format", "year", "time_zone", "empty")
 TEXT_KEYS = ("regex", "preset", "unmatched")
 PRESETS = {
     "syslog": RecordForm(
-        regex=r"(?:<\d{1,3}>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>\S+) "
+        regex=r"(?:<\d{1,3}>)?(?P<time>[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\S+) (?P<host>\S+) "
         r"(?P<program>[^\[:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)",
-        time_formats=("%b %d %H:%M:%S",),
+        time_formats=("%b %d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z"),
     ),
     "combined": RecordForm(
         regex=r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>.+?)) \[(?P<time>[^\]]+)\] "

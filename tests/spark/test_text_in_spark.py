@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.errors import EventError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from tests.spark.jobs import LINES, in_core, job, line_of, matches, random_events, table
@@ -48,3 +49,22 @@ def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(t
     found = matches(spec)
     assert found == in_core(spec).matches.to_pylist()
     assert {row["matched_at"].year for row in found} == {2020}
+
+
+def test_a_job_that_finishes_and_found_bad_records_only_ends_with_an_error(tmp_path: Path) -> None:
+    spec = text_job(tmp_path, ["no event", "none either", "", "nor this"], 2)
+    with pytest.raises(EventError) as caught:
+        run_job(spec)
+    assert str(caught.value) == (
+        "test — must find events in its source; got 3 bad records and no event. Ask for the reasons: "
+        f'spark-pace sql {spec.sink_path} "SELECT source, offset, reason FROM quarantine".'
+    )
+    assert table(spec, "quarantine").num_rows == 3
+
+
+def test_a_job_that_goes_on_may_find_bad_records_only(tmp_path: Path) -> None:
+    spec = replace(text_job(tmp_path, ["no event"], 1), finish=False)
+    assert run_job(spec).quarantined == 1
+    (tmp_path / "in" / "001.log").write_text(line_of(random_events(1)[0]))
+    (tmp_path / "in" / "002.log").write_text("no event")
+    assert run_job(replace(spec, finish=True)).events == 1

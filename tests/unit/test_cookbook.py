@@ -16,7 +16,8 @@ COOKBOOK = ROOT / "docs" / "cookbook.md"
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_gives_its_matches(example: Path, tmp_path: Path) -> None:
-    run(f"spark-pace replay {example}/rule.yaml {example}/events.jsonl -o {tmp_path}/matches.json", ROOT)
+    (events,) = example.glob("events.*")
+    run(f"spark-pace replay {example}/rule.yaml {events} -o {tmp_path}/matches.json", ROOT)
     found, expected = ((folder / "matches.json").read_text("utf-8") for folder in (tmp_path, example))
     assert [json.loads(line) for line in found.splitlines()] == [
         json.loads(line) for line in expected.splitlines()

@@ -133,9 +133,6 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     assert result.read_rows == 3
 
 
-TOO_FEW = "CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:00"
-
-
 @pytest.mark.parametrize(
     ("format", "good", "bad", "reason"),
     [
@@ -146,7 +143,7 @@ TOO_FEW = "CSV parse error: Row #1: Expected 2 columns, got 1: 2013-01-01T00:00:
             "n — must be BIGINT; got: a JSON string",
         ),
         ("csv", f"{T},1", f"{T},x", "n — must be BIGINT; got: 'x'"),
-        ("csv", f"{T},1", T, f"the record — must have the columns t, n; got: {TOO_FEW}"),
+        ("csv", f"{T},1", T, "the record — must have the columns t, n; got: 1 value"),
     ],
 )
 @pytest.mark.parametrize(

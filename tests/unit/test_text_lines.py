@@ -226,13 +226,18 @@ def test_lines_of_syslog(tmp_path: Path) -> None:
         "May  1 10:00:00 web1 sshd[812]: Failed password for root from 10.0.0.7 port 22 ssh2",
         "<34>May 11 10:00:00 web-2 kernel: [ 12.5] usb: new device",
         "May  1 10:00:00 web1 CRON[1]:",
+        "2024-05-01T12:00:00.123456+02:00 web1 CRON[1]: a",
+        "2024-05-01T10:00:00Z web1 CRON[1]: b",
     ]
     rows = read(tmp_path, "\n".join(texts), schema).events.to_pylist()
     assert [list(row.values())[4:] for row in rows] == [
         ["web1", "sshd", "Failed password for root from 10.0.0.7 port 22 ssh2", 812],
         ["web-2", "kernel", "[ 12.5] usb: new device", None],
         ["web1", "CRON", None, 1],
+        ["web1", "CRON", "a", 1],
+        ["web1", "CRON", "b", 1],
     ]
+    assert {str(row["time"])[:19] for row in rows} == {"2024-05-01 10:00:00", "2024-05-11 10:00:00"}
 
 
 def test_lines_of_a_web_server(tmp_path: Path) -> None:

@@ -56,8 +56,18 @@ def json_fields(
 def flat(
     table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], form: RecordForm
 ) -> pa.Table:
-    """The attributes `fields` of a parsed table, in the types of the core; if there are none, the table."""
+    """The attributes `fields` of a table of JSON, in the types of the core; if there are none, the table.
+
+    Raises:
+        pa.ArrowInvalid: a value is not of its type, or a number is too large for a DOUBLE.
+    """
     columns = {field.name: typed(inner(table, paths[field.name]), field.type, form) for field in fields}
+    for field in fields:
+        column = columns[field.name]
+        if "DOUBLE" in (field.type, array_element(field.type)) and has_infinite(
+            pc.list_flatten(column) if pa.types.is_list(column.type) else column
+        ):
+            raise pa.ArrowInvalid("a number that is too large")
     return pa.table(columns) if fields else table
 
 

@@ -33,6 +33,12 @@ _AROUND_A_VALUE = (
     (re.compile(r"JSON parse error: "), ""),
     (re.compile(r"Failed to convert JSON to \w+, couldn't parse:"), ""),
     (re.compile(r"In CSV column #\d+: (Row #\d+: )?CSV conversion error to .*?: invalid value "), ""),
+    (re.compile(r"CSV parse error: .*?Expected \d+ columns, got (\d+): .*", re.DOTALL), r"\1 values"),
+    (re.compile(r"got: 1 values$"), "got: 1 value"),
+    (re.compile(r"In CSV column #\d+: .*?CSV conversion error to .*: invalid UTF8 data"), "no UTF-8"),
+    (re.compile(r"The string ('.*') is not a valid decimal\d+ number", re.DOTALL), r"\1"),
+    (re.compile(r"Failed to parse value: (.*)", re.DOTALL), r"'\1'"),
+    (re.compile(r"Column\(.*\) was specified twice"), "two members of that name"),
     (re.compile(r"Failed to parse string: ('.*') as a scalar of type \S+", re.DOTALL), r"\1"),
 )  # fmt: skip
 

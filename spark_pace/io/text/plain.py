@@ -30,6 +30,7 @@ from spark_pace.io.text.blocks import (
     Bytes,
     Ints,
 )
+from spark_pace.io.text.column_types import has_infinite
 from spark_pace.io.text.compiled_reader import Scan, compiled_reader
 from spark_pace.io.text.line_bounds import filled_lines
 from spark_pace.io.text.lines import PartlyParsed
@@ -96,6 +97,8 @@ class PlainReader:
         if ways.is_read_by_columns(rows, rows + len(left)):
             return None
         table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
+        if any(has_infinite(table[field.name]) for field in self.fields if field.type == "DOUBLE"):
+            return None  # of a number that is too large, which pyarrow's reader looks for
         return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
 
 

@@ -16,6 +16,12 @@ from spark_pace.io.text.line_bounds import filled_lines, lines_at
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.parsers import must_be
 
+_NEXT = r"[\x80-\xbf]"
+_UTF8 = (  # of bytes
+    rf"\A(?:[\x00-\x7f]|[\xc2-\xdf]{_NEXT}|\xe0[\xa0-\xbf]{_NEXT}|[\xe1-\xec\xee\xef]{_NEXT}{{2}}"
+    rf"|\xed[\x80-\x9f]{_NEXT}|\xf0[\x90-\xbf]{_NEXT}{{2}}|[\xf1-\xf3]{_NEXT}{{3}}|\xf4[\x80-\x8f]{_NEXT}{{2}})*\z"
+)
+
 
 def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:
     """What reads lines of text as the schema's form says."""
@@ -89,6 +95,10 @@ class TextParser:
 
     def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
         """The groups of each line; null for a line that does not match."""
+        try:
+            lines.view(pa.string()).validate(full=True)
+        except pa.ArrowInvalid:  # RE2 takes some bytes for letters that are none
+            lines = pc.if_else(pc.match_substring_regex(lines, _UTF8), lines, pa.scalar(None, pa.binary()))
         return pc.extract_regex(lines.view(pa.string()), self._regex)
 
     def _table(self, groups: pa.StructArray, fields: tuple[Field, ...]) -> pa.Table:
