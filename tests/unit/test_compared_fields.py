@@ -47,6 +47,7 @@ NOT_COMPARED = {
             "time_formats",
             "year",
             "zone",
+            "newest_us",
             "empty_is_null",
         )
     },
@@ -96,7 +97,7 @@ GROUPED = Pattern(
     context=Context("each", "zero"),
 )
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
-FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin")
+FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1)
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
 SAMPLES = (
     RULE,
