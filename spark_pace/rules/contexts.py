@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_pace.core.match.contexts import CONTEXTS
+from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.plan.rule import Component, Order
@@ -22,8 +22,8 @@ def read_context(fields: Section) -> ParameterContext:
     if name not in CONTEXTS:
         selection = name.partition(",")[0] + ", "
         advice = nearest(name, [known for known in CONTEXTS if known.startswith(selection)] or CONTEXTS)
-        if name == "all, zero":  # what uses nothing up takes all anyway
-            advice = 'Did you mean "each, zero"?'
+        if name in MISNAMED:
+            advice = f'Did you mean "{MISNAMED[name].value}"?'
         fields.report.add(node.place, "must be a parameter context", describe(node), advice)
         return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
     return CONTEXTS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,9 @@ def test_a_number_that_no_double_holds_makes_the_row_bad(tmp_path: Path, number:
     assert [str(x) for x in result.events["x"].to_pylist()] == ["inf", "nan", "-inf"]
     for texts in (1, 5_000):  # compiled code reads long texts only
         lines = [f'{{"t":"{T}","x":{x}}}' for x in ["1.5"] * texts + [number]]
-        assert read(tmp_path, "\n".join(lines), "json").bad["offset"].to_pylist() == [texts]
+        found = read(tmp_path, "\n".join([*lines, f'{{"t":"{T}","x":-Infinity}}']), "json")
+        assert found.bad["offset"].to_pylist() == [texts]
+        assert found.events["x"].to_pylist() == [1.5] * texts + [-math.inf]
 
 
 @pytest.mark.parametrize(

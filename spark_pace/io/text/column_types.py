@@ -59,15 +59,9 @@ def flat(
     """The attributes `fields` of a table of JSON, in the types of the core; if there are none, the table.
 
     Raises:
-        pa.ArrowInvalid: a value is not of its type, or a number is too large for a DOUBLE.
+        pa.ArrowInvalid: a value is not of its type.
     """
     columns = {field.name: typed(inner(table, paths[field.name]), field.type, form) for field in fields}
-    for field in fields:
-        column = columns[field.name]
-        if "DOUBLE" in (field.type, array_element(field.type)) and has_infinite(
-            pc.list_flatten(column) if pa.types.is_list(column.type) else column
-        ):
-            raise pa.ArrowInvalid("a number that is too large")
     return pa.table(columns) if fields else table
 
 
@@ -154,8 +148,9 @@ def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ORDINARY) 
 
 
 def has_infinite(column: pa.ChunkedArray) -> bool:
-    """Tell whether a number of the column is infinite: it says so, or it was too large for a DOUBLE."""
-    return pc.any(pc.is_inf(column)).as_py() is True
+    """Tell whether a number of a column, or of its lists, is infinite: as written, or as it is too large."""
+    numbers = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+    return pc.any(pc.is_inf(numbers)).as_py() is True
 
 
 def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -33,6 +34,7 @@ from spark_pace.io.text.plain import PlainReader
 
 _MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # of a record, up to a number or one of a list
 _MOST_COLUMNS = 10_000  # of a CSV header
+_LARGE = re.compile(rb"\d{200}|[eE]\+?\d{3}")  # in each number that no DOUBLE can hold
 _EMPTY = re.compile(rb'(:[ \t]*)""')  # the empty text of a member of an object
 _NO_COLUMN = "\n"  # no header can name it
 _TIME = pa.timestamp("us")
@@ -121,7 +123,24 @@ class JsonParser:
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
-        return flat(table, fields, paths, self.form)
+        columns = flat(table, fields, paths, self.form)
+        doubles = [field for field in fields if "DOUBLE" in (field.type, array_element(field.type))]
+        infinite = [paths[field.name] for field in doubles if has_infinite(columns[field.name])]
+        if infinite and _LARGE.search(chunk):
+            _check_doubles(chunk, infinite)
+        return columns
+
+
+def _check_doubles(chunk: bytes, paths: Sequence[tuple[str, ...]]) -> None:
+    """Refuse numbers that no DOUBLE can hold: pyarrow takes them for the value of ``Infinity``."""
+    for line in filter(_LARGE.search, chunk.split(b"\n")):
+        try:
+            record = json.loads(line, parse_float=str, parse_int=str)
+        except (ValueError, RecursionError):  # it holds several records
+            continue
+        for number in (text for path in paths for text in _texts_at(record, path)):
+            if math.isinf(float(number)):
+                raise pa.ArrowInvalid(f"{number}, which is too large")
 
 
 def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str, tuple[str, ...]]) -> None:

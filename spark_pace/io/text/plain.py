@@ -98,7 +98,7 @@ class PlainReader:
             return None
         table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
         if any(has_infinite(table[field.name]) for field in self.fields if field.type == "DOUBLE"):
-            return None  # of a number that is too large, which pyarrow's reader looks for
+            return None  # a number is too large: the parser finds the record
         return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
 
 

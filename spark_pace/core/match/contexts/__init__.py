@@ -48,6 +48,9 @@ CONTEXTS = by_name([
     ALL_SELECTED,
 ])  # fmt: skip
 
+# names that people try, and the context they mean: what uses nothing up takes all anyway
+MISNAMED = {"all, zero": EACH_ZERO}
+
 
 def context_of(pattern: Pattern) -> ParameterContext:
     """The parameter context of a pattern."""
