@@ -30,6 +30,8 @@ class Checkpoint:
     Batch N then writes, in this order:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
+    - ``log.json``: how far the log was read, if the job reads a Delta table
+      (`spark_pace.spark.sources.table_commits`).
     - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
     - ``lookup/N.json``: which content side tables have for the batch, and copies of it beside these files, if
       the job has such tables (`spark_pace.spark.stages.side_tables`).
@@ -77,6 +79,11 @@ class Checkpoint:
     def manifest_file(self) -> Path:
         """The files seen so far."""
         return self.path / "manifest.jsonl"
+
+    @property
+    def log_position_file(self) -> Path:
+        """How far the log of a Delta table was read."""
+        return self.path / "log.json"
 
     @property
     def metadata_file(self) -> Path:

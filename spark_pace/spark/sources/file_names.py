@@ -31,7 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_pace.spark.sources.manifest import FINISH, Manifest
-from spark_pace.spark.sources.table_commits import TableCommits, file_of
+from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: what all files up to there weigh
@@ -73,10 +73,10 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Where a batch is bounded by bytes, what all these files weigh stands beside it (`READ_BYTES`).
 
     Options: `root`, `manifest` (paths), `table` (the id of the Delta table there; absent: a folder of files),
-    `from_version` (the first commit that is read; absent: the table as it is at first), `tasks` (the most
-    tasks of a batch), `finish` (``true``: mark the end of an available-now run), `max_files` (the most files
-    of a batch; absent: all), `first_bytes` (the most that the first batch's files weigh, unless it is one
-    file; absent: batches are not bounded by bytes).
+    `position` (the path of how far its log was read), `from_version` (the first commit that is read; absent:
+    the table as it is at first), `tasks` (the most tasks of a batch), `finish` (``true``: mark the end of an
+    available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes` (the most that the
+    first batch's files weigh, unless it is one file; absent: batches are not bounded by bytes).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -84,9 +84,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._root = Path(options["root"])
         self._manifest = Manifest(Path(options["manifest"]))
         first = int(options["from_version"]) if "from_version" in options else None
-        table = options.get("table")
-        known = self._manifest.entries
-        self._commits = None if table is None else TableCommits(self._root, table, first, known)
+        self._commits: TableCommits | None = None
+        if "table" in options:
+            self._position_file = Path(options["position"])
+            self._position = read_position(self._position_file)
+            known = self._manifest.entries
+            self._commits = TableCommits(self._root, options["table"], first, known, self._position)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
@@ -125,8 +128,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _scan(self) -> None:
         if self._commits is None:
             self._manifest.scan(self._root)
-        else:
-            self._manifest.add(self._commits.new())
+            return
+        self._manifest.add(self._commits.new())
+        position = self._commits.position(len(self._manifest.entries))
+        if position is not None and position != self._position:
+            self._position = position
+            write_position(self._position_file, position)
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
         """The offset behind as many of the files up to `end` as weigh `max_bytes`, and at least one."""
