@@ -36,7 +36,7 @@ class _Version:
     """What was read of a table: when it was last looked at, by what it is known again, and its copy."""
 
     looked: float
-    stamp: tuple[int, ...]
+    stamp: tuple[object, ...]
     copy: str
     content: bytes
 
