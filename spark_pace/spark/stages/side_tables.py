@@ -43,10 +43,15 @@ class _Version:
 
 @dataclass
 class SideTables:
-    """Reads the side tables of a schema, keeps what they hold, and tells tasks of it. In the driver."""
+    """Reads the side tables of a schema, keeps what they hold, and tells tasks of it. In the driver.
+
+    `joined` has the version of each table that the batch joins of which tasks were told last: by its content,
+    so it is another one where the table holds something else, and only there.
+    """
 
     schema: EventSchema
     checkpoint: Checkpoint
+    joined: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
 
     def read(self) -> None:
@@ -75,6 +80,7 @@ class SideTables:
         else:
             self._require_copies(noted, kept)
         spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
+        self.joined = {name: _version_in(copy) for name, copy in kept.items()}
 
     def _require_copies(self, noted: Path, kept: Mapping[str, str]) -> None:
         """Refuse a note of other tables, and copies that are not as they were."""
@@ -132,6 +138,11 @@ class SideTables:
 def _name_of(name: str, content: bytes) -> str:
     """The name of the copy of what a table holds."""
     return f"{name}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
+
+
+def _version_in(copy: str) -> str:
+    """The version of a table, in the name of its copy."""
+    return copy.rpartition("-")[2].removesuffix(".arrow")
 
 
 def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Table]:
