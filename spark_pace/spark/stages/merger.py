@@ -161,7 +161,7 @@ class MergerHost:
         return pa.concat_tables(found)
 
     def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
-        """The counters of the lanes of a batch, and what it joined; the next one is told what they say of it."""
+        """The counters of the lanes of a batch; the next batch is told what they say of later ones."""
         counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
         counted |= {**longest_lanes(work), "over_bound": None, "lookups": self._sides.joined}
         if self.plan.latency_bound_us is not None:
