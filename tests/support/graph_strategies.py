@@ -19,6 +19,7 @@ from spark_pace.core.plan.rule import (
     Rule,
     Within,
 )
+from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.any_rule import any_rule
 from tests.support.fold_strategies import fold_rules
 from tests.support.strategies import ATTRIBUTES, schemas, typed
@@ -40,7 +41,8 @@ def like_events(rule: Rule) -> Rule:
     for name, kind in kinds.items():
         component = names[0] if name in ("id", "x") else names[-1]
         fields.append(EmitField(name, kind, field_of(rule, component, name)))
-    return replace(rule, emit=tuple(fields))
+    aggregates = rule.emit if rule.pattern is None and rule.fold is None else ()
+    return replace(rule, emit=(*fields, *aggregates))
 
 
 def declared(names: set[str]) -> tuple[EmitField, ...]:
@@ -72,6 +74,12 @@ def in_time(rule: Rule) -> Rule:
     return rule
 
 
+def pane_rules() -> st.SearchStrategy[Rule]:
+    """A rule that keeps panes: it aggregates windows of time."""
+    grids = st.sampled_from([(1, 1), (2, 2), (1, 3), (2, 5), (3, 4), (5, 2)])
+    return aggregate_rules(grids.map(lambda grid: GridSpan(grid[0] * SECOND, grid[1] * SECOND)))
+
+
 def frequent() -> st.SearchStrategy[Rule]:
     """A rule with a match for each event, or nearly."""
     return st.builds(
@@ -86,13 +94,18 @@ def frequent() -> st.SearchStrategy[Rule]:
     )
 
 
+def kind_of_rule(*kinds: st.SearchStrategy[Rule]) -> st.SearchStrategy[Rule]:
+    """A rule of one of these kinds, each as often; with ``|``, a kind that is made of many came most often."""
+    return st.sampled_from(kinds).flatmap(lambda kind: kind)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> list[Rule]:
     """Rules over one schema, in any order of the levels: of events, of matches, and of both."""
     schema = draw(schemas())
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):
-        drawn = draw(frequent() | any_rule() | fold_rules())
+        drawn = draw(kind_of_rule(frequent(), frequent(), any_rule(), fold_rules(), pane_rules()))
         rules.append(in_time(like_events(replace(drawn, name=f"r{number}", schema=schema))))
     for number in range(len(rules), len(rules) + draw(st.integers(1, 3))):
         name = f"r{number}"
@@ -102,7 +115,7 @@ def graphs(draw: st.DrawFn) -> list[Rule]:
         )
         if draw(st.booleans()) or not {*map(id, reads)} & {*map(id, with_all)}:
             reads.insert(draw(st.integers(0, len(reads))), handing_on(name, schema))
-        drawn = draw(any_rule() | any_rule() | frequent() | fold_rules())
+        drawn = draw(kind_of_rule(any_rule(), any_rule(), frequent(), fold_rules(), pane_rules()))
         upper = replace(drawn, name=name, schema=match_schema(reads), reads=tuple(reads))
         rules.append(with_what_is_used(in_time(like_events(upper))))
     return draw(st.permutations(rules))
