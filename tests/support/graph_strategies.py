@@ -95,7 +95,7 @@ def frequent() -> st.SearchStrategy[Rule]:
 
 
 def kind_of_rule(*kinds: st.SearchStrategy[Rule]) -> st.SearchStrategy[Rule]:
-    """A rule of one of these kinds, each as often; with ``|``, a kind that is made of many came most often."""
+    """A rule of one of these kinds, each as often; by ``|`` those that are made of many come most often."""
     return st.sampled_from(kinds).flatmap(lambda kind: kind)
 
 
