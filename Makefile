@@ -13,7 +13,7 @@ COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEAR
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test chaos kills differential fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote
 
 chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources)
 	$(BIN)/python -m tests.long.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
+
+kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
+	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .
