@@ -27,26 +27,25 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-GatewayError = Py4JError  # a call to the JVM failed
-JavaError = Py4JJavaError  # it failed with an exception of Java
+GatewayError = Py4JError  # a call to the JVM that failed
+JavaError = Py4JJavaError  # a call that failed with a Java exception
 
-# Values of settings. Each batch writes some fifty small files. For each of them the default manager makes a
-# .crc file and forks a process. FILE_MANAGER does not, and is for local checkpoints only: it looks whether a
-# file is there, then renames, which is safe if only one process writes (lock.py).
+# Values of settings. Each batch writes some fifty small files. The default manager makes a .crc file and
+# forks a process for each. FILE_MANAGER does not. It is for local checkpoints only, because it checks that a
+# file is absent and then renames, which is safe only if one process writes (see lock.py).
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
-# The modules that Spark runs as Python processes: `spark_pace.spark.stages.daemon` stands in for the first.
+# The modules that Spark runs as Python processes; `spark_pace.spark.stages.daemon` replaces the first.
 DAEMON = "pyspark.daemon"
 WORKER = "pyspark.worker"
 
 _DO = "Use PySpark 4.2 or 4.3."
 
-# A task knows its batch by this property alone: `foreachBatch` tells the driver only. Without it the intake
-# refuses to work.
+# A task knows its batch only by this property, because `foreachBatch` tells only the driver.
 BATCH_ID = "streaming.sql.batchId"
 
 
@@ -66,22 +65,21 @@ def require_known(spark: SparkSession) -> None:
 
 
 def has_jvm() -> bool:
-    """Tell whether this process has a JVM already, which outlives sessions: then no other can be started."""
+    """True if this process has a JVM. It outlives sessions, and a second one cannot be started."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
 def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
-    """Let PySpark start a JVM with these settings on its command line, and connect to it.
+    """Let PySpark start a JVM with these settings on its command line; return its connection to it.
 
-    `SparkSession.builder` would do so too, with all settings, the secret ones included, on the command line,
-    which every user of the machine can read. And the JVM would write to this process's standard error from
-    its first moment.
+    `SparkSession.builder` would put all settings on the command line, also secrets, and every user of the
+    machine can read it. The JVM would also write to this process's standard error from the beginning.
 
     Args:
-        settings: for the command line.
-        errors: a descriptor, the JVM's standard error. It is closed here.
+        settings: the settings for the command line.
+        errors: a file descriptor for the JVM's standard error. It is closed here.
 
     Raises:
         PySparkRuntimeError: the JVM has ended.
@@ -104,13 +102,13 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM, for classes of Java and of Kafka's client, to which PySpark gives no other way."""
+    """The JVM, for classes of Java and of Kafka's client, which PySpark does not offer otherwise."""
     assert spark._jvm is not None
     return spark._jvm
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Tell whether a class is on Spark's class path: what needs it would fail later, and with a trace."""
+    """True if a class is on Spark's class path; without this check its use would fail later, with a trace."""
     try:
         jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
     except Py4JJavaError:
@@ -119,9 +117,9 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_ending() -> bool:
-    """Tell whether this process's JVM is ending or has ended, as after a signal to all processes of the job.
+    """True if this process's JVM is ending or has ended, for example by a signal to all processes of the job.
 
-    A JVM that does not tell counts as ended, for this is asked after a signal and a failure.
+    A JVM that does not answer counts as ended, because callers ask after a signal and a failure.
     """
     from pyspark import SparkContext
 
@@ -135,7 +133,7 @@ def is_ending() -> bool:
 
 
 def end_jvm() -> None:
-    """Let this process's JVM end in order, and wait for it. Its sessions are stopped already."""
+    """Shut down this process's JVM, and wait for its end. Its sessions must be stopped."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -145,7 +143,7 @@ def end_jvm() -> None:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Tell whether this error, or one that led to it, says that the JVM does not answer."""
+    """True if this error, or one that caused it, says that the JVM does not answer."""
     while error is not None:
         if isinstance(error, Py4JNetworkError):
             return True
@@ -160,7 +158,7 @@ def _raised_in_py4j(error: BaseException) -> bool:
 
 
 def java_trace(error: Exception) -> str:
-    """The trace of Java in an error of PySpark, else an empty text: some errors have no other reason."""
+    """The Java trace of a PySpark error, or an empty text; some errors give their reason only there."""
     return getattr(error, "_stackTrace", None) or ""
 
 
@@ -169,11 +167,11 @@ def java_trace(error: Exception) -> str:
 
 @contextmanager
 def silent_gateway(stays: Callable[[], bool]) -> Iterator[None]:
-    """Let Py4J log nothing: it tells of the JVM's end by traces, some of them in the root log.
+    """Keep Py4J from logging inside the block; it logs the JVM's end as traces, some in the root log.
 
     Args:
-        stays: says at the end whether to stay silent. Python lets go of the JVM's objects later, and each of
-            them would send it a message.
+        stays: returns True if Py4J must stay silent after the block, because Python frees objects of the JVM
+            later, and each would send a message to it.
     """
     root, own = logging.getLogger(), logging.getLogger("py4j")
     level = own.level
@@ -192,17 +190,17 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def hush_updates(spark: SparkSession) -> None:
-    """Let the server for accumulators print nothing if the JVM ends in the middle of a message to it."""
+    """Keep PySpark's accumulator server from printing an error if the JVM ends while it sends to it."""
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda request, client_address: None
 
 
 def hush_ends(spark: SparkSession) -> None:
-    """Let a thread of the JVM that fails write to Spark's log, which is silent here, not to standard error.
+    """Send errors of the JVM's threads to Spark's log, which is silent here, not to standard error.
 
-    A signal to all processes of the job ends the JVM while its threads work. What makes a query fail is told
-    by the query, and a lack of memory in any thread ends the JVM.
+    A signal to all processes of the job ends the JVM while its threads work, and each would print an error.
+    The failure of a query is reported by the query, and a lack of memory in any thread ends the JVM.
     """
     jvm = jvm_of(spark)
     with suppress(Py4JError, TypeError):
@@ -216,10 +214,10 @@ def hush_ends(spark: SparkSession) -> None:
 def offsets_in(note: str) -> list[Any]:
     """The offset of each source in Spark's note of a batch: a version, settings, then a line for each source.
 
-    `recentProgress` tells the same, but of the batches of this run alone.
+    `recentProgress` has the same, but only for batches of this run.
 
     Raises:
-        ValueError: the text is none of Spark's.
+        ValueError: the text is no such note.
     """
     version, _, *offsets = note.splitlines()
     if version != "v1" or not offsets:
@@ -228,21 +226,22 @@ def offsets_in(note: str) -> list[Any]:
 
 
 def batch_of(task: TaskContext) -> str | None:
-    """The number of the batch that a task works for; None: this Spark does not say."""
+    """The number of the batch that a task belongs to; None if Spark does not say."""
     return task.getLocalProperty(BATCH_ID)
 
 
 def set_limits(query: StreamingQuery, cap: int) -> None:
     """Set the limit of each source that has one. Call it inside the query's `foreachBatch`.
 
-    Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of
-    sources and limits. Nothing public changes that table, but it is there to be set between two batches, for
-    every source alike. The alternatives were a file that a source of ours reads, which Kafka's does not, and
-    another query whenever the limit changes, with processes and a plan of its own. What a batch reads is
-    noted by Spark before it is read, so a batch that runs again does not depend on any of this.
+    Spark asks a source for the end of a batch with a limit, which it takes from the query's table of sources
+    and limits. No public function changes that table, but it can be set between two batches, for all kinds of
+    sources. Other ways: a file that our source reads, which does not help with Kafka's; or a new query for
+    each change, with new processes and a new plan. Spark notes what a batch reads before it reads it, so a
+    batch that runs again does not depend on the limit.
 
     Raises:
-        AttributeError, GatewayError, TypeError, ValueError: this Spark does not let us. The last limit stays.
+        AttributeError, GatewayError, TypeError, ValueError: this Spark does not allow it. The last limit
+            stays.
     """
     execution: Any = query._jsq.streamingQuery()
     sources = execution.uniqueSources()
@@ -254,7 +253,7 @@ def set_limits(query: StreamingQuery, cap: int) -> None:
 
 
 def _limited(limit: Any, cap: int) -> Any:
-    """A limit of the same kind with the number `cap`; `limit` itself if it is none on records or bytes."""
+    """A limit of the same kind with the number `cap`; `limit` itself if it is not about records or bytes."""
     from pyspark import SparkContext
 
     spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
@@ -276,7 +275,7 @@ def _limited(limit: Any, cap: int) -> Any:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """A schema of Arrow in Spark's types. The public ways depend on a setting of the user's session."""
+    """Convert an Arrow schema to Spark's types; public functions for it depend on a session setting."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
@@ -286,11 +285,11 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def fork_workers() -> None:
-    """Be the process that Spark's Python workers are forked from.
+    """Run PySpark's daemon, which forks the Python workers.
 
-    Spark has a setting for the module that does this (`spark.python.daemon.module`), but only PySpark's own
-    can do it. Here a worker whose connection has gone ends without a word. Else there would be a trace of
-    where the write failed, above the one line that a job ends with.
+    Spark has a setting for the daemon's module (`spark.python.daemon.module`), but only PySpark's own module
+    can do the work. Here a worker that has lost its connection ends silently. Otherwise it would print a
+    trace above the one line with which a job ends.
     """
     from pyspark import daemon
 

@@ -1,7 +1,6 @@
-"""Checks that a checkpoint is whole and as old as its tables.
+"""Checks, before a query starts, that a checkpoint is whole and as old as its tables.
 
-They are made before a query starts, because Spark would go on with what is left. `Checkpoint` tells in which
-order a batch writes its files.
+Spark itself would go on with whatever is left. `Checkpoint` says in which order a batch writes its files.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ def require_whole(
     *,
     has_levels: bool = False,
 ) -> None:
-    """Refuse a checkpoint with which a batch would never be done, or with another input than the first time.
+    """Refuse a checkpoint with which a batch could not be finished, or would read another input than before.
 
     Args:
         checkpoint: the checkpoint.
-        written: the last batch in each table that is there, -1 if it has none; None if that is not known.
+        written: the last batch in each existing table, -1 if it has none; None if that is not known.
         tables: the names of all tables.
-        has_levels: whether rules that read matches go on with what they know from batches that are done.
+        has_levels: True if rules over rules need their state from batches that are done.
 
     Raises:
-        StateError: something is missing or damaged, or it is older or newer than the tables.
+        StateError: a file is missing or damaged, or the checkpoint is older or newer than the tables.
     """
     begun, done = checkpoint.last_begun(), checkpoint.last_done()
     if begun - done not in (0, 1):
@@ -78,7 +77,7 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
 
 
 def _require_identity(path: Path) -> None:
-    """Spark's name of the query, which a first start writes."""
+    """Check Spark's file with the id of the query, which the first start writes."""
     content = files.read(path)
     if content is None:
         return
@@ -91,7 +90,7 @@ def _require_identity(path: Path) -> None:
 
 
 def _require_commit(path: Path) -> None:
-    """Spark's note that a batch is done. A query without a watermark of Spark's has always the same."""
+    """Check Spark's note that a batch is done. Our queries use no watermark of Spark's, so it is always 0."""
     version, _, note = (files.read(path) or b"").partition(b"\n")
     try:
         stored = json.loads(note)
@@ -127,12 +126,13 @@ def _require_tables(
 
 
 def remove_leftovers(checkpoint: Checkpoint) -> None:
-    """Remove what a killed job left: chunks, and first offsets that Spark refuses to begin beside."""
+    """Remove what a killed job left: unused chunks, and temporary files that keep Spark from beginning."""
     if checkpoint.last_begun() < 0:
         for name in files.names(checkpoint.offsets):
-            files.remove(checkpoint.offsets / name)  # no batch's: their names start with a dot
+            files.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
     batch = checkpoint.next_batch()
-    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]  # it may have written its matches
+    # the next batch may have run before, and have written what the one after it begins with
+    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]
     checkpoint.chunks().remove_all_but(
         {name for begin in known if begin is not None for name in begin.chunks}
     )
