@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +35,7 @@ from spark_pace.spark.checkpoint.layout import (
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of
+from spark_pace.spark.internals import has_limits
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
@@ -43,6 +46,8 @@ from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_tables import SideTables
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
+
+_LOG = logging.getLogger(__name__)
 
 
 def run_job(
@@ -133,7 +138,7 @@ def _run(
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
-            spec = waiting_for_all(spec, job_input, spark)
+            spec = _with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
                 tables = _tables(spec, spark, change.before, job_input, marks)
                 merger_of = partial(
@@ -148,6 +153,14 @@ def _run(
                     if stop.event.is_set():
                         break
     return stop.signal
+
+
+def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
+    """The job, without `admission` if this Spark does not let a running query change how much it reads."""
+    if spec.admission is None or has_limits(spark):
+        return spec
+    _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
+    return replace(spec, admission=None)
 
 
 def _known_change(

@@ -68,8 +68,7 @@ def detect(
             Do not change it, nor the rules, while a checkpoint is used.
 
     Returns:
-                A streaming DataFrame with the columns `rule, key, selection_id, seq, opened_at, matched_at`,
-                the fields of all rules, and `events`.
+        A streaming DataFrame: `rule, key, selection_id, seq, opened_at, matched_at`, all fields, `events`.
     """
     spark = df.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)

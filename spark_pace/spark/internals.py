@@ -1,8 +1,20 @@
 """All that this package calls of Spark behind its public API. No other module calls any of it.
 
-Each part says why there is no other way. `require_known` looks, at the start of a session, whether what a
-job cannot do without is there, and says in one line if it is not. Each part that a job can do without says
-what happens then. Nothing here imports PySpark before it is called, for some callers do without Spark.
+Each part says why there is no other way. `require_known` checks, at the start of a session, what a job cannot
+do without, and says in one line what is missing. Nothing here imports PySpark before it is called, because
+some callers do without Spark. What happens where a Spark lacks the rest:
+
+- `has_limits`: the job reads as with ``admission: off``, and says so when it starts.
+- `end_jvm`: `make setup` makes no archive of classes, so starts take longer.
+- `spark_schema`: `detect` ends with an ImportError.
+- `fork_workers`: PySpark's own daemon forks the workers; they start more slowly.
+- `silent_gateway`, `hush_updates`, `hush_ends`, `is_ending`: more is printed when a JVM ends.
+
+Other modules know names of Spark that are not documented, and call nothing: `java/settings.py` has four
+settings; `failures.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
+as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content is
+read here; `sitecustomize`, which every Python process of Spark runs, takes `pyspark.zip` off its path:
+without that they start more slowly.
 """
 
 from __future__ import annotations
@@ -11,9 +23,11 @@ import json
 import logging
 import os
 import traceback
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -31,8 +45,8 @@ GatewayError = Py4JError  # a call to the JVM that failed
 JavaError = Py4JJavaError  # a call that failed with a Java exception
 
 # Values of settings. Each batch writes some fifty small files. The default manager makes a .crc file and
-# forks a process for each. FILE_MANAGER does not. It is for local checkpoints only, because it checks that a
-# file is absent and then renames, which is safe only if one process writes (see lock.py).
+# forks a process for each; FILE_MANAGER does not. It checks that a file is absent and then renames, which is
+# safe only if one process writes (see lock.py), so it is for local checkpoints only.
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
@@ -43,6 +57,12 @@ KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 DAEMON = "pyspark.daemon"
 WORKER = "pyspark.worker"
 
+# The versions in which Spark writes its notes of a batch's offsets and of its end. We read the first.
+_NOTE_VERSIONS = (
+    "spark.sql.streaming.offsetLog.formatVersion",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion",
+)
+
 _DO = "Use PySpark 4.2 or 4.3."
 
 # A task knows its batch only by this property, because `foreachBatch` tells only the driver.
@@ -50,36 +70,53 @@ BATCH_ID = "streaming.sql.batchId"
 
 
 def require_known(spark: SparkSession) -> None:
-    """Look whether this Spark has what a job cannot do without.
-
-    Raises:
-        SetupError: it has not.
-    """
+    """Check that this Spark has what a job cannot do without; raise `SetupError` if it lacks something."""
+    if getattr(spark, "_jvm", None) is None:
+        raise _lacking(spark, "must let this process use its JVM")
+    for module in (DAEMON, WORKER):
+        if find_spec(module) is None:
+            raise _lacking(spark, f"must have the module {module}")
     for name in (FILE_MANAGER, STATE_STORE):
         if not has_class(spark, name):
-            must, got = f"must have the class {name}", f"got none in Spark {spark.version}"
-            raise SetupError(f"Spark — {must}; {got}. {_DO}")
+            raise _lacking(spark, f"must have the class {name}")
+    runtime, batch_id = jvm_of(spark).org.apache.spark.sql.execution.streaming.runtime, None
+    with suppress(Py4JError, TypeError):
+        batch_id = runtime.MicroBatchExecution.BATCH_ID_KEY()
+    if batch_id != BATCH_ID:
+        raise _lacking(spark, f"must tell each task its batch by the property {BATCH_ID}")
+    for setting in _NOTE_VERSIONS:
+        version = spark.conf.get(setting, "1")
+        if version != "1":
+            raise SetupError(f"{setting} — must be 1, which jobs can read; got {version}. Leave it out.")
 
 
-# --- The start of the JVM
+def _lacking(spark: SparkSession, must: str) -> SetupError:
+    return SetupError(f"Spark — {must}; got none in Spark {spark.version}. {_DO}")
+
+
+def has_limits(spark: SparkSession) -> bool:
+    """True if a running query lets `set_limits` change how much it reads."""
+    loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(f"{_STREAMING}.runtime.StreamExecution").getDeclaredField("uniqueSources")
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def has_jvm() -> bool:
     """True if this process has a JVM. It outlives sessions, and a second one cannot be started."""
     from pyspark import SparkContext
 
-    return SparkContext._gateway is not None
+    return getattr(SparkContext, "_gateway", None) is not None
 
 
 def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
     """Let PySpark start a JVM with these settings on its command line; return its connection to it.
 
     `SparkSession.builder` would put all settings on the command line, also secrets, and every user of the
-    machine can read it. The JVM would also write to this process's standard error from the beginning.
-
-    Args:
-        settings: the settings for the command line.
-        errors: a file descriptor for the JVM's standard error. It is closed here.
+    machine can read it. The JVM would also write to this process's standard error from the beginning. Here it
+    writes to the file descriptor `errors`, which is closed in this process.
 
     Raises:
         PySparkRuntimeError: the JVM has ended.
@@ -98,9 +135,6 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
         os.close(errors)
 
 
-# --- The JVM while Spark runs
-
-
 def jvm_of(spark: SparkSession) -> Any:
     """The JVM, for classes of Java and of Kafka's client, which PySpark does not offer otherwise."""
     assert spark._jvm is not None
@@ -117,9 +151,9 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_ending() -> bool:
-    """True if this process's JVM is ending or has ended, for example by a signal to all processes of the job.
+    """True if this process's JVM is ending or has ended, or does not answer.
 
-    A JVM that does not answer counts as ended, because callers ask after a signal and a failure.
+    Callers ask after a failure, for the signal that stopped the job may have been sent to the JVM too.
     """
     from pyspark import SparkContext
 
@@ -162,16 +196,12 @@ def java_trace(error: Exception) -> str:
     return getattr(error, "_stackTrace", None) or ""
 
 
-# --- What is said of the JVM's end beside our one line is silenced. Where that fails, more is said.
-
-
 @contextmanager
 def silent_gateway(stays: Callable[[], bool]) -> Iterator[None]:
     """Keep Py4J from logging inside the block; it logs the JVM's end as traces, some in the root log.
 
-    Args:
-        stays: returns True if Py4J must stay silent after the block, because Python frees objects of the JVM
-            later, and each would send a message to it.
+    After the block it stays silent if `stays` returns True: Python frees objects of the JVM later, and each
+    would send a message to it.
     """
     root, own = logging.getLogger(), logging.getLogger("py4j")
     level = own.level
@@ -208,21 +238,34 @@ def hush_ends(spark: SparkSession) -> None:
         jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
-# --- Batches
-
-
 def offsets_in(note: str) -> list[Any]:
-    """The offset of each source in Spark's note of a batch: a version, settings, then a line for each source.
+    """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.
 
-    `recentProgress` has the same, but only for batches of this run.
-
-    Raises:
-        ValueError: the text is no such note.
+    A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
+    only those of this run.
     """
     version, _, *offsets = note.splitlines()
     if version != "v1" or not offsets:
         raise ValueError("too few lines")
     return [json.loads(offset) for offset in offsets]
+
+
+def is_commit(note: bytes) -> bool:
+    """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
+    version, _, text = note.partition(b"\n")
+    try:
+        return version == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def is_query(note: bytes) -> bool:
+    """True if this is Spark's note of a query's id."""
+    try:
+        stored = json.loads(note)
+        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
+    except (ValueError, TypeError, AttributeError):
+        return False
 
 
 def batch_of(task: TaskContext) -> str | None:
@@ -233,10 +276,8 @@ def batch_of(task: TaskContext) -> str | None:
 def set_limits(query: StreamingQuery, cap: int) -> None:
     """Set the limit of each source that has one. Call it inside the query's `foreachBatch`.
 
-    Spark asks a source for the end of a batch with a limit, which it takes from the query's table of sources
-    and limits. No public function changes that table, but it can be set between two batches, for all kinds of
-    sources. Other ways: a file that our source reads, which does not help with Kafka's; or a new query for
-    each change, with new processes and a new plan. Spark notes what a batch reads before it reads it, so a
+    Spark asks a source for the end of a batch with a limit from the query's own table, which no public
+    function changes (`docs/decisions/admission.md`). Spark notes what a batch reads before it reads it, so a
     batch that runs again does not depend on the limit.
 
     Raises:
@@ -281,20 +322,19 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema)
 
 
-# --- Python workers
+def fork_workers() -> bool:
+    """Run PySpark's daemon, which forks the Python workers, until Spark ends it; False if it has none.
 
-
-def fork_workers() -> None:
-    """Run PySpark's daemon, which forks the Python workers.
-
-    Spark has a setting for the daemon's module (`spark.python.daemon.module`), but only PySpark's own module
-    can do the work. Here a worker that has lost its connection ends silently. Otherwise it would print a
-    trace above the one line with which a job ends.
+    Only PySpark's own module can do that. Here a worker that has lost its connection ends silently; otherwise
+    it would print a trace above the one line with which a job ends.
     """
     from pyspark import daemon
 
+    if not hasattr(daemon, "manager") or not hasattr(daemon, "worker"):
+        return False
     daemon.worker = partial(_quiet, daemon.worker)
     daemon.manager()
+    return True
 
 
 def _quiet(work: Callable[..., int], *arguments: Any) -> int:

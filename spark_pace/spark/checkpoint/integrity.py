@@ -5,9 +5,7 @@ Spark itself would go on with whatever is left. `Checkpoint` says in which order
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from spark_pace.errors import StateError
@@ -16,6 +14,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
 from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
+from spark_pace.spark.internals import is_commit, is_query
 
 
 def require_whole(
@@ -45,11 +44,11 @@ def require_whole(
         _require_tables(checkpoint, written, tables, begun, done)
     if begun > done:
         _require_offsets(checkpoint, begun)  # this batch may have written to its tables already
-    _require_identity(checkpoint.metadata_file)
+    _require_note(checkpoint.metadata_file, is_query)
     following = done + 1
     if not following:
         return
-    _require_commit(checkpoint.commit_of(done))
+    _require_note(checkpoint.commit_of(done), is_commit)
     begin = _begin(checkpoint, following)
     _require_offsets(checkpoint, done)
     read_state(checkpoint, following, required=has_levels)
@@ -76,28 +75,11 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
     return begin
 
 
-def _require_identity(path: Path) -> None:
-    """Check Spark's file with the id of the query, which the first start writes."""
+def _require_note(path: Path, is_sound: Callable[[bytes], bool]) -> None:
+    """Refuse a note of Spark's that is damaged. Spark itself makes a missing note of the query's id."""
     content = files.read(path)
-    if content is None:
-        return
-    try:
-        stored = json.loads(content)
-        if list(stored) != ["id"] or str(uuid.UUID(stored["id"])) != stored["id"]:
-            raise ValueError
-    except (ValueError, TypeError, AttributeError) as error:
-        raise _another_content(path) from error
-
-
-def _require_commit(path: Path) -> None:
-    """Check Spark's note that a batch is done. Our queries use no watermark of Spark's, so it is always 0."""
-    version, _, note = (files.read(path) or b"").partition(b"\n")
-    try:
-        stored = json.loads(note)
-        if version != b"v1" or stored["nextBatchWatermarkMs"] != 0:
-            raise ValueError
-    except (ValueError, TypeError, KeyError) as error:
-        raise _another_content(path) from error
+    if content is not None and not is_sound(content):
+        raise _another_content(path)
 
 
 def _another_content(path: Path) -> StateError:

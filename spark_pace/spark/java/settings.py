@@ -1,4 +1,8 @@
-"""The settings of a Spark that this package starts, each with its reason."""
+"""The settings of a Spark that this package starts, each with its reason.
+
+Four of them are not documented: Delta's `snapshotPartitions`, `maxBytesPerBatch`, `python.daemon.module` and
+`checkpointFileManagerClass`. A Spark that does not know one ignores it, and takes longer or more memory.
+"""
 
 from __future__ import annotations
 

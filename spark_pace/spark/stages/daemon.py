@@ -57,6 +57,5 @@ def lost_threads() -> int:
 
 if __name__ == "__main__":
     load()
-    if lost_threads():
+    if lost_threads() or not fork_workers():
         os.execv(sys.executable, [sys.executable, "-m", DAEMON, *sys.argv[1:]])
-    fork_workers()
