@@ -20,7 +20,6 @@ MUCH = 2  # times as many events are carried as are new: then it is much
 FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled code is loaded
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
 MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
-MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
 MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
 HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
 LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
@@ -101,11 +100,6 @@ def is_compiled(combinations: int) -> bool:
 def is_decided_compiled(rows: int) -> bool:
     """True if compiled code decides *earliest, selected* of plain sequences; else queues or a loop do."""
     return rows >= MANY_EVENTS
-
-
-def is_in_orders(components: int) -> bool:
-    """True if each order of a conjunction is searched as a sequence; else all candidates are made."""
-    return components <= MOST_IN_ORDERS
 
 
 def is_counted(asked: int, rows: int) -> bool:
