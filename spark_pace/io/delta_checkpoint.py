@@ -1,7 +1,8 @@
-"""Reads the checkpoints of a Delta table's log: what stands in them in place of the commits before.
+"""Reads the checkpoints of a Delta table's log. A checkpoint replaces the commits before it.
 
-A checkpoint of version 1 is a Parquet file, or several. One of version 2 is a file of Parquet or JSON with a
-unique name, or with that of version 1; what it says of files may stand in others, its sidecars.
+A checkpoint of version 1 is one Parquet file or several. A checkpoint of version 2 is one file of Parquet or
+JSON, with a unique name or with the name of version 1; its actions about files may be in other files, the
+sidecars.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class TableCheckpoint:
     """A checkpoint that has all its parts.
 
     Attributes:
-        version: the last commit that is in it.
-        names: of its files, but for the sidecars.
+        version: the last commit that it replaces.
+        names: the names of its files, without the sidecars.
     """
 
     version: int
@@ -35,7 +36,7 @@ class TableCheckpoint:
 
 
 def last_checkpoint(names: Iterable[str]) -> TableCheckpoint | None:
-    """The last checkpoint among the files of a log; None if there is none."""
+    """Return the last checkpoint among the files of a log; None if there is none."""
     found: dict[tuple[int, str], list[str]] = {}
     for match in filter(None, map(_NAME.fullmatch, sorted(names))):
         version, parts = int(match[1]), match[2]
@@ -49,16 +50,16 @@ def last_checkpoint(names: Iterable[str]) -> TableCheckpoint | None:
 
 
 def stored_actions(log: Path, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
-    """The actions of some kinds in a checkpoint, each as a commit would say it.
+    """Yield the actions of a checkpoint that are of these kinds, in the form that they have in a commit.
 
     Args:
         log: the folder of the log.
-        names: the files of the checkpoint.
-        kinds: of the actions.
+        names: the names of the checkpoint's files.
+        kinds: the kinds of actions.
 
     Raises:
-        OSError: a file is not there.
-        ValueError: a file is damaged, or in another folder.
+        OSError: a file is missing.
+        ValueError: a file is damaged, or a sidecar is in another folder.
     """
     sidecars = {unquote(action["sidecar"]["path"]) for action in _actions(log, names, ["sidecar"])}
     yield from _actions(log, names, kinds)
@@ -74,7 +75,7 @@ def _actions(folder: Path, names: Iterable[str], kinds: Collection[str]) -> Iter
 
 
 def _of_json(path: Path, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").split("\n"):
         action = json.loads(line) if line else {}
         if not action.keys().isdisjoint(kinds):
             yield action

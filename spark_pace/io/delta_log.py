@@ -137,7 +137,7 @@ class DeltaLog:
 
         def actions() -> Iterator[dict[str, Any]]:
             text = self._file(version).read_text(encoding="utf-8")
-            return (json.loads(line) for line in text.splitlines() if line)
+            return (json.loads(line) for line in text.split("\n") if line)
 
         return self._read(version, actions)
 

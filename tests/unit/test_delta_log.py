@@ -127,6 +127,13 @@ def test_how_far_a_log_was_read_is_kept(tmp_path: Path) -> None:
         assert read_position(tmp_path / "log.json") == position
 
 
+def test_a_line_of_a_commit_ends_with_a_line_feed_only(tmp_path: Path) -> None:
+    for value in ("a\u2028b", "a\x85b"):
+        rows = pa.table({"k": [value], "x": [1]})
+        write_deltalake(tmp_path, rows, mode="append", partition_by=["k"])
+    assert [file.partition["k"] for file in DeltaLog(tmp_path).files(1)] == ["a\u2028b", "a\x85b"]
+
+
 def test_rows_that_were_joined_stand_where_the_first_of_them_stood(tmp_path: Path) -> None:
     append(tmp_path, 1)
     append(tmp_path, 2)

@@ -31,15 +31,15 @@ def file_of(entry: str) -> TableFile:
 
 @dataclass(frozen=True)
 class LogPosition:
-    """How far a log was read: what the commits before `following` have added is in the manifest.
+    """How far a log was read: the manifest has all files that the commits before `following` have added.
 
-    The manifest alone does not tell: its last entries may be those that a crash has left of a commit, and of
-    a commit that has added nothing it has none.
+    The manifest alone does not say that. A crash may have cut off the last entries of a commit, and a commit
+    that adds no file has no entry.
 
     Attributes:
-        entries: how many the manifest had then; one with fewer is an older one, of which this does not hold.
+        entries: the number of entries of the manifest. A manifest with fewer is older than this position.
         following: the first commit that was not read.
-        stamp: of the commit before it.
+        stamp: the stamp of the commit before it.
     """
 
     entries: int
@@ -48,7 +48,7 @@ class LogPosition:
 
 
 def read_position(path: Path) -> LogPosition | None:
-    """The position that a checkpoint has kept; None if it has none.
+    """Return the position that a checkpoint has stored; None if it has none.
 
     Raises:
         StateError: the file is damaged.
@@ -63,7 +63,7 @@ def read_position(path: Path) -> LogPosition | None:
 
 
 def write_position(path: Path, position: LogPosition) -> None:
-    """Keep a position. Write it behind the entries of the manifest that it tells of."""
+    """Store a position. The manifest must have its entries before that."""
     write_json(path, vars(position))
 
 
@@ -89,7 +89,7 @@ class TableCommits:
             table_id: its id.
             from_version: the first commit; None: all rows that the table has at the first look.
             entries: of the manifest; the last batch that was planned has read some of them.
-            position: how far the log was read for them; None if that is not known.
+            position: how far the log was read for these entries; None if that is not known.
         """
         self._log = DeltaLog(folder)
         self._table_id = table_id
@@ -101,7 +101,7 @@ class TableCommits:
         self._looked_ns = -1
 
     def position(self, entries: int) -> LogPosition | None:
-        """How far the log was read, once the manifest has so many entries; None before the first look."""
+        """Return how far the log was read, for a manifest with so many entries; None before any look."""
         return None if self._next is None else LogPosition(entries, self._next, self._last)
 
     def new(self) -> list[str]:
