@@ -72,15 +72,6 @@ def is_cleaned(dead: int, rows: int) -> bool:
     return dead > max(SMALL, rows // 2)
 
 
-def is_united_by_pane(rows: int, panes: int) -> bool:
-    """True if panes of several rows get one again, and their keys' rows are all stored anew; else they stay.
-
-    If it were always False, long panes would have a row for each batch; if always True, each batch would
-    write all that is carried.
-    """
-    return rows > 2 * panes
-
-
 def is_rid_of_closed(closed: int, kept: int) -> bool:
     """True if carried initiators of closed selections are left out, and all is stored anew; else they stay.
 
