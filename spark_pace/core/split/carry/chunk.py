@@ -222,7 +222,7 @@ def merged(old: Chunk, new: Chunk, together: Together | None = None) -> Chunk:
     if new.events is not None:
         tables.append(new.events)
         owners.append(new.owners() + only_old)
-    if together is not None and len(tables) > 1:
+    if together is not None and len(owners) > 1 and all(map(len, owners)):
         events, owner = together((tables[0], owners[0]), (tables[1], owners[1]))
     else:
         events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
