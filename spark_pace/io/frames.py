@@ -1,4 +1,4 @@
-"""Events that a program has in memory: tables of Arrow, frames of pandas and polars, lists of dicts."""
+"""Makes a table of events in memory: of Arrow tables, frames of pandas and polars, lists of dicts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the 
 
 
 def table_of(events: object, schema: EventSchema) -> pa.Table:
-    """Events as a table.
+    """Convert events to an Arrow table.
 
     Args:
-        events: a `pyarrow.Table`; a frame of pandas, whose index does not count; what has
-            ``__arrow_c_stream__``, as frames of polars have; or a list of dicts.
-        schema: the attributes. Times that are texts are read as those of JSON.
+        events: a `pyarrow.Table`; a frame of pandas, whose index is ignored; an object with
+            ``__arrow_c_stream__``, such as a frame of polars; or a list of dicts.
+        schema: the attributes. Times given as text are read like those of JSON.
 
     Raises:
-        ConfigError: it is nothing of these.
+        ConfigError: `events` is none of these.
         EventError: the values of a column have no common type, or a text is no time.
     """
     try:
