@@ -108,7 +108,18 @@ def segments_of_keys(
     key_column: str | None, carry: Carry, touched: Touched, fresh: Fresh, look: Bools
 ) -> Segments | None:
     """The streams of the keys that are looked at; None where they have no events."""
-    old, owner = carry.events_of(touched, look)
+    return segments_with(key_column, carry.events_of(touched, look), touched, fresh, look)
+
+
+def segments_with(
+    key_column: str | None,
+    kept: tuple[pa.Table | None, Ints],
+    touched: Touched,
+    fresh: Fresh,
+    look: Bools,
+) -> Segments | None:
+    """The same with these carried events, and the index of each one's key; none of keys not looked at."""
+    old, owner = kept
     tables = [] if old is None else [old]
     carried = np.ones(len(owner), np.bool_)
     if fresh.events is not None and (here := look[fresh.owner]).any():
