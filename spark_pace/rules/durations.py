@@ -1,4 +1,4 @@
-"""Durations and counts as rule files write them: ``30 min``, ``500 ms``, ``1000 events``."""
+"""Reads durations and counts of rule files: ``30 min``, ``500 ms``, ``1000 events``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
 def read_duration(
     node: Node, report: Report, must: str = "a duration such as 10 min", *, least: int = 0
 ) -> int | None:
-    """Microseconds, at least `least`; reports anything else."""
+    """Read a duration of at least `least` microseconds, as microseconds; report anything else."""
     length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=least)
     return None if length is None else length.time_us
 
 
 def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
-    """A duration of at least `least` microseconds, or one event or more; reports anything else."""
+    """Read a duration of at least `least` microseconds, or a number of events; report anything else."""
     must, units = "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events"
     return _read(node, report, must, units, counts=True, least=least)
 

@@ -1,4 +1,4 @@
-"""The key ``forget_key_after`` of a rule: when a key that has fallen silent is forgotten."""
+"""Reads the key ``forget_key_after``: how long after its last event a key is forgotten."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spark_pace.rules.durations import read_duration
 
 
 def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -> int | None:
-    """Microseconds; None where the key is missing or reported as wrong.
+    """Read the length of time, as microseconds; None if the key is missing or wrong.
 
     Args:
-        rule: the rule.
-        pattern: its pattern; None where it has none or a wrong one.
-        span: its span; None where it has none or a wrong one.
+        rule: the keys of the rule.
+        pattern: its pattern; None if it has none or a wrong one.
+        span: its span; None if it has none or a wrong one.
     """
     node = rule.node("forget_key_after")
     if node is None:
@@ -33,7 +33,7 @@ def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -
 
 
 def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -> tuple[Node, int] | None:
-    """Where the rule says how long a selection may stay open, and how long that is; None without a time."""
+    """The node that limits how long a selection stays open, and its microseconds; None if no time does."""
     at_span = rule.node("span")
     if isinstance(at_span, Mapping) and isinstance(span, PredicateSpan):
         return _at(at_span, "within", span.within_us)
@@ -46,6 +46,6 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
 
 
 def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:
-    """The node of a key, with the length; None where the key is misspelt, which is reported already."""
+    """The node of a key, with the length; None if the key is misspelt, which was reported before."""
     entry = mapping.entries.get(key)
     return None if entry is None else (entry[1], length_us)

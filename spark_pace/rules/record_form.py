@@ -1,4 +1,4 @@
-"""The keys of the section ``events`` that say how text tells of an event: lines, times, empty values."""
+"""Reads the keys of the section ``events`` about the form of text: lines, times, empty values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"
 
 
 def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
-    """How text says what an event is; what is wrong is reported."""
+    """Read the form of records in text."""
     lines = _read_lines(keys, fields)
     formats = _read_formats(keys) or lines.time_formats
     for key in ("year", "time_zone"):
@@ -54,17 +54,17 @@ def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
 
 
 def groups_of(regex: str) -> list[str]:
-    """The names of the groups of an expression.
+    """The names of the groups of a regular expression.
 
     Raises:
-        pa.ArrowInvalid: RE2 does not take it, or a group has no name.
+        pa.ArrowInvalid: RE2 refuses the expression, or a group has no name.
     """
     found = pc.extract_regex(pa.array([], pa.string()), regex).type
     return [found.field(number).name for number in range(found.num_fields)]
 
 
 def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
-    """What the key ``text`` says."""
+    """Read the key ``text``."""
     mapping = keys.mapping("text", _EXAMPLE)
     if mapping is None:
         return ORDINARY
@@ -86,7 +86,7 @@ def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
 
 
 def _is_expression(regex: Scalar, text: Section) -> bool:
-    """Tell whether RE2 takes the expression."""
+    """True if RE2 accepts the expression; else that is reported."""
     try:
         groups_of(regex.text)
     except pa.ArrowInvalid as error:
@@ -98,14 +98,14 @@ def _is_expression(regex: Scalar, text: Section) -> bool:
 
 
 def _require_attributes(text: Section, key: str, groups: Sequence[str], fields: Sequence[Field]) -> None:
-    """Report groups of which none is an attribute."""
+    """Report groups if none of them is an attribute."""
     if fields and not {field.name for field in fields} & set(groups):
         got, do = ", ".join(groups) or "no named group", "Call them by the same names."
         text.report.add(text.key_place(key), "must have a group that is an attribute", got, do)
 
 
 def _require_known(regex: Scalar, groups: Sequence[str], fields: Sequence[Field], text: Section) -> None:
-    """Report groups that are no attributes, no single values, or stand twice."""
+    """Report groups that are no attributes, are no single values, or have the same name."""
     types = {field.name: field.type for field in fields}
     for name in dict.fromkeys(groups if set(groups) & set(types) else ()):
         if name not in types:
@@ -121,7 +121,7 @@ def _require_known(regex: Scalar, groups: Sequence[str], fields: Sequence[Field]
 
 
 def _read_formats(keys: Section) -> tuple[str, ...]:
-    """One format or a list of them."""
+    """Read one format of times, or a list of them."""
     node = keys.node("timestamp_format")
     if node is None:
         return ()

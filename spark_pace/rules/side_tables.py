@@ -1,4 +1,4 @@
-"""The key ``lookup`` of the section ``events``: small tables that are joined to events."""
+"""Reads the key ``lookup`` of the section ``events``: small tables that are joined to events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_KEYS = 16  # attributes in `on`
 def read_side_tables(
     keys: Section, fields: Sequence[Field], declared: Callable[[Section], list[Field]]
 ) -> tuple[SideTable, ...]:
-    """The side tables that the section names; those that are wrong are reported and left out.
+    """Read the side tables; wrong ones are reported and left out.
 
     Args:
         keys: the section.
@@ -80,7 +80,7 @@ def _read_path(section: Section) -> str | None:
 
 
 def _read_on(section: Section, fields: Sequence[Field]) -> tuple[tuple[str, str], ...]:
-    """The key: one attribute, a list of them, or a mapping from attributes to columns of the table."""
+    """Read the key ``on`` as (attribute, column) pairs: an attribute, a list, or a mapping to columns."""
     if not section.require("on", "on: and the attribute of the events"):
         return ()
     node = section.node("on")

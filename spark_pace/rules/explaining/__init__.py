@@ -1,4 +1,4 @@
-"""Explains a rule: who decides what, what runs in parallel, what is carried and bounds it, what it costs."""
+"""Explains a rule: where it is evaluated, what runs in parallel, what is carried, what it costs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["explain", "explain_as_json"]
 
 
 def explain(rule: Rule) -> tuple[str, ...]:
-    """The plan of a rule in lines of text."""
+    """Explain a rule in lines of text."""
     return tuple(lines_of(_explanation(rule)))
 
 
 def explain_as_json(rule: Rule) -> dict[str, Any]:
-    """The plan of a rule as values that JSON has; `spark_pace.rules.explaining.facts` says what they mean."""
+    """Explain a rule in values that JSON has; `spark_pace.rules.explaining.facts` says what they mean."""
     return json_value(_explanation(rule))
 
 

@@ -1,7 +1,7 @@
-"""What a rule costs, by the ways that the code takes for it: counts, and how they grow. No times.
+"""Says what a rule costs, in counts and how they grow, not in times.
 
-`spark_pace.core.match.technique` chooses how matches are searched, and `METHODS` says what each choice is;
-`tests/unit/test_cost.py` holds them to what a run calls.
+`spark_pace.core.match.technique` chooses how matches are searched, and `METHODS` describes each choice;
+`tests/unit/test_cost.py` compares them with what a run calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ METHODS: dict[How, str] = {
 
 
 def cost_of(rule: Rule) -> Cost:
-    """What a rule costs."""
+    """The cost of a rule."""
     predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
     if rule.pattern is None:
         dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
@@ -60,7 +60,7 @@ def cost_of(rule: Rule) -> Cost:
 
 
 def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
-    """What grows fastest, and how, where components come in any order."""
+    """(what grows fastest, how it grows) for a conjunction."""
     others = len(pattern.components) - 1
     every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
     if not others:
@@ -73,7 +73,7 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
 
 
 def _of_fold(fold: Fold) -> tuple[str, str]:
-    """What grows fastest, and how, where a state goes from event to event."""
+    """(what grows fastest, how it grows) for a fold."""
     if isinstance(fold, PythonFold):
         return "calls", "each event: one call; of a function that takes tables one a key and batch"
     most = max(sum(state in move.sources for move in fold.moves) for state in range(len(fold.states)))
@@ -81,7 +81,7 @@ def _of_fold(fold: Fold) -> tuple[str, str]:
 
 
 def _of_whole_spans(rule: Rule) -> tuple[str, str]:
-    """What grows fastest, and how, where each span is looked at as a whole."""
+    """(what grows fastest, how it grows) for operators on spans and for aggregates."""
     if rule.operator is not None:
         return "calls", "each span: one call with its events"
     if panes_of(rule) is not None:
@@ -90,7 +90,7 @@ def _of_whole_spans(rule: Rule) -> tuple[str, str]:
 
 
 def _looked_at(rule: Rule) -> str:
-    """When a batch looks at a carried event."""
+    """When a batch reads a carried event, in words."""
     if rule.fold is not None:
         return "never, for there is none"
     join = method_of(rule).join
@@ -110,7 +110,7 @@ def _or_ends(rule: Rule) -> str:
 
 
 def _spans_of_an_event(rule: Rule) -> str:
-    """How often an event is looked at because spans overlap."""
+    """How often an event is read because spans overlap, in words; empty if it is read once."""
     if isinstance(rule.span, PredicateSpan):
         return "; an event is in every span that is open there"
     if rule.span is None:
@@ -121,7 +121,7 @@ def _spans_of_an_event(rule: Rule) -> str:
 
 
 def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
-    """How matches are searched; the steps of a conjunction are not told."""
+    """The search for matches; without the steps of a conjunction."""
     way, search = context_of(pattern).way, search_of(_no_events(rule), pattern)
     technique = technique_of(way, search)
     if search.steps == 1 and search.plain:
@@ -137,7 +137,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
 
 
 def _steps(search: Search) -> tuple[StepCost, ...]:
-    """The steps of a search behind its first one."""
+    """The steps of a search after the first one."""
     return tuple(_step(search, level) for level in range(1, search.steps))
 
 
@@ -167,7 +167,7 @@ def _no_events(rule: Rule) -> Stream:
 
 
 def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
-    """What grows fastest, and how."""
+    """(what grows fastest, how it grows) for a sequence."""
     if not search.steps:
         return "events", "their number; each that matches is a match"
     every = f"{search.each}s"
@@ -193,6 +193,6 @@ def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
 
 
 def _pool(step: StepCost, where: str) -> str:
-    """The events that a step may take."""
+    """The events that a step may take, in words."""
     equal = f" with {step.equality}" if step.equality else ""
     return f"events of {step.component} {where}{equal}"

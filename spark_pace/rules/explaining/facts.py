@@ -1,7 +1,7 @@
-"""What is told of a rule, as facts: text and JSON are both made of these.
+"""The facts about a rule, from which `explain` makes text and JSON.
 
-The names of the fields are the keys of the JSON objects, which `docs/rules.md` lists. They stay as they are;
-what a release adds are further ones. Lengths of time are written as in a rule file.
+The names of the fields are the keys of the JSON objects, which `docs/rules.md` lists. They do not change; a
+release may add some. Lengths of time are written as in a rule file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from spark_pace.core.match.technique import Begin, How
 
-INTAKE = "intake"  # on whole columns, before events are put in order
-IN_ORDER = "splitter, in stream order"  # on whole columns, when events are in order
+INTAKE = "intake"  # decided on whole columns, before events are put in order
+IN_ORDER = "splitter, in stream order"  # decided on whole columns, when events are in order
 IN_SPANS = "operators, in each span"
 CANDIDATES = "candidates"
 FORBIDDING = "candidates and what may forbid them"
@@ -20,7 +20,7 @@ ON_SPANS = "spans"
 
 @dataclass(frozen=True)
 class ConditionFacts:
-    """A condition, and where it is decided: at one of the places above."""
+    """A condition and the place, one of those above, where it is decided."""
 
     condition: str
     decided: str
@@ -32,14 +32,14 @@ class ComponentFacts:
 
     Attributes:
         name: its name.
-        condition: what an event must satisfy.
-        decided: where that is decided in the end.
-        parts: what of the condition is decided where, in this order.
-        times: how many events its group has, as a rule file writes it; None: it stands for one event.
-        negated: whether its events forbid.
-        takes: of a group, which events it takes, and how many.
-        forbids: of a negated component, which events forbid.
-        decided_by: of one in last place, what ends the wait for such an event.
+        condition: the condition that an event must satisfy.
+        decided: where the last part of the condition is decided.
+        parts: the parts of the condition, each with its place, in this order.
+        times: the number of events of its group, as in a rule file; None: it stands for one event.
+        negated: True if its events forbid a match.
+        takes: for a group, which events it takes, and how many.
+        forbids: for a negated component, which events forbid.
+        decided_by: for a negated component in last place, what ends the wait for such an event.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ComponentFacts:
 
 @dataclass(frozen=True)
 class PatternFacts:
-    """A pattern. `strict` says which events count as neighbours; None where contiguity is relaxed."""
+    """A pattern. `strict` says which events count as neighbours; None if contiguity is relaxed."""
 
     order: str
     components: tuple[ComponentFacts, ...]
@@ -68,7 +68,7 @@ class PatternFacts:
 
 @dataclass(frozen=True)
 class SpanFacts:
-    """A span. Of a grid, or of events, `every` and `size` are set, of one between events the others."""
+    """A span. A grid of time or events has `every` and `size`; one between events has the other fields."""
 
     kind: str  # "time", "events" or "between events"
     every: str | None = None
@@ -80,7 +80,7 @@ class SpanFacts:
 
 @dataclass(frozen=True)
 class AggregateFacts:
-    """What is aggregated: `of` which events in each span; `where` says which spans give a match."""
+    """What a rule aggregates: `of` says which events of a span, `where` which spans give a match."""
 
     of: str
     where: ConditionFacts | None
@@ -88,9 +88,10 @@ class AggregateFacts:
 
 @dataclass(frozen=True)
 class LookupFacts:
-    """A side table of which the rule uses `attributes`, the name of the table itself if it asks for null.
+    """A side table that the rule uses.
 
-    `on` are the attributes of an event by which it finds its row.
+    `attributes` are those that it uses, and the table's name if it asks whether there is a row. `on` are the
+    attributes by which an event finds its row.
     """
 
     name: str
@@ -101,9 +102,9 @@ class LookupFacts:
 
 @dataclass(frozen=True)
 class MoveFacts:
-    """A move of a fold: from which states to which, what an event must satisfy, and whether it gives a match.
+    """A move of a fold, from states to a state. `emits` is True if it gives a match.
 
-    `condition` is None where any event does.
+    `condition` is None if every event satisfies it.
     """
 
     sources: tuple[str, ...]
@@ -114,7 +115,7 @@ class MoveFacts:
 
 @dataclass(frozen=True)
 class FoldFacts:
-    """A fold: a function of which version, or the state in which a key begins, and the moves."""
+    """A fold: either a Python function and its version, or the initial state and the moves."""
 
     function: str | None
     version: int | None
@@ -124,12 +125,12 @@ class FoldFacts:
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """What splits the stream before selections do.
+    """How keys split the stream.
 
     Attributes:
         partition_by: the attributes of the key; empty: one stream.
         forget_after: how long after its last event a key is forgotten; None: never.
-        join: the attribute by whose values carried events are looked up; None where they are not.
+        join: the attribute by whose value carried events are looked up; None: by no value.
     """
 
     partition_by: tuple[str, ...]
@@ -139,7 +140,7 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class ParallelFacts:
-    """What the operators do, on lanes of what, whether keys are spread over buckets, and why it is so."""
+    """The work of operators: what they do, on which lanes, if keys are spread over buckets, and why."""
 
     operators: str  # "match", "enumerate", "compute fields" or "work on spans"
     lanes: str  # of "selections", "keys", "closed selections", "matches" or "spans"
@@ -149,9 +150,9 @@ class ParallelFacts:
 
 @dataclass(frozen=True)
 class CarriedFacts:
-    """What is carried from batch to batch: events, and what of keys beside them; what bounds the events.
+    """What is carried from batch to batch: events, facts about keys, and what bounds the events.
 
-    `last_values` are the attributes of each key's last events that ``prev`` reads, and of how many.
+    `last_values` says which attributes of each key's last events are kept for ``prev``.
     """
 
     events: str
@@ -163,7 +164,7 @@ class CarriedFacts:
 
 @dataclass(frozen=True)
 class OrderFacts:
-    """The order of matches: by "selection" or "detection", and what a match waits for, in this order."""
+    """The order of matches, by "selection" or "detection", and what a match waits for, in this order."""
 
     by: str
     waits_until: tuple[str, ...]
@@ -182,13 +183,13 @@ class StepCost:
     """How one more event of a candidate is found.
 
     Attributes:
-        component: the component it stands for.
-        found: "by place": a binary search among the component's events; "by equality": among those of them
-            that have the equal value.
-        equality: the condition by which it is looked up.
-        ranked: conditions of which each test compares two numbers.
+        component: the component of the event.
+        found: "by place": by a binary search among the component's events; "by equality": likewise among
+            those with the equal value.
+        equality: the condition with that equality.
+        ranked: conditions that are tested by comparing two numbers.
         evaluated: conditions that are evaluated for each candidate.
-        between: whether events between it and the one before are counted or may forbid.
+        between: True if events between it and the one before are counted or may forbid.
     """
 
     component: str
@@ -201,14 +202,13 @@ class StepCost:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """How matches are searched.
+    """The search for matches.
 
     Attributes:
-        each: what a search begins with: "initiator" or "terminator".
-        method: how it goes on; `METHODS` in `cost` says what each is.
-        compiled: whether compiled code searches, if there are many combinations of events.
-        steps: what each search goes through, in this order; empty where one event is a match,
-            and for conjunctions.
+        each: the event that a search begins with: "initiator" or "terminator".
+        method: how it goes on; `METHODS` in `cost` describes each method.
+        compiled: True if compiled code searches when there are many combinations of events.
+        steps: the steps of a search, in order; empty if one event is a match, and for conjunctions.
     """
 
     each: Begin
@@ -219,14 +219,15 @@ class SearchCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a rule costs: counts, and how they grow.
+    """The cost of a rule: counts, and how they grow.
 
     Attributes:
-        conditions_per_event: how many distinct conditions are evaluated for each event at the intake.
-        carried: when a carried event is looked at.
-        search: how matches are searched; None where an operator is called, or for forms not told of here.
-        fields_per_match: how many fields are computed.
-        dominant: what grows fastest: "events", "tests", "candidates" or "calls"; None: not told.
+        conditions_per_event: the number of distinct conditions that are evaluated for each event at the
+            intake.
+        carried: when a carried event is read.
+        search: the search for matches; None for operators, folds and aggregates.
+        fields_per_match: the number of computed fields.
+        dominant: what grows fastest: "events", "tests", "candidates" or "calls".
         growth: how it grows.
     """
 
@@ -240,12 +241,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class LowerFacts:
-    """A rule that is read, a lower rule.
+    """A lower rule, which a rule over rules reads.
 
     Attributes:
-        rule: its name; "events" are those of the input.
-        condition: of the events of the input, which are read; None: all, as of matches.
-        waits: for how long its matches can wait for each other; None: they do not.
+        rule: its name; "events" for the events of the input.
+        condition: for the events of the input, which of them are read; None: all, as for matches.
+        waits: how long its matches can wait for each other; None: they do not.
     """
 
     rule: str
@@ -255,13 +256,13 @@ class LowerFacts:
 
 @dataclass(frozen=True)
 class LevelFacts:
-    """Where a rule over rules stands.
+    """The level of a rule over rules.
 
     Attributes:
-        level: the number of levels that it stands above the rules that read the events of the input.
+        level: the number of levels above the rules that read the events of the input.
         reads: its lower rules, in the order of ``from``.
-        waits: for how long an event of the rule can wait for others that may come before it, because of all
-            rules below; None: it does not.
+        waits: how long an event of the rule can wait for others that may come before it, because of all rules
+            below; None: it does not.
     """
 
     level: int
@@ -271,7 +272,7 @@ class LevelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that is told of a rule. One of `pattern`, `operator`, `fold` and `aggregates` is set.
+    """All facts about a rule. One of `pattern`, `operator`, `fold` and `aggregates` is set.
 
     `levels` is set if the rule reads other rules, `json` if it reads the events of the input.
     """

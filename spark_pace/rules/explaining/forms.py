@@ -1,4 +1,4 @@
-"""What a rule says itself, as facts: its pattern with groups and what forbids, its span, its key."""
+"""Collects the facts that the rule file states itself: pattern, span, key, side tables, fold."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from spark_pace.rules.explaining.facts import (
 
 
 def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
-    """What the pattern of a rule says."""
+    """The facts about a rule's pattern."""
     where = []
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
@@ -63,7 +63,7 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
 
 
 def aggregate_facts(rule: Rule) -> AggregateFacts | None:
-    """What a rule aggregates; None for rules with a pattern, an operator or a fold."""
+    """The facts about a rule that aggregates; None for rules with a pattern, an operator or a fold."""
     if rule.pattern is not None or rule.operator is not None or rule.fold is not None:
         return None
     where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
@@ -100,7 +100,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
 
 
 def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
-    """What of a component's condition is about the event alone, and what about other events."""
+    """Split a component's condition into the part about the event alone and the part about other events."""
     alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
     found = [ConditionFacts(canonical_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
     if others:
@@ -110,14 +110,14 @@ def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
 
 
 def _decided_by(rule: Rule, pattern: Pattern) -> str:
-    """What ends the wait for an event that may forbid."""
+    """What ends the wait for an event that may forbid, in words."""
     if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
         return "when so many events have come, whatever they match"
     return "by the frontier alone, so no event has to come"
 
 
 def _neighbour(components: Sequence[Component], end: str) -> str:
-    """The event next to a gap: that of the nearest component that is not negated, or one end of its group."""
+    """The event next to a gap, in words: of the nearest component not negated, or one end of its group."""
     positive = [component for component in components if not component.negated]
     if not positive:
         return ""
@@ -129,7 +129,7 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
 
 
 def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
-    """Which events a group takes, and how many."""
+    """Which events a group takes, and how many, in words."""
     if before and after:
         where = f"between {before} and {after}"
     elif after:
@@ -149,7 +149,7 @@ def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
 
 
 def span_facts(span: Span) -> SpanFacts:
-    """What a span says."""
+    """The facts about a span."""
     if isinstance(span, GridSpan):
         return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
     if isinstance(span, CountSpan):
@@ -160,7 +160,7 @@ def span_facts(span: Span) -> SpanFacts:
 
 
 def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
-    """The side tables that the rule uses, of the events of the input that it reads beside matches too."""
+    """The side tables that a rule uses; also for events of the input that it reads besides matches."""
     used = used_attributes(rule)
     schemas = [one.schema for one in (rule, *rule.reads) if one is rule or one.hands_on]
     facts = []
@@ -173,7 +173,7 @@ def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
 
 
 def fold_facts(fold: Fold) -> FoldFacts:
-    """What a fold says."""
+    """The facts about a fold."""
     if isinstance(fold, PythonFold):
         return FoldFacts(fold.function, fold.version, None, ())
     moves = []
@@ -189,7 +189,7 @@ def _of_move(condition: Expr) -> ConditionFacts:
 
 
 def key_facts(rule: Rule) -> KeyFacts:
-    """What splits the rule's stream before selections do."""
+    """The facts about a rule's keys."""
     gap_us = rule.forget_key_after_us
     forget = None if gap_us is None else canonical_duration(gap_us)
     return KeyFacts(rule.partition_by, forget, method_of(rule).join)

@@ -1,4 +1,4 @@
-"""What a rule over rules reads, at which level it stands, and how long its events wait for each other."""
+"""Collects the facts about a rule over rules: what it reads, its level, how long its events wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_pace.rules.explaining.facts import LevelFacts, LowerFacts
 
 
 def level_facts(rule: Rule) -> LevelFacts | None:
-    """What a rule over rules reads; None where a rule reads the events of the input."""
+    """The facts about a rule over rules; None for a rule over the events of the input."""
     if not rule.reads:
         return None
     return LevelFacts(levels_of([rule])[rule.name], tuple(map(_lower, rule.reads)), _shown(_wait_us(rule)))
@@ -26,12 +26,12 @@ def _lower(rule: Rule) -> LowerFacts:
 
 
 def _wait_us(rule: Rule) -> int:
-    """How long an event of a rule waits at most for those that can come before it, at all levels below."""
+    """The longest wait of a rule's event for others that can come before it, from all levels below."""
     return max((_wait_us(lower) + _late_us(lower) for lower in rule.reads), default=0)
 
 
 def _late_us(rule: Rule) -> int:
-    """How far behind their time its matches can go out: of a rule that is read this is known."""
+    """How far behind their time the matches of a lower rule can go out."""
     return delay_us(rule) or 0
 
 

@@ -1,4 +1,4 @@
-"""The facts of a rule as lines of text, and as values for JSON."""
+"""Turns the facts about a rule into lines of text, and into values for JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def json_value(explanation: Explanation) -> dict[str, Any]:
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:
-    """The facts as lines; a line without a label belongs to the one before."""
+    """The facts as lines of text; a line without a label belongs to the line before."""
     yield f"rule {explanation.rule}"
     for label, text in _labelled(explanation):
         yield f"  {label:<12} {text}"

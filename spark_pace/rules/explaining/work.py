@@ -1,4 +1,4 @@
-"""Who does what for a rule: what the splitter decides, what runs in parallel, what is carried and waits."""
+"""Collects the facts about the work for a rule: splitter, operators, what is carried, what waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, Parallel
 
 
 def json_reader(rule: Rule) -> str:
-    """What reads the events if they are written as JSON."""
+    """What reads events in JSON, in words."""
     form = rule.schema.form
     for key, is_set in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null)):
         if is_set:
@@ -27,7 +27,7 @@ def json_reader(rule: Rule) -> str:
 
 
 def splitter(rule: Rule) -> str:
-    """What the splitter decides."""
+    """What the splitter decides, in words."""
     if isinstance(rule.fold, PythonFold):
         return "puts the events in order; a process beside it calls the function"
     if rule.fold is not None:
@@ -48,7 +48,7 @@ def splitter(rule: Rule) -> str:
 
 
 def parallel(rule: Rule) -> ParallelFacts:
-    """What the operators do in parallel, and why that much."""
+    """What operators do in parallel, and why."""
     keys = bool(rule.partition_by) and not rule.reads
     if rule.fold is not None:
         why = "the state behind an event decides about the next one, so a key's are taken one after the other"
@@ -76,14 +76,14 @@ def carried(rule: Rule) -> CarriedFacts:
 
 
 def order(rule: Rule) -> OrderFacts:
-    """The order of the matches, and what they wait for."""
+    """The order of matches, and what they wait for."""
     until = ["every earlier selection is resolved"] if method_of(rule).waits else []
     until += ["its window has ended"] if _waits_for_its_window(rule) else []
     return OrderFacts(rule.merge, tuple(until))
 
 
 def _numbers(rule: Rule) -> str | None:
-    """What is known of the keys besides events, a fold's state among it."""
+    """What is carried about keys besides events, in words; None if nothing is."""
     state = "the state" if rule.fold is not None else None
     if not rule.partition_by:
         return state
@@ -92,7 +92,7 @@ def _numbers(rule: Rule) -> str | None:
 
 
 def _last_values(rule: Rule) -> tuple[str, ...]:
-    """What is kept of events for ``prev``."""
+    """What is kept of the last events for ``prev``, in words."""
     back = looking_back(rule, others_count=False)
     kept = () if back is None else back.last
     of = {columns[0].attribute: len(columns) for columns in kept}
@@ -128,7 +128,7 @@ def _events(rule: Rule) -> str:
 
 
 def _waits_for_its_window(rule: Rule) -> bool:
-    """Tell whether matches must wait after their last event, for a negated component stands in last place."""
+    """True if matches must wait after their last event, because the last component is negated."""
     return rule.pattern is not None and rule.span is None and rule.pattern.components[-1].negated
 
 
@@ -155,7 +155,7 @@ def _bound(rule: Rule) -> str:
 
 
 def _looks_back(rule: Rule, pattern: Pattern) -> bool:
-    """Tell whether a window that starts before those that are open is needed too."""
+    """True if events of a window before the open ones are needed too."""
     way = context_of(pattern).way
     if isinstance(way, Backwards) and rule.merge == "selection":
         return True
@@ -163,7 +163,7 @@ def _looks_back(rule: Rule, pattern: Pattern) -> bool:
 
 
 def _is_bounded(rule: Rule, pattern: Pattern) -> bool:
-    """Tell whether a window, the pattern's own steps or the keys' gaps bound what is carried."""
+    """True if a window, the number of components or the gaps of keys bound what is carried."""
     if pattern.within is not None or len(pattern.components) == 1:
         return True
     return isinstance(context_of(pattern).way, Backwards) or rule.forget_key_after_us is not None

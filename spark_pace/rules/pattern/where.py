@@ -1,4 +1,4 @@
-"""The conditions of `where`: over several components, over a group, or part of a component's predicate."""
+"""Reads the key ``where``: conditions over components, some of which become part of a predicate."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spark_pace.rules.expressions.scopes import MatchScope
 def read_where(
     rule: Section, schema: EventSchema, components: Sequence[Component], *, opened: bool
 ) -> list[Conjunct]:
-    """The conditions, in order, each with all components that it names; what is wrong is left out.
+    """Read the conditions, in order, each with the components that it names; wrong ones are left out.
 
-    `opened` says whether an event opens the rule's span. A condition on that event alone is taken as one on
+    `opened` is True if an event opens the rule's span. A condition about that event alone counts as one about
     the first component.
     """
     node = rule.node("where")
@@ -61,10 +61,10 @@ def _check_negated(named: Sequence[Component], place: Place, report: Report) -> 
 def assigned(
     components: Sequence[Component], conjuncts: Sequence[Conjunct]
 ) -> tuple[tuple[Component, ...], tuple[Conjunct, ...]]:
-    """The components with the conditions that are part of their predicates, and the conditions that are left.
+    """Add conditions to the predicates that they belong to; return the components and the other conditions.
 
-    A condition over one component that stands for one event, or is negated, is part of its predicate. So is
-    one on the opening event alone.
+    A condition about one component that stands for one event, or is negated, belongs to its predicate; so
+    does one about the opening event alone.
     """
     own: dict[int, list[Expr]] = {}
     left = []
@@ -82,7 +82,7 @@ def assigned(
 
 
 def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
-    """Tell whether a condition is part of the predicate of `component`, the first that it names."""
+    """True if a condition belongs to the predicate of `component`, the first that it names."""
     if len(conjunct.components) > 1:
         return False
     return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))

@@ -1,4 +1,4 @@
-"""The keys of a rule that say which events a selection of its pattern may look at."""
+"""Reads the keys that say which events a selection may use: context, close, within, contiguity."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Selecting:
 
     Attributes:
         context: the parameter context.
-        strategy: how its matches are found; None: as suits best.
+        strategy: how matches are found; None: in the best way.
         close: what closes a selection.
-        within: the length of the window; None where it is missing or reported as wrong.
-        says_within: whether the key is there.
-        contiguity: whether other events may stand between those of a match.
+        within: the length of the window; None if it is missing or wrong.
+        says_within: True if the key ``within`` is there.
+        contiguity: says if other events may stand between those of a match.
     """
 
     context: ParameterContext
@@ -34,7 +34,7 @@ class Selecting:
 
 
 def read_selecting(rule: Section) -> Selecting:
-    """The values of these keys, with defaults for those that are missing or cannot be read."""
+    """Read these keys, with defaults for those that are missing or wrong."""
     context = read_context(rule)
     strategy = read_strategy(rule, context)
     close = _read_close(rule, context)
