@@ -1,4 +1,4 @@
-"""The whole pipeline in one process: for `replay`, for tests, and to try a rule on a file."""
+"""Runs the whole pipeline in one process: for `replay`, for tests, and to try a rule on a file."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class LocalResult:
     Attributes:
         matches: columns of `spark_pace.core.merger.matches_schema`.
         late: columns of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        failed: the selections that a Python operator failed on; columns of `FAILED_SCHEMA`.
+        failed: the selections on which a Python operator failed; columns of `FAILED_SCHEMA`.
         stats: the counts of `COUNTED` over all batches, where records = events + late + heartbeats + repeats;
-            and those of `STANDING` at the end, where all but idle_sources are sums over slots and levels.
+            and the counts of `STANDING` at the end, which are sums over slots and levels, but for
+            idle_sources.
     """
 
     matches: pa.Table
@@ -48,10 +49,10 @@ class LocalResult:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """The output of one batch, as in `LocalResult`.
+    """The output of one batch, as in `LocalResult`, and more.
 
-    Beside it are the matches of each rule that has any, with its own columns, also of rules that are only
-    read, and `slowest`, the sources that hold the frontier back.
+    `of_rules` has the matches of each rule that has any, with its own columns, also of rules that others only
+    read. `slowest` names the sources that hold the frontier back.
     """
 
     matches: pa.Table
@@ -79,9 +80,9 @@ class LocalRun:
         """Process one batch.
 
         Args:
-            records: a table of ``@time, @source, @offset`` and the attributes, or several, one after another;
-                each is a file where the files before an event decide whether it is late. None: no record.
-            finish: the input ends with this batch.
+            records: a table of ``@time, @source, @offset`` and the attributes, or several in a row; each
+                counts as a file if earlier files decide which events are late. None: no records.
+            finish: True if the input ends with this batch.
         """
         tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records or ())
         parts = list(self._sifted(tables))
@@ -113,7 +114,7 @@ class LocalRun:
         )
 
     def late(self, records: Records) -> pa.Table:
-        """The late events of an input that begins with these records. Nothing is matched or kept."""
+        """The late events of an input that begins with these records; nothing is matched or kept."""
         tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records)
         parts = list(self._sifted(tables))
         progress = together(part.progress for part in parts)
@@ -122,7 +123,7 @@ class LocalRun:
         return pa.concat_tables([LATE_SCHEMA.empty_table(), *found])
 
     def _sifted(self, tables: Sequence[pa.Table]) -> Iterator[Sifted]:
-        """What the tables of a batch hold."""
+        """Sift the tables of a batch."""
         is_by_file = self.plan.order.before == "files"
         past = Past() if is_by_file else Past(self.splitters[0].frontier_us, self._reached)
         for entry, table in enumerate(tables, self._entries):
@@ -130,7 +131,7 @@ class LocalRun:
             yield sifted
 
     def _late_in(self, tables: Sequence[pa.Table], files: Iterable[LateFile]) -> Iterator[pa.Table]:
-        """The late events of each file that has some."""
+        """Yield the late events of each of these files."""
         for file in files:
             yield sift(self.plan, tables[file.entry - self._entries], Past(file.frontier_us)).late
 
@@ -142,7 +143,7 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
         plan: the plan.
         batches: tables of ``@time, @source, @offset`` and the attributes, in order of arrival; see
             `LocalRun.step`.
-        finish: whether the input ends after the last batch.
+        finish: True if the input ends after the last batch.
 
     Returns:
         All matches, sorted by (rule, out_seq), and the rest of the output.

@@ -1,4 +1,4 @@
-"""The text of a partition key: the JSON object of the `partition_by` columns, nulls included."""
+"""Makes the text of partition keys: the JSON object of the `partition_by` columns, with nulls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPED = r'["\\\x00-\x1f]'  # the characters that JSON escapes in a text
 
 
 def key_texts(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.DictionaryArray:
-    """The key of each row as dictionary<int32, string>: compact JSON, made once for each distinct key."""
+    """dictionary<int32, string>[n]: each row's key as compact JSON, made once for each distinct key."""
     first, code = distinct(columns)
     parts: list[Any] = []
     for name, column in zip(names, columns, strict=True):
@@ -28,7 +28,7 @@ def key_texts(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Dictionar
 
 
 def _json_texts(values: pa.Array) -> pa.Array:
-    """string[n], each value as JSON; times and dates in ISO 8601."""
+    """string[n]: each value as JSON; times and dates as ISO 8601."""
     if pa.types.is_string(values.type):
         texts = pc.binary_join_element_wise('"', values, '"', "")
         alone = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), False)

@@ -1,4 +1,4 @@
-"""The table of late events: the frontier had passed them before they came."""
+"""Makes the table of late events, which the frontier had passed before they came."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LATE_SCHEMA = pa.schema([
 def late_table(
     events: pa.Table, limits: Ints | int, by_source: Bools | bool, schema: EventSchema
 ) -> pa.Table:
-    """Late events with their position, the reason, and their attributes as JSON.
+    """Make the table of late events, with position, reason, and attributes as JSON.
 
     Args:
-        events: n of them: ``@time, @source, @offset`` and attributes.
-        limits: int64[n], the times before which they were late; or one for all.
-        by_source: bool[n], whether the source of the event has set its limit; else the frontier. Or one for
-            all.
+        events: n late events: ``@time, @source, @offset`` and attributes.
+        limits: int64[n], the time before which each was late; or one for all.
+        by_source: bool[n], True if the event's source has set its limit, False if the frontier has; or one
+            for all.
         schema: the attributes.
 
     Returns:
@@ -44,7 +44,7 @@ def late_table(
 
 
 def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
-    """Why events are late, by the times before which they were."""
+    """string[n]: the reason why each event is late, with its limit."""
     times = pc.replace_substring_regex(
         pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ"), r"\.000000Z$", "Z"
     )

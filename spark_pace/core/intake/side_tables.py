@@ -1,4 +1,4 @@
-"""Joins side tables to events: to each event the row with its key, whose columns become attributes."""
+"""Joins side tables to events: the columns of the row with an event's key become attributes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from spark_pace.core.tables import array
 
 
 def joined(events: pa.Table, schema: EventSchema, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Events with the attributes of the schema's side tables, null where a table has no row for an event.
+    """Add the attributes of the schema's side tables; null where a table has no row for an event.
 
-    Takes a time that is linear in events and tables.
+    The time is linear in events and tables.
 
     Args:
-        events: with the columns of `schema.own`, and others.
+        events: a table with the columns of `schema.own`, and others.
         schema: the attributes.
-        tables: by its name each table, with a column for each attribute of its key, of which no two rows
-            have the same, and one for each attribute that it gives.
+        tables: the side tables by name. Each has a column for each attribute of its key, which is unique, and
+            one for each attribute that it gives.
     """
     for side in schema.side_tables:
         table = tables[side.name]
@@ -34,7 +34,7 @@ def joined(events: pa.Table, schema: EventSchema, tables: Mapping[str, pa.Table]
 
 
 def key_rows(table: pa.Table, keys: Sequence[str], events: pa.Table) -> pa.Array:
-    """int64[n], for each event the row of a table with the same key, the first of them; null if none has."""
+    """int64[n]: for each event the first row of a table with the same key; null if there is none."""
     first, *others = keys
     known, asked = array(table, first), array(events, first)
     for key in others:
@@ -47,5 +47,5 @@ def key_rows(table: pa.Table, keys: Sequence[str], events: pa.Table) -> pa.Array
 
 
 def _places(values: pa.Array, among: pa.Array) -> pa.Array:
-    """The place of each value among others; null for null and for what is not among them."""
+    """int64[n]: the index of each value in `among`; null for null and for values that are not in it."""
     return pc.index_in(values, value_set=among, skip_nulls=True).cast(pa.int64())

@@ -1,4 +1,4 @@
-"""An operator instance: takes a lane and returns its matches, as a pure function."""
+"""An operator instance: a pure function from a lane to its matches."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from spark_pace.core.split.lanes import Lane, LaneHeader
 from spark_pace.core.tables import array, numbers, with_column
 from spark_pace.errors import OperatorError, one_line
 
-MOST_SHOWN = 1000  # events of a failed selection
-MOST_SHOWN_BYTES = 1 << 20  # of the lines of JSON that show them
+MOST_SHOWN = 1000  # events of a failed selection that are shown
+MOST_SHOWN_BYTES = 1 << 20  # of JSON lines that show them
 
 
 def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Result]:
-    """Find the matches of a lane that are releasable now, of each of its rules.
+    """Find the matches of a lane that may go out now; one result for each of its rules.
 
     Args:
         plan: the plan.
         lane: the lane.
-        call: calls a rule's Python operator for the selections of the lane.
+        call: calls the rule's Python operator on the selections of the lane.
 
     Raises:
-        OperatorError: a Python operator failed on a selection and the plan says to stop then.
+        OperatorError: a Python operator failed on a selection, and the plan says to stop then.
     """
     lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
@@ -81,9 +81,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
 
 
 def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
-    """The matches of the spans for which the condition on aggregates of the lane's rule is true, or of each.
+    """The matches of spans that satisfy the rule's condition over aggregates, if it has one.
 
-    Of rules that share the lane, only those that have matches have a result, and the first one.
+    If rules share the lane, the first rule has a result, and the others only if they have matches.
     """
     header, first = lane.header, plan.rules[lane.header.rule_index]
     start, end = lane.column("start"), lane.column("end")
@@ -114,7 +114,7 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
 def _of_spans(
     plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, spans: Ints, fields: pa.Table
 ) -> pa.Table:
-    """The matches that spans of the lane give, with these fields."""
+    """The table of matches that these spans of the lane give, with these fields."""
     labels, last = of_whole_spans(planned.rule, lane, spans), lane.column("end")[spans] - 1
     matches = span_matches(plan, planned, stream, labels, last, fields)
     if planned.panes is None:
@@ -125,10 +125,10 @@ def _of_spans(
 
 
 def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
-    """The matches that go out now; of a lane that is not exact, also those that only the merger can tell.
+    """Keep the matches that go out now, and for a lane that is not exact those that the merger must decide.
 
-    Where the times of their releases decide about their order, they are in it: to sort them before their
-    columns are gathered costs less than to sort the columns.
+    If the times of release decide their order, they are sorted by them, because sorting here costs less than
+    sorting whole columns later.
     """
     rule, time = planned.rule, labels.release.time
     now = time < header.frontier_us
@@ -161,7 +161,7 @@ def _horizon(lane: Lane, stream: Stream) -> Horizon:
 
 
 def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
-    """The matches of free selections; where the header says what is resolved, these know of none before."""
+    """The matches of free selections, their labels, and when the last selection is resolved."""
     method = method_of(rule)
     way, pattern = method.way, method.pattern
     assert pattern is not None and isinstance(way, Forwards | Backwards)
@@ -199,7 +199,7 @@ def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 
 def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
-    """The rows that the rule's Python operator yields for the spans; it gets each span once."""
+    """Call the rule's Python operator for the spans, each once; its rows are the matches."""
     rule = planned.rule
     keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
     names = [field.name for field in rule.schema.fields if not field.name.startswith("@")]
@@ -223,7 +223,7 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
 
 
 def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:
-    """The row of `FAILED_SCHEMA` for the selection at `place`.
+    """The row of `FAILED_SCHEMA` for the failed selection at index `place`.
 
     Raises:
         OperatorError: the plan says to stop.
@@ -250,16 +250,16 @@ def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) 
 
 
 def _shown(events: pa.Table) -> tuple[bytes, int]:
-    """The first events as lines of JSON, and how many they are.
+    """The first events as whole lines of JSON, and their number.
 
-    Each line is whole. They are at most `MOST_SHOWN`, and together at most `MOST_SHOWN_BYTES`.
+    There are at most `MOST_SHOWN` lines, with at most `MOST_SHOWN_BYTES` together.
     """
     events = events.slice(0, MOST_SHOWN)
     texts = np.zeros(events.num_rows, np.int64)
     for column in events.columns:
         if pa.types.is_string(column.type):
             texts += pc.fill_null(pc.binary_length(column), 0).to_numpy()
-    # a line is no shorter than the texts in it, so that no later event has room
+    # a line is at least as long as its texts, so no event after these would fit
     short = int(np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right"))
     lines = [line.encode() for line in json_rows(events.slice(0, short))]
     ends = np.cumsum([len(line) + 1 for line in lines])

@@ -1,8 +1,8 @@
-"""Events that wait for the frontier: a few runs, each in the order of event time.
+"""The events that wait for the frontier: a few runs, each sorted by event time.
 
-A batch adds one run, and releases the beginning of each run. So it sorts, and writes, only new events and
-those of runs that it merges, not all that wait. Neighbouring runs are merged as they come to be of like size,
-but none becomes larger than fits into memory.
+A batch adds one run, and releases the beginning of each run. So it sorts and writes only new events and those
+of runs that it merges, not all that wait. Neighbouring runs of similar size are merged, up to a size that
+fits into memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from spark_pace.core.tables import compacted, concat, numbers
 
 @dataclass
 class Run:
-    """Events in the order of event time.
+    """Events sorted by event time.
 
     Attributes:
-        events: they never change.
-        start: the rows before it are released.
-        name: the name of `events` where they are stored; None where they are not.
+        events: the events; they never change.
+        start: the rows before this one have been released.
+        name: the name under which `events` are stored; None if they are not.
     """
 
     events: pa.Table
@@ -34,21 +34,21 @@ class Run:
 
     @property
     def rows(self) -> int:
-        """How many events wait."""
+        """The number of waiting events."""
         return int(self.events.num_rows) - self.start
 
     def waiting(self) -> pa.Table:
-        """The events that wait."""
+        """The waiting events."""
         return self.events.slice(self.start)
 
     def release(self, frontier_us: int) -> pa.Table:
-        """The events below the frontier, which wait no more."""
+        """Release the events below the frontier, and return them."""
         begin, self.start = self.start, int(np.searchsorted(numbers(self.events, TIME), frontier_us))
         return compacted(self.events.slice(begin, self.start - begin))
 
 
 def run_of(events: pa.Table) -> Run:
-    """A run of events in any order."""
+    """Make a run of events, which may be in any order."""
     time = numbers(events, TIME)
     if (time[1:] >= time[:-1]).all():
         return Run(compacted(events))
@@ -57,24 +57,24 @@ def run_of(events: pa.Table) -> Run:
 
 @dataclass
 class Pending:
-    """All events that wait, as runs; the oldest first."""
+    """All waiting events, as runs, the oldest first."""
 
     runs: list[Run] = field(default_factory=list)
 
     @property
     def counted(self) -> int:
-        """How many of the waiting events this slot counts: an event may wait in several slots."""
+        """The number of waiting events that this slot counts; an event may wait in several slots."""
         return sum(int(numbers(run.waiting(), HOME).sum()) for run in self.runs)
 
     def release(self, frontier_us: int) -> Iterator[pa.Table]:
-        """The events below the frontier, in pieces."""
+        """Release the events below the frontier, and yield them in pieces."""
         for run in self.runs:
             if (ready := run.release(frontier_us)).num_rows:
                 yield ready
         self.runs = [run for run in self.runs if run.rows]
 
     def add(self, events: pa.Table) -> None:
-        """Add events that wait, in any order."""
+        """Add waiting events, in any order."""
         self.runs.append(run_of(events))
         runs = self.runs
         for at in range(len(runs) - 2, -1, -1):

@@ -1,11 +1,11 @@
-"""Lengths of time as people write and read them: ``30 min``, ``500 ms``, ``1000 events``."""
+"""The units of time in rule files, and the text of a window's length: ``30 min``, ``1000 events``."""
 
 from __future__ import annotations
 
 from spark_pace.core.expr.canonical import canonical_duration
 from spark_pace.core.plan.rule import Within
 
-# To add one here lets rule files use it. Checkpoints keep lengths in the units of
+# Rule files may use every unit of this table. Checkpoints keep lengths in the units of
 # `spark_pace.core.expr.canonical`, which never change.
 UNITS_US = {
     "us": 1,
@@ -18,5 +18,5 @@ UNITS_US = {
 
 
 def show_length(within: Within) -> str:
-    """The length of a window. Checkpoints keep this text, so it never changes."""
+    """The text of a window's length, such as ``30 min``. Checkpoints keep this text, so it never changes."""
     return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)

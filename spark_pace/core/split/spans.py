@@ -1,4 +1,4 @@
-"""Explicit spans: each span is a selection; lanes hold the spans that have something releasable now."""
+"""Explicit spans: each span is a selection; the lanes hold the spans that may have a match to send now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from
 
 
 def split_spans(task: SplitTask) -> Split:
-    """Decide where spans start and close, and which of them operators must look at now."""
+    """Decide where spans start and close, and which of them go to operators now."""
     rule = task.planned.rule
     if isinstance(rule.span, GridSpan) and rule.pattern is None:
         return _split_whole_windows(task, task.share.grids or (rule.span,))
@@ -36,9 +36,9 @@ def split_spans(task: SplitTask) -> Split:
 
 
 def _split_whole_windows(task: SplitTask, grids: Sequence[GridSpan]) -> Split:
-    """The same for grids, where what a window gives is known at its end: others are only counted."""
+    """Split windows on grids, without a pattern: a window is sent at its end, open ones are counted."""
     stream, horizon, frontier_us = task.stream, task.horizon, task.horizon.frontier_us
-    # what only the end of the input has ended counts as open
+    # windows that only the end of the input has ended count as open
     open_until_us = frontier_us if horizon.seen_us is None else horizon.seen_us + 1
     keep, open_ = np.zeros(stream.rows, np.bool_), np.zeros(len(stream.starts), np.int64)
     due, following = [], list(task.next_selections)
@@ -56,12 +56,12 @@ def _split_whole_windows(task: SplitTask, grids: Sequence[GridSpan]) -> Split:
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
-    """Which spans have a match that can be releasable now: not before `passed_us`, and below the frontier."""
+    """bool[n], the spans that may have a match to send: not before `passed_us`, and below the frontier."""
     rule = task.planned.rule
     waits = rule.merge == "selection"
     latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
     due = latest >= task.passed_us
-    if rule.pattern is None:  # what a whole span gives is known at its end
+    if rule.pattern is None:  # the match of a whole span is known at its end
         return due & (latest < task.horizon.frontier_us)
     if waits:
         due &= spans.base.time < task.horizon.frontier_us
@@ -69,7 +69,7 @@ def _due(task: SplitTask, spans: SpanRows) -> Bools:
 
 
 def _lanes(task: SplitTask, spans: SpanRows, grids: Ints | None = None) -> list[Lane]:
-    """The lanes of these spans; `grids` are the places of the grids of rules that share panes, ascending."""
+    """Cut lanes of spans; `grids` are the places of the grids of rules that share panes, ascending."""
     if not len(spans.start):
         return []
     if task.planned.rule.operator is not None:
@@ -93,7 +93,7 @@ def _lanes(task: SplitTask, spans: SpanRows, grids: Ints | None = None) -> list[
 
 
 def _last_code(spans: SpanRows) -> int:
-    """The greatest known code that a match of these spans may be released at."""
+    """The greatest known code of the positions where matches of these spans may be released."""
     known = spans.base.time != UNKNOWN_TIME
     return int(spans.base.code[known].max(initial=0))
 

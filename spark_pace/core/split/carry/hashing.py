@@ -1,4 +1,4 @@
-"""Texts as numbers to sort and look up by."""
+"""Hashes of texts, and looking texts up by their hashes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
 
 
 def hash_texts(texts: pa.Array) -> Hashes:
-    """uint64[n], equal for equal texts, and the same in every process; different texts seldom have one hash.
+    """uint64[n], the hashes of texts. They are the same in every process; different texts seldom share one.
 
-    The hash of a text is the sum of a mixed number for each (place, byte).
+    The hash of a text is the sum of mixed numbers, one for each (place, byte).
     """
     count = len(texts)
     if not count:
@@ -44,12 +44,12 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 def are_within(hashes: Hashes, bounds: HashRange) -> Bools:
-    """bool[n], which hashes lie in a range, its ends included."""
+    """bool[n], which hashes are in a range, both ends included."""
     return (hashes >= bounds[0]) & (hashes <= bounds[1])
 
 
 def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) -> Ints:
-    """The place of each text among keys that are sorted by their hash.
+    """Look texts up among keys that are sorted by their hash.
 
     Args:
         hashes: uint64[n], ascending.
@@ -58,12 +58,12 @@ def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) ->
         texts: string[m].
 
     Returns:
-        int64[m]; -1 for a text that is not among the keys.
+        int64[m], the index of each text among the keys; -1 if it is not there.
     """
     place = np.searchsorted(hashes, wanted)
     found = np.full(len(wanted), -1, np.int64)
     asked = np.arange(len(wanted))
-    while len(asked):  # more than once only where different keys have one hash
+    while len(asked):  # more than once only if different keys share a hash
         at = place[asked]
         inside = at < len(hashes)
         inside[inside] = hashes[at[inside]] == wanted[asked[inside]]

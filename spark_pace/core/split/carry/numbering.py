@@ -1,6 +1,6 @@
-"""The numbers of new events: `seq`, and how many openings stand before each, in the stream of its key.
+"""Numbers new events: their `seq`, and the number of openings before them, in the stream of their key.
 
-Where a function takes a `way`, it is that of the rule's `Method`.
+The argument `way` of functions is that of the rule's `Method`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spark_pace.core.tables import chosen, numbers, with_column
 
 
 def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
-    """Give each event its `seq` and the number of openings before it; what is known of its key moves on."""
+    """Add each event's `seq` and the number of openings before it; the counters in `touched` advance."""
     if fresh.events is None:
         return fresh
     if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
@@ -44,7 +44,7 @@ def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -
         fresh = replace(fresh, events=tested(looking_back, touched, fresh.events, turns))
 
     def counted(steps: Ints, following: Ints) -> Ints:
-        """The sum of the steps before each event in its stream; those of each key go on from `following`."""
+        """The sum of the steps before each event in its stream; each key goes on from `following`."""
         before = np.cumsum(steps) - steps
         base = np.where(anew[starts], 0, following[keys[starts]])
         counts = np.diff(np.append(starts, len(keys)))
@@ -64,7 +64,7 @@ def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -
 
 
 def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
-    """Number the events of one key, which are in order, where nothing else is to be known of the key."""
+    """Number the events of one key, in order, for rules without ``prev`` and `forget_key_after`."""
     assert fresh.events is not None
     events_of, until = _extents(fresh.events)
     before = np.cumsum(events_of)
@@ -82,14 +82,14 @@ def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fre
 
 
 def _unspent(way: Way | None, events: pa.Table) -> pa.Table:
-    """The events with what is spent of each, where the rule's context asks for that."""
+    """Add the column `@spent`, all unused, if the context uses events up."""
     if not isinstance(way, UsingUp):
         return events
     return with_column(events, SPENT, np.zeros(events.num_rows, np.int64))
 
 
 def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
-    """The events that are still needed when they are tested, with the attributes that are."""
+    """Drop the events and attributes that only the conditions on earlier events needed."""
     back, events = planned.looking_back, fresh.events
     if back is None or events is None:
         return fresh
@@ -101,7 +101,7 @@ def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
 
 
 def _extents(events: pa.Table) -> tuple[Ints, Ints]:
-    """int64[n] each: how many events each row stands for, and the event time of the last of them."""
+    """int64[n] each: the number of events that a row stands for, and the event time of the last of them."""
     if EVENTS in events.column_names:
         return numbers(events, EVENTS), numbers(events, LAST)
     return np.ones(events.num_rows, np.int64), numbers(events, TIME)
@@ -110,14 +110,14 @@ def _extents(events: pa.Table) -> tuple[Ints, Ints]:
 def _begins_anew(
     planned: RulePlan, touched: Touched, keys: Ints, first: Ints, times: tuple[Ints, Ints]
 ) -> Bools:
-    """bool[n], the events before which the stream of their key has ended, for the gap is too long.
+    """bool[n], the events that begin a new stream of their key, because the gap before them is too long.
 
     Args:
         planned: the rule.
         touched: the keys.
         keys: int64[n], the key of each event, ascending.
-        first: the first event of each key.
-        times: int64[n] each, of the first and the last event that each row stands for.
+        first: int64[k], the first event of each key.
+        times: int64[n] each, the times of the first and the last event that each row stands for.
     """
     time, until = times
     after_us = planned.rule.forget_key_after_us
@@ -129,12 +129,12 @@ def _begins_anew(
 
 
 def counts_openings(planned: RulePlan, way: Way | None) -> bool:
-    """Tell whether every initiator opens a selection, so that `next_selection` counts initiators."""
+    """True if every initiator opens a selection, so that `next_selection` counts initiators."""
     return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
 
 
 def opens(planned: RulePlan, way: Way | None, fresh: Fresh) -> Bools:
-    """bool[n], which events open a selection, wherever in their key's stream they stand."""
+    """bool[n], which events open a selection, whatever came before them; none if that depends on it."""
     if fresh.events is None or not counts_openings(planned, way):
         return np.zeros(len(fresh.owner), np.bool_)
     return initiators(planned, numbers(fresh.events, MASK))

@@ -1,4 +1,4 @@
-"""The streams of the keys that a batch looks at, and what it leaves of them to the carry."""
+"""The streams of the keys that a batch examines, and the events that it leaves to the carry."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from spark_pace.core.tables import concat, in_chunks, numbers, with_column
 
 @dataclass(frozen=True)
 class Fresh:
-    """A unit's events of a batch, in stream order.
+    """A unit's new events in a batch, in stream order.
 
     Attributes:
-        events: the events; None where there are none.
-        texts: string[k], their keys, distinct.
+        events: the events; None if there are none.
+        texts: string[k], their distinct keys.
         owner: int64[n], the index of each event's key.
     """
 
@@ -38,7 +38,7 @@ class Fresh:
     owner: Ints
 
     def within(self, hashes: HashRange) -> Fresh:
-        """The events whose keys have a hash in that range."""
+        """The events of keys with a hash in this range."""
         chosen = are_within(hash_texts(self.texts), hashes)
         if self.events is None or chosen.all():
             return self
@@ -50,10 +50,10 @@ class Fresh:
 
 
 def mask_of(bits: Sequence[tuple[int, int]], events: pa.Table, chosen: Bools) -> npt.NDArray[np.uint16]:
-    """uint16[k], the column ``@mask`` of the k chosen events of some.
+    """uint16[k], the column ``@mask`` for the k chosen events.
 
     Args:
-        bits: see `RulePlan`.
+        bits: as in `RulePlan`.
         events: events with the plan's bits.
         chosen: bool[n].
     """
@@ -69,10 +69,10 @@ def mask_of(bits: Sequence[tuple[int, int]], events: pa.Table, chosen: Bools) ->
 
 
 def _runs(bits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Bits of ``@mask`` that are neighbours, with predicates that are neighbours in one column too.
+    """Group neighbouring bits of ``@mask`` whose predicates are neighbours in one column too.
 
     Yields:
-        the first bit, the number of its predicate, and how many neighbours there are.
+        the first bit, the number of its predicate, and the number of bits.
     """
 
     def run(numbered: tuple[int, tuple[int, int]]) -> tuple[int, int, str]:
@@ -86,15 +86,15 @@ def _runs(bits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
 
 @dataclass(frozen=True)
 class Segments:
-    """The streams of the keys that are looked at.
+    """The streams of the keys that are examined.
 
     Attributes:
         stream: carried and new events, with a segment for each key.
-        key: int64[s], the index of each segment's key among the keys that are touched.
+        key: int64[s], the index of each segment's key among the touched keys.
         carried: bool[n], which events were carried.
-        anew: bool[s], whether the numbers of the segment's stream begin in it.
-        ends_us: int64[s], when the stream of each segment ends if no more events of its key come; None: no
-            stream ends before the input.
+        anew: bool[s], which segments begin a new stream, with numbers from 0 on.
+        ends_us: int64[s], the time when each segment's stream ends unless more events of its key come; None:
+            no stream ends before the input.
     """
 
     stream: Stream
@@ -107,7 +107,7 @@ class Segments:
 def segments_of_keys(
     key_column: str | None, carry: Carry, touched: Touched, fresh: Fresh, look: Bools
 ) -> Segments | None:
-    """The streams of the keys that are looked at; None where they have no events."""
+    """Join the carried and the new events of the keys in `look`; None if they have no events."""
     old, owner = carry.events_of(touched, look)
     tables = [] if old is None else [old]
     carried = np.ones(len(owner), np.bool_)
@@ -136,7 +136,7 @@ def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = 
 
 
 def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
-    """int64[s], when each stream ends: so long after its last event, which may not be carried."""
+    """int64[s], when each stream ends: `after_us` after its last event, which may not be carried."""
     if touched.forgetting is None:
         return None
     last = np.append(stream.starts[1:], stream.rows) - 1
@@ -147,11 +147,11 @@ def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints
 
 @dataclass
 class Left:
-    """What a batch leaves to the carry.
+    """The events that a batch leaves to the carry, as arguments of `Carry.put`.
 
     Attributes:
-        since: int64[k], see `Carry.put`.
-        tables: events to add.
+        since: int64[k], as in `Carry.put`.
+        tables: the events to add.
         owners: for each table int64[n], the index of each event's key.
     """
 
@@ -160,20 +160,20 @@ class Left:
     owners: list[Ints]
 
     def events(self) -> tuple[pa.Table | None, Ints]:
-        """All events to add."""
+        """All events to add in one table, and int64[n], the index of each event's key."""
         if not self.tables:
             return None, np.zeros(0, np.int64)
         return concat(self.tables), np.concatenate(self.owners)
 
 
 def pass_by(touched: Touched, fresh: Fresh, look: Bools, opens: Bools) -> Left:
-    """Add the events of keys that are not looked at; all that they carry lives on.
+    """Leave the new events of keys that are not examined to the carry; their carried events stay alive.
 
     Args:
-        touched: the keys; their counts move on.
+        touched: the keys; their counters advance.
         fresh: the events of the batch.
-        look: bool[k], the keys that are looked at.
-        opens: bool[n], which events open a selection; it is still open, see `looked_at`.
+        look: bool[k], the keys that are examined.
+        opens: bool[n], which events open a selection. The selection is still open (`looked_at`).
     """
     left = Left(np.where(look, NO_ROW, np.int64(-1)), [], [])
     if fresh.events is None or not (more := ~look[fresh.owner]).any():
@@ -187,7 +187,7 @@ def pass_by(touched: Touched, fresh: Fresh, look: Bools, opens: Bools) -> Left:
 
 
 def keep(key_column: str | None, touched: Touched, segments: Segments, split: Split, left: Left) -> None:
-    """Leave to the carry what later events can need of the keys that were looked at."""
+    """Leave the events of examined keys to the carry that later events may need."""
     stream, key = segments.stream, segments.key
     events = stream.events if split.events is None else split.events
     if key_column is not None:
@@ -198,7 +198,7 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
     rows = np.flatnonzero(split.keep)
     place = np.searchsorted(rows, bounds)
     touched.rows[key] = np.diff(place)
-    again = np.ones(len(key), np.bool_)  # whose carried events are stored once more
+    again = np.ones(len(key), np.bool_)  # the keys whose carried events are stored anew
     if ways.is_kept_in_part(len(rows)):
         some = np.flatnonzero(np.diff(place))
         first = rows[place[some]]
@@ -213,13 +213,13 @@ def keep(key_column: str | None, touched: Touched, segments: Segments, split: Sp
 
 
 def last_values_of(touched: Touched, segments: Segments, columns: pa.Schema) -> dict[str, pa.Array]:
-    """Of each segment, what some columns say of its key; null where the segment's stream begins."""
+    """For each segment the key's values in some columns; null if the segment's stream is new."""
     rows = pa.array(segments.key, mask=segments.anew)
     return {name: touched.last_values[name].take(rows) for name in columns.names}
 
 
 def _keep_last_values(touched: Touched, key: Ints, last_values: Mapping[str, pa.Array]) -> None:
-    """Note what is known of keys from now on; of the segments of one key, what the last one says."""
+    """Set the values of keys. If a key has several segments, the last one decides."""
     rows = np.arange(len(touched.texts))
     rows[key] = len(rows) + np.arange(len(key))
     for name, values in last_values.items():
@@ -227,7 +227,7 @@ def _keep_last_values(touched: Touched, key: Ints, last_values: Mapping[str, pa.
 
 
 def _marked(segments: Segments, events: pa.Table, kept: Bools) -> Bools:
-    """bool[s], whether a carried event that is kept has another mark in `events` than before."""
+    """bool[s], the segments in which the mark of a carried event that is kept has changed in `events`."""
     starts = segments.stream.starts
     if SPENT not in events.column_names:
         return np.zeros(len(starts), np.bool_)
@@ -236,10 +236,10 @@ def _marked(segments: Segments, events: pa.Table, kept: Bools) -> Bools:
 
 
 def looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
-    """bool[k], the keys of which new events may close selections or end matches.
+    """bool[k], the keys to examine, because new events of theirs may close selections or end matches.
 
-    The other keys only get more events. No window of these is over: older ones would be over too, which wakes
-    the key.
+    The other keys only get more events. No window of the new events is over: older windows would be over too,
+    and they wake the key.
     """
     if always_looks(planned.rule):
         return np.ones(len(touched.texts), np.bool_)

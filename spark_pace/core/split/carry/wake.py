@@ -1,7 +1,7 @@
-"""Which keys a batch must look at: those of which it can close a selection or release a match.
+"""Decides which keys a batch must examine: those in which it can close a selection or release a match.
 
-A key of which only events came that cannot end a match need not be looked at: its events are added to the
-carry as they are. A key must be looked at, whether events of it came or not, when a window of it ends.
+A key whose new events cannot end a match need not be examined: its events are added to the carry unchanged. A
+key must be examined, with or without new events, when one of its windows ends.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from spark_pace.core.plan.shape import shape_of
 
 @dataclass(frozen=True)
 class Wake:
-    """The events that wake their keys as the frontier moves.
+    """A condition on carried events: one that satisfies it wakes its key, because a window has ended.
 
     Attributes:
-        bit: the bit of ``@mask`` that these events have; None: any event may wake its key.
-        low: the least value that they have in the column.
-        high: the first value that is too great.
+        bit: the bit of ``@mask`` that the event must have; None: any event will do.
+        low: the least value in the column.
+        high: the end of the range of values; it is not in it.
         column: the name of a column of int64.
     """
 
@@ -35,9 +35,9 @@ class Wake:
 
 
 def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterator[Wake]:
-    """Which events wake their keys: those of windows whose end the frontier has passed in this batch.
+    """Find the events that wake their keys: those of windows whose end the frontier passes in this batch.
 
-    For a window that begins with an event this event wakes the key, for one of a grid every event in it.
+    If a window begins with an event, that event wakes the key; if it is on a grid, every event in it does.
 
     Args:
         rules: the rule, or rules that share panes.
@@ -58,30 +58,30 @@ def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterat
 
 
 def _ended(span: GridSpan, passed_us: int, frontier_us: int) -> tuple[int, int]:
-    """The start of the first window that has ended in this batch, and the end of the last one; or 0 twice."""
+    """The start of the first window that ends in this batch, and the end of the last one; (0, 0) if none."""
     first = -((span.size_us - 1 - passed_us) // span.every_us)
     last = (frontier_us - span.size_us) // span.every_us
     return (first * span.every_us, last * span.every_us + span.size_us) if first <= last else (0, 0)
 
 
 def _window_counts(pattern: Pattern) -> bool:
-    """Tell whether matches of a pattern in a span may wait for the ends of the pattern's windows.
+    """True if matches of a pattern in a span may wait for the ends of the pattern's windows.
 
-    They do where a negation in last place decides, or where a match waits for all selections before its own.
+    They do if the pattern ends with a negation, or if a match waits for all earlier selections.
     """
     return bool(shape_of(pattern).trailing) or context_of(pattern).waits_for_earlier
 
 
 def opening_bit(pattern: Pattern) -> int | None:
-    """The bit of ``@mask`` that an initiator has; None: any event may be one, as in a conjunction."""
+    """The bit of ``@mask`` that initiators have; None in a conjunction, where any event may be one."""
     return None if pattern.order == "conjunction" else 0
 
 
 def always_looks(rule: Rule) -> bool:
-    """Tell whether a batch must look at every key of which an event has come.
+    """True if a batch must examine every key with new events.
 
-    It must for folds and spans; for windows of a number of events, which any event can end; and where,
-    without a window, not all events since the oldest open selection are carried.
+    It must for folds and spans, and for windows of a number of events, which any event can end. Without a
+    window it must if not all events since the oldest open selection are carried.
     """
     if rule.span is not None or rule.pattern is None:
         return True
