@@ -166,7 +166,7 @@ def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
 def _known_change(
     spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
 ) -> Change | None:
-    """How the job goes on with its checkpoint, found out before Spark starts; None for a new checkpoint."""
+    """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint."""
     layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
     require_same_source(job_input)
     if layout is None:

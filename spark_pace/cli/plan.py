@@ -69,7 +69,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run has measured: taken from the batches of the table `metrics` that have all these numbers."""
+    """The measurements of a run, from the batches of the table `metrics` that have all these numbers."""
 
     batches: int
     rate: float  # selections a second
@@ -168,7 +168,7 @@ def _state(load: Load, guarantee: Guarantee, slots: int) -> str:
 
 
 def _slots_here(spec: JobSpec) -> int | None:
-    """How many tasks run at once if `spark-pace run` starts the job here; None where a cluster decides."""
+    """The number of tasks that run at once if the job starts on this machine; None if a cluster decides."""
     master = spec.spark.get("spark.master", "local[*]")
     found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
     if found is None:

@@ -84,7 +84,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
-    """What counts as earlier input when lateness is decided (see `Before`).
+    """The input that counts as earlier when lateness is decided (`Before`).
 
     Files have an order; so have the records of one Kafka partition.
     """

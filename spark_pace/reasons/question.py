@@ -89,7 +89,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Source:
-    """What a rule reads, its plan, and its whole stream.
+    """The input of a rule, its plan, and its whole stream.
 
     Attributes:
         given: the input.

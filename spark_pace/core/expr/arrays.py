@@ -20,12 +20,12 @@ def _bounds(arrays: pa.ListArray) -> tuple[Ints, Ints]:
 
 
 def _size(values: list[Any]) -> Any:
-    """How many elements each array has, nulls included; null for a null array, as in Spark's ANSI mode."""
+    """The number of elements of each array, nulls included; null for a null array, as in ANSI mode."""
     return pc.cast(pc.list_value_length(values[0]), pa.int64())
 
 
 def _array_contains(values: list[Any]) -> Any:
-    """Whether each array holds a constant; null if it does not, but holds a null, and for a null array.
+    """True for each array that holds a constant; null if it does not, but holds a null, and for a null array.
 
     Arguments: the arrays, the constant.
     """

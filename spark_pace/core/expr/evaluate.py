@@ -32,7 +32,7 @@ Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar
 
 
 class Columns(Protocol):
-    """Where an expression finds its columns: plain arrays of `rows` values, of the types in `ARROW_TYPES`."""
+    """The columns that an expression reads: plain arrays of `rows` values, of the types in `ARROW_TYPES`."""
 
     @property
     def rows(self) -> int:
@@ -47,13 +47,13 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class EventColumns:
-    """The attributes of events: what an expression over a single event sees."""
+    """The columns of an expression over a single event: the attributes of events."""
 
     events: pa.Table
 
     @property
     def rows(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return int(self.events.num_rows)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
@@ -62,7 +62,7 @@ class EventColumns:
         return array(self.events, attribute)
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """Fail, for a single event has no group to aggregate."""
+        """Fail, because a single event has no group to aggregate."""
         raise AssertionError(f"{function}({component}.{attribute}) over a single event")
 
 

@@ -87,7 +87,7 @@ def _date_trunc(values: list[Any]) -> Any:
 
 
 def _datediff(values: list[Any]) -> Any:
-    """How many days the first date is behind the second."""
+    """The number of days from the second date to the first."""
     days = (pc.cast(pc.cast(value, pa.int32()), pa.int64()) for value in values)
     return pc.subtract(*days)
 

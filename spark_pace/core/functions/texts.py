@@ -1,4 +1,4 @@
-"""Texts of other people's code that go into a table: long ones lose their middle."""
+"""Texts of errors in users' code, made fit for a table: long ones lose their middle."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from spark_pace.core.tables import array, chosen, numbers, paired
 
 @dataclass(frozen=True)
 class Past:
-    """What is known about the records before those to be sifted.
+    """The facts about earlier records that sifting needs.
 
     Attributes:
         frontier_us: the frontier when the batch began: events below it are late. `NO_FRONTIER` if earlier

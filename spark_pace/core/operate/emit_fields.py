@@ -17,7 +17,7 @@ from spark_pace.core.plan.rule import Rule
 
 @dataclass(frozen=True)
 class MatchColumns:
-    """What the expressions of `emit` read of matches.
+    """The columns of matches that the expressions of `emit` read.
 
     Attributes:
         stream: the stream.

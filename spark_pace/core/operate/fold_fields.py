@@ -34,7 +34,7 @@ def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> p
 
 @dataclass(frozen=True)
 class MoveColumns:
-    """What expressions read of the moves that give matches: attributes of the event, and the states.
+    """The columns that expressions read of moves with matches: attributes of the event, and the states.
 
     Attributes:
         stream: the lane's stream.

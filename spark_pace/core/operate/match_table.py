@@ -51,7 +51,7 @@ THE_EVENT = "event"  # the component of the event that gives a fold's match
 
 @dataclass(frozen=True)
 class Labels:
-    """What m matches get from their selections.
+    """The columns that m matches get from their selections.
 
     Attributes:
         selection_id: int64[m].

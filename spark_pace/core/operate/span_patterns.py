@@ -104,7 +104,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
 
 @dataclass(frozen=True)
 class Inside:
-    """What matching inside the spans of a lane needs.
+    """The arguments of matching inside the spans of a lane.
 
     Attributes:
         stream: the lane's stream.
@@ -197,7 +197,7 @@ class _Condition:
 
 @dataclass(frozen=True)
 class SpanColumns:
-    """What a condition reads of an event of a span, and of other events of the span.
+    """The columns that a condition reads of an event of a span, and of the span's other events.
 
     Attributes:
         stream: the lane's stream.

@@ -27,7 +27,7 @@ IN = " in "  # joins a source and its partition in names of sources, if `Before`
 
 @dataclass(frozen=True)
 class OrderSpec:
-    """How the frontier follows the sources, and which events are late.
+    """The rules by which the frontier follows the sources, and by which events are late.
 
     Attributes:
         delay_us: how far behind the greatest event time the frontier stays.
@@ -79,7 +79,7 @@ def _first_time(events: pa.Table) -> int:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far each source has come.
+    """The progress of each source.
 
     Attributes:
         waited_for: the greatest event time of each source that can hold the frontier back; `NO_FRONTIER` for
@@ -206,7 +206,7 @@ class Order:
             self.frontier_us = max(self.frontier_us, reached_us - spec.delay_us)
 
     def standing(self, spec: OrderSpec) -> Standing:
-        """How far each source has come; empty if the frontier does not follow sources."""
+        """The progress of each source; empty if the frontier does not follow sources."""
         if not spec.by_source or self.first_us == UNKNOWN_TIME:
             return Standing({}, {})
         heard = set(self.sources)

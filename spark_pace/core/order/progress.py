@@ -1,4 +1,4 @@
-"""How far the sources have come, as tasks find out from their records.
+"""The progress of the sources, which tasks find out from their records.
 
 `spark_pace.core.order.order` decides which sources are waited for.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FileProgress:
-    """How far the sources have come in one file that has records.
+    """The progress of the sources in one file that has records.
 
     Attributes:
         entry: the file's index in the order of files.
@@ -31,7 +31,7 @@ class FileProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the sources have come by all good records of a batch; the same for every slot.
+    """The progress of the sources by all good records of a batch; the same for every slot.
 
     Attributes:
         max_time_us: the greatest event time; None if the batch has no record.

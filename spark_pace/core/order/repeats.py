@@ -55,7 +55,7 @@ def drop_repeats(
 
 
 def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
-    """Which rows are kept: the first of each code, and each that is more than `delay_us` after the last kept.
+    """The rows to keep: the first of each code, and each that is more than `delay_us` after the last kept.
 
     Each row leads to the first later row of its code that is more than `delay_us` after it. The first row of
     each code is kept, and every row that it leads to, directly or not. Doubling the steps finds all of them

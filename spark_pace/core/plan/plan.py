@@ -163,7 +163,7 @@ class Plan:
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self.units)
 
     @property
@@ -242,7 +242,7 @@ def _levels(
 
 
 def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
-    """What orders events of one event time where the schema does not say it."""
+    """The columns that order events of the same event time, if the schema names none."""
     if tie_break == "position":
         return ()
     fields = schema.own.fields

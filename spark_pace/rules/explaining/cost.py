@@ -110,7 +110,7 @@ def _or_ends(rule: Rule) -> str:
 
 
 def _spans_of_an_event(rule: Rule) -> str:
-    """How often an event is read because spans overlap, in words; empty if it is read once."""
+    """The number of times that an event is read because spans overlap, in words; empty if once."""
     if isinstance(rule.span, PredicateSpan):
         return "; an event is in every span that is open there"
     if rule.span is None:

@@ -80,7 +80,7 @@ class SpanFacts:
 
 @dataclass(frozen=True)
 class AggregateFacts:
-    """What a rule aggregates: `of` says which events of a span, `where` which spans give a match."""
+    """The aggregates of a rule: `of` says which events of a span, `where` which spans give a match."""
 
     of: str
     where: ConditionFacts | None
@@ -150,7 +150,7 @@ class ParallelFacts:
 
 @dataclass(frozen=True)
 class CarriedFacts:
-    """What is carried from batch to batch: events, facts about keys, and what bounds the events.
+    """The state carried from batch to batch: events, values of keys, and the bound on the events.
 
     `last_values` says which attributes of each key's last events are kept for ``prev``.
     """

@@ -110,7 +110,7 @@ def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
 
 
 def _decided_by(rule: Rule, pattern: Pattern) -> str:
-    """What ends the wait for an event that may forbid, in words."""
+    """The end of the wait for an event that may forbid, in words."""
     if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
         return "when so many events have come, whatever they match"
     return "by the frontier alone, so no event has to come"
@@ -129,7 +129,7 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
 
 
 def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
-    """Which events a group takes, and how many, in words."""
+    """The events that a group takes, and their number, in words."""
     if before and after:
         where = f"between {before} and {after}"
     elif after:

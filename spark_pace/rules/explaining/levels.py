@@ -31,7 +31,7 @@ def _wait_us(rule: Rule) -> int:
 
 
 def _late_us(rule: Rule) -> int:
-    """How far behind their time the matches of a lower rule can go out."""
+    """The greatest delay, in microseconds, with which matches of a lower rule go out."""
     return delay_us(rule) or 0
 
 

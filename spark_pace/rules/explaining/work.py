@@ -15,7 +15,7 @@ from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, Parallel
 
 
 def json_reader(rule: Rule) -> str:
-    """What reads events in JSON, in words."""
+    """The reader of events in JSON, in words."""
     form = rule.schema.form
     for key, is_set in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null)):
         if is_set:
@@ -27,7 +27,7 @@ def json_reader(rule: Rule) -> str:
 
 
 def splitter(rule: Rule) -> str:
-    """What the splitter decides, in words."""
+    """The decisions of the splitter, in words."""
     if isinstance(rule.fold, PythonFold):
         return "puts the events in order; a process beside it calls the function"
     if rule.fold is not None:
@@ -48,7 +48,7 @@ def splitter(rule: Rule) -> str:
 
 
 def parallel(rule: Rule) -> ParallelFacts:
-    """What operators do in parallel, and why."""
+    """The work that operators do in parallel, and why, in words."""
     keys = bool(rule.partition_by) and not rule.reads
     if rule.fold is not None:
         why = "the state behind an event decides about the next one, so a key's are taken one after the other"
@@ -70,7 +70,7 @@ def parallel(rule: Rule) -> ParallelFacts:
 
 
 def carried(rule: Rule) -> CarriedFacts:
-    """What is carried, and what bounds that."""
+    """The carried events, and the bound on them, in words."""
     bounded = rule.span is not None or rule.pattern is None or _is_bounded(rule, rule.pattern)
     return CarriedFacts(_events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule))
 
@@ -83,7 +83,7 @@ def order(rule: Rule) -> OrderFacts:
 
 
 def _numbers(rule: Rule) -> str | None:
-    """What is carried about keys besides events, in words; None if nothing is."""
+    """The values carried for keys besides events, in words; None if there are none."""
     state = "the state" if rule.fold is not None else None
     if not rule.partition_by:
         return state
@@ -92,7 +92,7 @@ def _numbers(rule: Rule) -> str | None:
 
 
 def _last_values(rule: Rule) -> tuple[str, ...]:
-    """What is kept of the last events for ``prev``, in words."""
+    """The values of the last events that are kept for ``prev``, in words."""
     back = looking_back(rule, others_count=False)
     kept = () if back is None else back.last
     of = {columns[0].attribute: len(columns) for columns in kept}

@@ -50,7 +50,7 @@ class DeltaInput(FilesByName):
         return {"table": table_id}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`. Before the first batch a manifest may be incomplete, so it is removed."""
+        """The rows of the intake. A manifest before the first batch may be incomplete, so it is removed."""
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
@@ -61,7 +61,7 @@ class DeltaInput(FilesByName):
         return self.events_of_files(spark, plan, end, options, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. Files are read by their entries of the manifest, which say more than their names."""
+        """The late events in these files, which are read by their entries of the manifest."""
         entries = Manifest(self.checkpoint.manifest_file).entries
         told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))

@@ -37,11 +37,11 @@ class FilesInput(FilesByName):
         return {}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`."""
+        """The rows of the intake, from the files of a folder."""
         return self.events_of_files(spark, plan, end, {}, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. Tasks read the files once more, because only now is it known which events are late."""
+        """The late events in these files, which tasks read again: only now late events are known."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))
 

@@ -60,7 +60,7 @@ class Input(ABC):
 
     @abstractmethod
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """How much a batch has read, in the source's unit.
+        """The amount that a batch has read, in the source's unit.
 
         Args:
             before: the offsets before the batch; none for the first batch.

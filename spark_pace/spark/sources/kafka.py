@@ -50,7 +50,7 @@ class KafkaInput(Input):
 
     @property
     def ends(self) -> tuple[bool, ...]:
-        """See `Input`; an input that ends has a second query."""
+        """One entry for each query of a run: an input that ends has a second query, up to the end."""
         return (False, True) if self.finish else (False,)
 
     def bounded(self, cap: int) -> int:
@@ -87,7 +87,7 @@ class KafkaInput(Input):
     def watched(
         self, spark: SparkSession, marks: Mapping[str, Any]
     ) -> AbstractContextManager[Callable[[], None]]:
-        """See `Input`; refuses a topic that was deleted and made again."""
+        """Watch the topics during a run, and refuse one that was deleted and made again."""
         return watched(spark, self.source, marks["ids"])
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class KafkaInput(Input):
         return topics_of(spark, self.source).partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`; the query with the end reads all that is there in one batch."""
+        """The rows of the intake; the query with the end reads all that is there in one batch."""
         spark.dataSource.register(EndSource)
         records = spark.readStream.format("kafka").options(**self._options(end)).load()
         columns = self.source.columns
@@ -107,7 +107,7 @@ class KafkaInput(Input):
         return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`; empty, because there are no files."""
+        """An empty table, because there are no files."""
         return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:

@@ -209,7 +209,7 @@ class MergerHost:
         )
 
     def _written(self, batch_id: int, base: dict[str, int]) -> Begin | None:
-        """What an earlier try of this batch stored for the next one, if it wrote its matches; else None.
+        """The `Begin` of the next batch, if an earlier try of this one wrote its matches; else None.
 
         These matches stay, even if rules were removed since then, or an operator fails or recovers now.
         """
