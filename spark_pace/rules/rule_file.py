@@ -34,10 +34,10 @@ from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.fold import check_fold_syntax, read_fold
-from spark_pace.rules.forgetting import read_forgetting
+from spark_pace.rules.forget_key_after import read_forgetting
 from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
-from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span

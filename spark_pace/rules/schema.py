@@ -12,8 +12,8 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.attributes import ONE_VALUE
-from spark_pace.rules.record_form import FORM_KEYS, read_form
-from spark_pace.rules.side_tables import read_side_tables
+from spark_pace.rules.lookup import read_side_tables
+from spark_pace.rules.text_form import FORM_KEYS, read_form
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
 

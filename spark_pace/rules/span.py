@@ -8,10 +8,10 @@ from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, Predicat
 from spark_pace.rules.document.document import Mapping, Node
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
+from spark_pace.rules.lengths import read_duration, read_length
 
 MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # likewise where panes are carried, not events

@@ -82,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluate` lists the names."""
+    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluation` has all names."""
 
     function: str
     arguments: tuple[Expr, ...]

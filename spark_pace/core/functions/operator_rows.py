@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, TypeName
-from spark_pace.core.expr.times import out_of_range
+from spark_pace.core.expr.time_functions import out_of_range
 from spark_pace.core.plan.rule import Rule
 
 MOST_TEXT_BYTES = 16 << 20  # of one value: readers of Parquet refuse a page with a much longer one

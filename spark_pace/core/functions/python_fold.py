@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.functions.error_texts import last_line, traceback_text
 from spark_pace.core.functions.operator_rows import as_table, emit_schema
 from spark_pace.core.functions.python_function import load_operator
-from spark_pace.core.functions.texts import last_line, traceback_text
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import OperatorError, one_line
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from spark_pace.core.functions.texts import last_line, traceback_text
+from spark_pace.core.functions.error_texts import last_line, traceback_text
 from spark_pace.errors import OperatorError
 
 ATTEMPTS = 2  # the number of calls until a failure is final

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.intake.late import LATE_SCHEMA, late_table
+from spark_pace.core.intake.late_table import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached_times import reached_before
 from spark_pace.core.order.order import IN
 from spark_pace.core.order.progress import Progress, file_progress

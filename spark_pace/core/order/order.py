@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
-from spark_pace.core.order.pending import Pending
+from spark_pace.core.order.pending_events import Pending
 from spark_pace.core.order.progress import FileProgress, Progress, move_on
 from spark_pace.core.order.repeats import drop_repeats
 from spark_pace.core.ranks import sorted_rows

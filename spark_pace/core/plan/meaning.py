@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
-from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.plan.conditions import of_other_events
-from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.rule import (
     Component,
     EmitField,
@@ -27,6 +26,7 @@ from spark_pace.core.plan.rule import (
     Rule,
     Span,
 )
+from spark_pace.core.plan.time_units import show_length
 
 
 def rule_parts(rule: Rule) -> dict[str, str]:

@@ -20,7 +20,7 @@ from spark_pace.core.columns import (
     SOURCE,
 )
 from spark_pace.core.expr import Expr, array_element
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of

@@ -17,7 +17,7 @@ from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.panes import EVENTS, LAST, Panes, held_column
 from spark_pace.core.split.carry.chunk import Chunk, ranges_of
-from spark_pace.core.split.carry.streams import Fresh, Segments
+from spark_pace.core.split.carry.key_streams import Fresh, Segments
 from spark_pace.core.tables import array, concat, numbers, with_column
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
-from spark_pace.core.intake.late import late_table
+from spark_pace.core.intake.late_table import late_table
 from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan

@@ -30,7 +30,7 @@ from spark_pace.core.frames import (
 )
 from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
-from spark_pace.core.order.pending import Pending, Run
+from spark_pace.core.order.pending_events import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.carry.carry import Carry

@@ -35,10 +35,10 @@ from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
+from spark_pace.core.split.carry.event_numbers import number, opens
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
-from spark_pace.core.split.carry.numbering import number, opens
-from spark_pace.core.split.carry.streams import (
+from spark_pace.core.split.carry.key_streams import (
     Fresh,
     Segments,
     keep,
@@ -48,7 +48,7 @@ from spark_pace.core.split.carry.streams import (
     pass_by,
     segments_of_keys,
 )
-from spark_pace.core.split.carry.wake import Wake, opening_bit, wakes
+from spark_pace.core.split.carry.wake_conditions import Wake, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.split.carry.window_numbers import count_on, next_selections
 from spark_pace.core.split.folds import columns_of_states, split_fold
@@ -58,7 +58,7 @@ from spark_pace.core.split.one_selection import split_one_open
 from spark_pace.core.split.pane_rows import in_panes, with_whole_panes
 from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.shares import Share
-from spark_pace.core.split.spans import split_spans
+from spark_pace.core.split.span_selections import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
 from spark_pace.core.tables import array, chosen, numbers, with_column

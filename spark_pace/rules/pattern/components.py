@@ -32,13 +32,10 @@ _ELSEWHERE = {
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
-    """Read the components; None if their names are not known, so that conditions over them cannot be read.
+    """Read the components; None if their names, which conditions need, cannot be read.
 
-    Args:
-        rule: the keys of the rule.
-        schema: the attributes; None if they are not known.
-        opened: True if an event opens the rule's span, so that conditions may name it.
-        walks: True if the context takes component after component, so that groups may be neighbours.
+    `opened`: an event opens the rule's span, so that conditions may name it. `walks`: the context takes
+    component after component, so that groups may be neighbours.
     """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:

@@ -15,9 +15,9 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
+from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.pattern.strategy import check_strategy
-from spark_pace.rules.pattern.where import assigned, read_where
-from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.pattern.where_conditions import assigned, read_where
 from spark_pace.rules.span import opens_span
 
 

@@ -7,7 +7,7 @@ import re
 from spark_pace.core.plan.rule import Times
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Report
-from spark_pace.rules.durations import MAX_EVENTS
+from spark_pace.rules.lengths import MAX_EVENTS
 
 _RANGE = re.compile(r"([0-9]+)(?:\.\.([0-9]+)|(\+))?")
 _MOST_DIGITS = 20

@@ -15,9 +15,9 @@ from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.checkpoint.files import read_json, remove
+from spark_pace.spark.checkpoint.file_access import read_json, remove
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.io.files import EventsRead, read_source_file
+from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import require_readable
 

@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.records import Records, read_records
-from spark_pace.spark.checkpoint.files import digest, read_json
-from spark_pace.spark.sources.end import END_SOURCE, EndSource
+from spark_pace.spark.checkpoint.file_access import digest, read_json
+from spark_pace.spark.sources.end_source import END_SOURCE, EndSource
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.stages.intake import intake_rows

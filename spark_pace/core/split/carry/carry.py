@@ -34,8 +34,8 @@ from spark_pace.core.split.carry.chunk import (
     without_forgotten,
 )
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
-from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.text_hashes import EVERY_HASH, Hashes, HashRange, hash_texts
+from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.split.carry.whole_stream import Whole, lasting
 from spark_pace.core.tables import array, in_chunks
 

@@ -3,7 +3,7 @@
 A longer gap ends the stream of a key. What follows the gap is the stream of another key with the same text,
 so the old counters and events are useless once the frontier has passed the end. This module only tells when
 that
-is: `Carry.find` then leaves the counters out, and `numbering` begins a new stream at 0.
+is: `Carry.find` then leaves the counters out, and `event_numbers` begins a new stream at 0.
 """
 
 from __future__ import annotations

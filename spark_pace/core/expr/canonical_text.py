@@ -14,7 +14,7 @@ from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previou
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
 _OPERATORS = _INFIX | {"not", "negate", "is_null", "in"}
-# These units never change; those of `spark_pace.core.plan.durations` may.
+# These units never change; those of `spark_pace.core.plan.time_units` may.
 _UNITS_US = {
     "d": 86_400_000_000,
     "h": 3_600_000_000,

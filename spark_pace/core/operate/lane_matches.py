@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
 from spark_pace.core.contents import contents_of
+from spark_pace.core.functions.error_texts import last_line, shortened
 from spark_pace.core.functions.operator_rows import emit_schema
-from spark_pace.core.functions.texts import last_line, shortened
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of

@@ -8,7 +8,7 @@ from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.plan.rule import Close, Contiguity, Strategy, Within
 from spark_pace.rules.contexts import read_context
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_length
+from spark_pace.rules.lengths import read_length
 from spark_pace.rules.pattern.strategy import read_strategy
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spark_pace.core.expr import Literal
-from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.lower_rules import levels_of, name_in_from
 from spark_pace.core.plan.rule import Rule
-from spark_pace.rules.explaining.facts import LevelFacts, LowerFacts
+from spark_pace.rules.explanation.facts import LevelFacts, LowerFacts
 
 
 def level_facts(rule: Rule) -> LevelFacts | None:

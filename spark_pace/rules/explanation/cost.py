@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import ARROW_TYPES, Expr
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
 from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
@@ -27,8 +27,8 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import CountSpan, Fold, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
-from spark_pace.core.split.carry.wake import always_looks
-from spark_pace.rules.explaining.facts import Cost, SearchCost, StepCost
+from spark_pace.core.split.carry.wake_conditions import always_looks
+from spark_pace.rules.explanation.facts import Cost, SearchCost, StepCost
 
 METHODS: dict[How, str] = {
     "nearest": "each step takes the nearest event",

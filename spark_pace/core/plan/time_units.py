@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr.canonical import canonical_duration
+from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.plan.rule import Within
 
 # Rule files may use every unit of this table. Checkpoints keep lengths in the units of
-# `spark_pace.core.expr.canonical`, which never change.
+# `spark_pace.core.expr.canonical_text`, which never change.
 UNITS_US = {
     "us": 1,
     "ms": 1_000,

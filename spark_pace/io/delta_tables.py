@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name

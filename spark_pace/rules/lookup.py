@@ -11,8 +11,8 @@ from spark_pace.core.plan.rule import Field, SideTable
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.rules.durations import read_duration
 from spark_pace.rules.expressions.attributes import ONE_VALUE
+from spark_pace.rules.lengths import read_duration
 
 SIDE_TABLE_KEYS = ("path", "on", "schema", "refresh")
 _EXAMPLE = 'lookup: {hosts: {path: hosts.csv, on: host, schema: "owner STRING"}}'

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.core.expr import Expr, conjunction
-from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
-from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.rule import (
     Component,
@@ -23,7 +22,8 @@ from spark_pace.core.plan.rule import (
     Span,
     Times,
 )
-from spark_pace.rules.explaining.facts import (
+from spark_pace.core.plan.time_units import show_length
+from spark_pace.rules.explanation.facts import (
     CANDIDATES,
     FORBIDDING,
     IN_ORDER,

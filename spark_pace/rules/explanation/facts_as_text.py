@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from spark_pace.rules.explaining.cost import METHODS
-from spark_pace.rules.explaining.facts import (
+from spark_pace.rules.explanation.cost import METHODS
+from spark_pace.rules.explanation.facts import (
     INTAKE,
     ComponentFacts,
     ConditionFacts,

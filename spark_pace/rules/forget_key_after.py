@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr.canonical import canonical_duration
+from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Span
 from spark_pace.rules.document.document import Mapping, Node, describe
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_duration
+from spark_pace.rules.lengths import read_duration
 
 
 def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -> int | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr.canonical import canonical_duration
+from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
-from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
-from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
+from spark_pace.core.plan.time_units import show_length
+from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
 def json_reader(rule: Rule) -> str:

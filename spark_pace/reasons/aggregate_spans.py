@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Ints
 from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import evaluate_mask
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.operate.aggregates import SpanAggregates
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.reasons.answer import Candidate, Why

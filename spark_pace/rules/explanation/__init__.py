@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Rule
-from spark_pace.rules.explaining import work
-from spark_pace.rules.explaining.cost import cost_of
-from spark_pace.rules.explaining.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
-from spark_pace.rules.explaining.forms import (
+from spark_pace.rules.explanation import work
+from spark_pace.rules.explanation.cost import cost_of
+from spark_pace.rules.explanation.declared_facts import (
     aggregate_facts,
     fold_facts,
     key_facts,
@@ -17,8 +16,9 @@ from spark_pace.rules.explaining.forms import (
     pattern_facts,
     span_facts,
 )
-from spark_pace.rules.explaining.levels import level_facts
-from spark_pace.rules.explaining.text import json_value, lines_of
+from spark_pace.rules.explanation.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
+from spark_pace.rules.explanation.facts_as_text import json_value, lines_of
+from spark_pace.rules.explanation.level_facts import level_facts
 
 __all__ = ["explain", "explain_as_json"]
 
@@ -29,7 +29,7 @@ def explain(rule: Rule) -> tuple[str, ...]:
 
 
 def explain_as_json(rule: Rule) -> dict[str, Any]:
-    """Explain a rule in values that JSON has; `spark_pace.rules.explaining.facts` says what they mean."""
+    """Explain a rule in values that JSON has; `spark_pace.rules.explanation.facts` says what they mean."""
     return json_value(_explanation(rule))
 
 

@@ -16,7 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
+from spark_pace.core.expr import (
+    arithmetic,
+    array_functions,
+    casts,
+    comparison,
+    text_functions,
+    time_functions,
+)
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
     Aggregate,
@@ -141,9 +148,9 @@ KERNELS: dict[str, Kernel] = {
     "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
-    **arrays.KERNELS,
+    **array_functions.KERNELS,
     **comparison.KERNELS,
     **arithmetic.KERNELS,
-    **text.KERNELS,
-    **times.KERNELS,
+    **text_functions.KERNELS,
+    **time_functions.KERNELS,
 }

@@ -19,8 +19,8 @@ from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.split.carry.key_streams import Fresh
 from spark_pace.core.split.carry.previous_values import InTurn, tested
-from spark_pace.core.split.carry.streams import Fresh
 from spark_pace.core.tables import chosen, numbers, with_column
 
 
