@@ -20,7 +20,6 @@ MUCH = 2  # much is carried if it is more than this many times the new events
 FEW_COMBINATIONS = 100_000  # of rows: testing them takes less time than loading the compiled code
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
 MANY_TIMES = 8  # counting this many rows takes less time than looking one up
-MOST_IN_ORDERS = 3  # components of a conjunction whose orders (six) are searched one by one
 MANY_CONSTANTS = 32  # or predicates that share a conjunct: testing fewer of them together gains nothing
 HERE_SECONDS = 0.4  # lanes that take less than this together gain nothing from a second task
 LEAST_READ = 0.5  # the part of the records that compiled code must be able to read: else pyarrow reads all
@@ -100,11 +99,6 @@ def is_compiled(combinations: int) -> bool:
 def is_decided_compiled(rows: int) -> bool:
     """True if compiled code decides *earliest, selected* of plain sequences; else queues or a loop do."""
     return rows >= MANY_EVENTS
-
-
-def is_in_orders(components: int) -> bool:
-    """True if each order of a conjunction is searched as a sequence; else all candidates are made."""
-    return components <= MOST_IN_ORDERS
 
 
 def is_counted(asked: int, rows: int) -> bool:
