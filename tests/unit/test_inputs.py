@@ -45,7 +45,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     ("module", "absent"),
     [
         ("file_names", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
-        ("end", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
+        ("end_source", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
         ("files", ("yaml", "sqlglot", "deltalake")),
         ("delta", ("yaml", "sqlglot", "deltalake")),
         ("kafka", ("yaml", "sqlglot", "deltalake")),
