@@ -70,15 +70,6 @@ def is_cleaned(dead: int, rows: int) -> bool:
     return dead > max(SMALL, rows // 2)
 
 
-def is_united_by_pane(rows: int, panes: int) -> bool:
-    """True if the rows of each pane are added up to one, and their keys are stored anew; else they stay.
-
-    Always False would leave a row of a long pane for each batch; always True would make each batch write all
-    that is carried.
-    """
-    return rows > 2 * panes
-
-
 def is_rid_of_closed(closed: int, kept: int) -> bool:
     """True if initiators of closed selections are dropped, and the carry is stored anew; else they stay.
 

@@ -49,6 +49,27 @@ def running(steps: npt.NDArray[Any]) -> Ints:
     return sums
 
 
+def folded(fold: np.ufunc, values: npt.NDArray[Any], start: Ints, end: Ints) -> npt.NDArray[Any]:
+    """The least or greatest of each range of rows, `start` to the row before `end`; no range is empty.
+
+    Ranges may overlap: time is O(n log m) for m the rows of the longest one, however many there are. In pass
+    number l, row i has the fold of 2 ** l rows from i on, and a range is two of these, which may overlap too.
+
+    Args:
+        fold: ``np.minimum`` or ``np.maximum``, of rows too where `values` has several dimensions.
+        values: n rows.
+        start: int64[s].
+        end: int64[s].
+    """
+    passes = np.frexp((end - start).astype(np.float64))[1] - 1
+    found = np.empty((len(start), *values.shape[1:]), values.dtype)
+    for number in range(int(passes.max(initial=-1)) + 1):
+        here, step = np.flatnonzero(passes == number), 1 << number
+        found[here] = fold(values[start[here]], values[end[here] - step])
+        values = fold(values[:-step], values[step:])
+    return found
+
+
 def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
     """Cut things into slices of about `rows` rows, at most PIECE_ROWS; thing i has counts[i] rows."""
     rows = ways.PIECE_ROWS if rows is None else min(rows, ways.PIECE_ROWS)

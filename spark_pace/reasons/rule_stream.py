@@ -17,8 +17,9 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
-from spark_pace.core.split.unit import Batch, whole_task
+from spark_pace.core.split.unit import whole_task
 from spark_pace.core.tables import array
 from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken

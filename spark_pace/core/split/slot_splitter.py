@@ -19,11 +19,11 @@ from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.shares import shares_of
-from spark_pace.core.split.snapshot import load, save
-from spark_pace.core.split.unit import Batch, advance_unit
+from spark_pace.core.split.snapshot import carry_of, load, save
+from spark_pace.core.split.unit import advance_unit
 from spark_pace.core.tables import array, numbers
 
 MOST_NAMED = 5
@@ -78,7 +78,7 @@ class SlotSplitter:
         self._store = store
         if snapshot is None:
             self._order = Order()
-            self._kept = [(share, Carry()) for share in shares_of(plan, plan.units[slot])]
+            self._kept = [(share, carry_of(share)) for share in shares_of(plan, plan.units[slot])]
         else:
             self._order, self._kept = load(plan, slot, snapshot, store)
 

@@ -42,7 +42,7 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
-from spark_pace.core.split.pane_rows import chunk_of_panes
+from spark_pace.core.split.pane_rows import of_today, put_together
 from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
@@ -155,8 +155,8 @@ def _kept(
         if found:
             grids = [GridSpan(*grid) for grid in entry.get("grids", ())]
             share = Share.of([plan.rules[unit.rule_index] for unit in found], entry["bucket"], grids)
-            yield share, _carry(share.rules[0], (entry, frames), store)
-    yield from ((share, Carry()) for share in shares_of(plan, units.values()))
+            yield share, _carry(share, (entry, frames), store)
+    yield from ((share, carry_of(share)) for share in shares_of(plan, units.values()))
 
 
 def _stored(header: dict[str, Any], frames: list[memoryview]) -> Iterator[Stored]:
@@ -242,16 +242,22 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _carry(planned: RulePlan, stored: Stored, store: TableStore | None) -> Carry:
-    carry, (header, frames) = Carry(), stored
+def carry_of(share: Share) -> Carry:
+    """What a share keeps before its first event."""
+    panes = share.rules[0].panes
+    return Carry(together=None if panes is None else partial(put_together, panes))
+
+
+def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
+    planned, carry, (header, frames) = share.rules[0], carry_of(share), stored
     inline = iter(zip(frames[::2], frames[1::2], strict=True))
     for entry in header["chunks"]:
         chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
-        if planned.panes is not None:
-            chunk = chunk_of_panes(planned.panes, chunk)
         carry.chunks.append(chunk)
+    if planned.panes is not None:
+        carry.chunks = of_today(planned.panes, carry.chunks)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:

@@ -21,7 +21,7 @@ def split_spans(task: SplitTask) -> Split:
     """Decide where spans start and close, and which of them go to operators now."""
     rule = task.planned.rule
     if isinstance(rule.span, GridSpan) and rule.pattern is None:
-        return _split_whole_windows(task, task.share.grids or (rule.span,))
+        return _split_whole_windows(task, rule.span)
     spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
     lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
     unresolved = spans.unresolved
@@ -35,8 +35,19 @@ def split_spans(task: SplitTask) -> Split:
     return Split(lanes, keep, count_in_segments(task.stream, spans.start[open_]), next_ids)
 
 
-def _split_whole_windows(task: SplitTask, grids: Sequence[GridSpan]) -> Split:
-    """Split windows on grids, without a pattern: a window is sent at its end, open ones are counted."""
+def _split_whole_windows(task: SplitTask, grid: GridSpan) -> Split:
+    """Split windows on a grid, without a pattern: a window is sent at its end, open ones are counted."""
+    due, _, split = ended_windows(task, [grid])
+    return replace(split, lanes=_lanes(task, due))
+
+
+def ended_windows(task: SplitTask, grids: Sequence[GridSpan]) -> tuple[SpanRows, Ints, Split]:
+    """Find the windows of grids that end now.
+
+    Returns:
+        The windows that may have a match to send, by grid; int64[n], the place of each one's grid; and the
+            other decisions.
+    """
     stream, horizon, frontier_us = task.stream, task.horizon, task.horizon.frontier_us
     # windows that only the end of the input has ended count as open
     open_until_us = frontier_us if horizon.seen_us is None else horizon.seen_us + 1
@@ -52,7 +63,24 @@ def _split_whole_windows(task: SplitTask, grids: Sequence[GridSpan]) -> Split:
         open_ += windows.counted_open(open_until_us) * rules_of[grids[place]]
         keep |= windows.in_open(frontier_us)
     numbers = np.repeat(used, [len(spans.start) for spans in due])
-    return Split(_lanes(task, joined(due), numbers), keep, open_, following)
+    return joined(due), numbers, Split([], keep, open_, following)
+
+
+def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: Ints) -> list[Lane]:
+    """The lanes of windows that have a row each; `grids` are the places of their grids, ascending."""
+    header = task.header("spans")
+    if len(task.share.rules) > 1:
+        indices = (planned.index for planned in task.share.rules)
+        header = replace(header, sharers=tuple(zip(indices, task.share.places, strict=True)))
+    lanes = list[Lane]()
+    for piece in lanes_by_rows(task, np.ones(len(windows.start), np.int64)):
+        own, place = slice(piece.first, piece.last), np.arange(piece.last - piece.first)
+        of_rows = replace(windows.take(piece.first + place), start=place, end=place + 1)
+        table = _table(of_rows, 0)
+        table = table.append_column("grid", pa.array(grids[own]))
+        of_lane = numbered(header, len(lanes), (0, len(place)), piece)
+        lanes.append(Lane(of_lane, rows.slice(piece.first, len(place)), table, own))
+    return lanes
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
@@ -68,8 +96,8 @@ def _due(task: SplitTask, spans: SpanRows) -> Bools:
     return due & (spans.base.time != UNKNOWN_TIME) if waits else due
 
 
-def _lanes(task: SplitTask, spans: SpanRows, grids: Ints | None = None) -> list[Lane]:
-    """Cut lanes of spans; `grids` are the places of the grids of rules that share panes, ascending."""
+def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
+    """Cut lanes of spans."""
     if not len(spans.start):
         return []
     if task.planned.rule.operator is not None:
@@ -77,16 +105,11 @@ def _lanes(task: SplitTask, spans: SpanRows, grids: Ints | None = None) -> list[
     else:
         pieces = lanes_by_rows(task, spans.end - spans.start)
     header, lanes = task.header("spans"), list[Lane]()
-    if grids is not None and len(task.share.rules) > 1:
-        indices = (planned.index for planned in task.share.rules)
-        header = replace(header, sharers=tuple(zip(indices, task.share.places, strict=True)))
     for piece in pieces:
         own = spans.take(np.arange(piece.first, piece.last))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
         table, events = _table(own, start), task.stream.events.slice(start, stop - start)
-        if header.sharers and grids is not None:
-            table = table.append_column("grid", pa.array(grids[piece.first : piece.last]))
         of_lane = numbered(header, len(lanes), (0, stop - start), piece)
         lanes.append(Lane(of_lane, events, table, slice(start, stop)))
     return lanes

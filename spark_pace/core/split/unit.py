@@ -6,8 +6,8 @@ How the unit's stream is split depends on the rule's fold, on its span, or on th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,29 +17,31 @@ from spark_pace.core.columns import (
     JOIN,
     MASK,
     NO_FRONTIER,
+    NO_ROW,
     OFFSET,
     OPENING,
     SOURCE,
     TIME,
-    UNKNOWN_TIME,
     Bools,
     has_bit,
 )
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
+from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
-from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.split.batch import Batch
+from spark_pace.core.split.carry.carried_panes import CarriedPanes
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.event_numbers import number, opens
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
 from spark_pace.core.split.carry.key_streams import (
     Fresh,
+    Left,
     Segments,
     keep,
     last_values_of,
@@ -47,6 +49,7 @@ from spark_pace.core.split.carry.key_streams import (
     mask_of,
     pass_by,
     segments_of_keys,
+    segments_with,
 )
 from spark_pace.core.split.carry.wake_conditions import Wake, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
@@ -55,39 +58,14 @@ from spark_pace.core.split.folds import columns_of_states, split_fold
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
-from spark_pace.core.split.pane_rows import in_panes, with_whole_panes
+from spark_pace.core.split.pane_rows import in_panes
+from spark_pace.core.split.pane_windows import keep_panes, split_panes
 from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.shares import Share
 from spark_pace.core.split.span_selections import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
 from spark_pace.core.tables import array, chosen, numbers, with_column
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The events that a batch has released, with the frontier, the prices and the caller of folds.
-
-    Attributes:
-        released: events in stream order; None if there are none.
-        passed_us: the frontier before the batch.
-        frontier_us: the frontier now.
-        seen_us: the greatest event time seen so far.
-        prices: the predicted prices of operators, by the rule's place in the plan.
-        fold: calls a fold's Python function.
-    """
-
-    released: pa.Table | None
-    passed_us: int
-    frontier_us: int
-    seen_us: int
-    prices: Mapping[int, Price] = field(default_factory=dict)
-    fold: FoldRuns = fold_here
-
-    @property
-    def ends(self) -> bool:
-        """True if the input has ended."""
-        return self.frontier_us == UNKNOWN_TIME
 
 
 @dataclass(frozen=True)
@@ -225,14 +203,14 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
         return []
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
+    if planned.panes is not None:
+        return _advance_panes(turn, planned.panes, touched, numbered)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
-        if planned.panes is not None:
-            segments = with_whole_panes(planned.panes, segments)
         task = turn.task(touched, segments, _resolution(turn))
         split = without_ended(_split(task), task)
         if split.next_selections:
@@ -240,6 +218,21 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
     (carry.add if turn.batch.ends else carry.put)(touched, left.since, *left.events())
+    return lanes
+
+
+def _advance_panes(turn: Turn, panes: Panes, touched: Touched, fresh: Fresh) -> list[Lane]:
+    """The same for rows of panes: every key is looked at, of which only the last carried row is."""
+    carried, all_ = CarriedPanes(turn.carry, touched, panes.width_us), np.ones(len(touched.texts), np.bool_)
+    lanes, left = list[Lane](), Left(np.full(len(all_), NO_ROW), [], [])
+    segments = segments_with(turn.segment_column, carried.newest(), touched, fresh, all_)
+    if segments is not None:
+        task = turn.task(touched, segments, None)
+        split = split_panes(task, panes, segments, carried)
+        count_on(touched, turn.share.counters.names, segments.key, split.next_selections)
+        left = keep_panes(task, panes, segments, split, carried)
+        lanes = split.lanes
+    (turn.carry.add if turn.batch.ends else turn.carry.put)(touched, left.since, *left.events())
     return lanes
 
 

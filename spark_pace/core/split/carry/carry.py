@@ -28,6 +28,7 @@ from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     LAST,
     Chunk,
+    Together,
     cleaned,
     merged,
     new_chunk,
@@ -105,6 +106,7 @@ class Carry:
         rows: the number of carried events.
         open: the number of open selections.
         whole: the counters of the rule's whole stream if the keys are join values; else None.
+        together: merges the events of two chunks, if events of the one depend on those of the other.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -112,6 +114,7 @@ class Carry:
     rows: int = 0
     open: int = 0
     whole: Whole | None = None
+    together: Together | None = None
 
     def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
         """Look up distinct keys; the counters of a new key are 0."""
@@ -249,8 +252,9 @@ class Carry:
             keys, owner = keys.filter(pa.array(left)), (np.cumsum(left) - 1)[owner]
         self.keys += touched.new + keys.num_rows - len(touched.texts)
         newest = new_chunk(keys, events, owner)
-        if keys.num_rows == self.keys and newest.event_rows == self.rows:
-            self.chunks = [newest] if newest.weight else []  # the newest chunk holds all that is carried
+        in_part = ((since > -1) & (since < NO_ROW)).any()
+        if keys.num_rows == self.keys and newest.event_rows == self.rows and not in_part:
+            self.chunks = [newest] if newest.weight else []  # it has all that is carried
         else:
             self._count_dead(touched, since)
             self.chunks += [newest] if newest.weight else []
@@ -311,7 +315,7 @@ class Carry:
         chunks = self.chunks
         for at in range(len(chunks) - 2, -1, -1):
             if ways.is_merged(chunks[at].weight, chunks[at + 1].weight):
-                whole = merged(chunks[at], chunks[at + 1])
+                whole = merged(chunks[at], chunks[at + 1], self.together)
                 chunks[at : at + 2] = [without_forgotten(whole, chunks[at + 2 :], forgetting)]
 
 

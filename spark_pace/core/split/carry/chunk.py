@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.tables import array, compacted, concat, numbers, with_column
 
 Ranges = dict[str, tuple[int, int]]
+Owned = tuple[pa.Table, Ints]  # events grouped by key, and int64[n], the number of each one's key
+Together = Callable[[Owned, Owned], Owned]
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
 LAST = "last"  # a column of `Chunk.keys`, if keys are forgotten
 
@@ -87,6 +89,9 @@ class Chunk:
         if self.events is None or least >= wake.high or greatest < wake.low:
             return np.zeros(0, np.int64)
         values = numbers(self.events, wake.column)
+        if wake.newest:
+            owner, last = self.newest(np.arange(self.keys.num_rows))
+            return owner[(values[last] >= wake.low) & (values[last] < wake.high)]
         rows = np.flatnonzero((values >= wake.low) & (values < wake.high))
         if wake.bit is not None:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
@@ -111,20 +116,42 @@ class Chunk:
         Returns:
             lo, hi: int64[m] each, the events of key i are ``lo[i]:hi[i]``.
         """
+        return self.first_from(SEQ, places, since)
+
+    def first_from(self, column: str, places: Ints, least: Ints) -> tuple[Ints, Ints]:
+        """Of some keys the rows of the events whose value in a column is not below `least`.
+
+        Args:
+            column: ``@seq``, or the event time.
+            places: int64[m], rows of keys.
+            least: int64[m].
+
+        Returns:
+            As `alive`.
+        """
         end = self.column("end")
         lo, hi = np.where(places > 0, end[places - 1], 0), end[places]
         if self.events is None:
             return lo, hi
-        seq = numbers(self.events, SEQ)
+        values = numbers(self.events, column)
         if len(lo) == 1:
-            return lo + np.searchsorted(seq[lo[0] : hi[0]], since), hi
-        stop = hi.copy()
-        while len(left := np.flatnonzero(lo < stop)):  # a binary search in all keys at once
+            return lo + np.searchsorted(values[lo[0] : hi[0]], least), hi
+        stop, left = hi.copy(), np.flatnonzero(lo < hi)
+        left = left[values[lo[left]] < least[left]]  # most often few, because chunks span long times
+        while len(left):  # a binary search in all keys at once
             middle = (lo[left] + stop[left]) // 2
-            below = seq[middle] < since[left]
+            below = values[middle] < least[left]
             lo[left] = np.where(below, middle + 1, lo[left])
             stop[left] = np.where(below, stop[left], middle)
+            left = left[lo[left] < stop[left]]
         return lo, hi
+
+    def newest(self, places: Ints) -> tuple[Ints, Ints]:
+        """int64[m] each: the places of the keys with events here, and the row of each one's last event."""
+        end = self.column("end")
+        first = np.where(places > 0, end[places - 1], 0)
+        some = np.flatnonzero(first < end[places])
+        return some, end[places[some]] - 1
 
 
 def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
@@ -162,8 +189,14 @@ def ranges_of(keys: pa.Table, events: pa.Table | None) -> Ranges:
     return {name: (int(values.min()), int(values.max())) for name, values in columns.items()}
 
 
-def merged(old: Chunk, new: Chunk) -> Chunk:
-    """Merge two neighbouring chunks into one, without the events that are dead by the newer one."""
+def merged(old: Chunk, new: Chunk, together: Together | None = None) -> Chunk:
+    """Merge two neighbouring chunks into one, without the events that are dead by the newer one.
+
+    Args:
+        old: the older one.
+        new: the newer one.
+        together: merges the events of both, if events of the one depend on those of the other.
+    """
     places = old.places(new.hashes, array(new.keys, "key"))
     again = np.flatnonzero(places >= 0)
     since = np.full(old.keys.num_rows, -1, np.int64)
@@ -188,7 +221,10 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     if new.events is not None:
         tables.append(new.events)
         owners.append(new.owners() + only_old)
-    events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
+    if together is not None and len(owners) > 1 and all(map(len, owners)):
+        events, owner = together((tables[0], owners[0]), (tables[1], owners[1]))
+    else:
+        events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
     chunk = new_chunk(keys, events, owner)
     chunk.dead = max(dead, 0)  # a row that was overruled before its chunk was cleaned is not counted
     return chunk

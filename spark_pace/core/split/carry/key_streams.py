@@ -108,7 +108,18 @@ def segments_of_keys(
     key_column: str | None, carry: Carry, touched: Touched, fresh: Fresh, look: Bools
 ) -> Segments | None:
     """Join the carried and the new events of the keys in `look`; None if they have no events."""
-    old, owner = carry.events_of(touched, look)
+    return segments_with(key_column, carry.events_of(touched, look), touched, fresh, look)
+
+
+def segments_with(
+    key_column: str | None,
+    kept: tuple[pa.Table | None, Ints],
+    touched: Touched,
+    fresh: Fresh,
+    look: Bools,
+) -> Segments | None:
+    """Like `segments_of_keys`, with given carried events of the keys in `look`, and int64[n], their keys."""
+    old, owner = kept
     tables = [] if old is None else [old]
     carried = np.ones(len(owner), np.bool_)
     if fresh.events is not None and (here := look[fresh.owner]).any():

@@ -26,18 +26,21 @@ class Wake:
         low: the least value in the column.
         high: the end of the range of values; it is not in it.
         column: the name of a column of int64.
+        newest: True to test only the last event of a key, because no key has events from `high` on.
     """
 
     bit: int | None
     low: int
     high: int
     column: str = TIME
+    newest: bool = False
 
 
 def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterator[Wake]:
     """Find the events that wake their keys: those of windows whose end the frontier passes in this batch.
 
-    If a window begins with an event, that event wakes the key; if it is on a grid, every event in it does.
+    If a window begins with an event, that event wakes the key. On grids the last event of a key does: it is
+    before the ends of all windows that end now, so it is in one of them if any event is.
 
     Args:
         rules: the rule, or rules that share panes.
@@ -49,7 +52,7 @@ def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterat
         grids = {planned.rule.span for planned in rules}
         ended = [_ended(grid, passed_us, frontier_us) for grid in grids if isinstance(grid, GridSpan)]
         if held := [(first, end) for first, end in ended if first < end]:
-            yield Wake(None, min(first for first, _ in held), max(end for _, end in held))
+            yield Wake(None, min(first for first, _ in held), max(end for _, end in held), newest=True)
     if isinstance(span, PredicateSpan):
         yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
     length = None if pattern is None or pattern.within is None else pattern.within.time_us
