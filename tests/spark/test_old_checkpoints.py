@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION
 from tests.spark.jobs import Event, matches, table
 from tests.support.checkpoints import (
@@ -91,7 +91,7 @@ def undisturbed(folder: Path, spec: JobSpec) -> list[Event]:
         change_table(folder, number // (FILES // 2))
         read = read_events(str(path), "json", schema.own, path.name)
         batches.append(with_side_tables(read, schema, read_side_tables(schema)).events)
-    return local.run(build_plan(spec.rules, order=spec.events.order), batches).matches.to_pylist()  # type: ignore[no-any-return]
+    return local_run.run(build_plan(spec.rules, order=spec.events.order), batches).matches.to_pylist()  # type: ignore[no-any-return]
 
 
 def test_the_kept_checkpoints_are_small() -> None:

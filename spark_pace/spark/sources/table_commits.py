@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spark_pace.errors import StateError
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
-from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 
 _FRESH = "Start a new checkpoint with a sink of its own"
 
