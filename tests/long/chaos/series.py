@@ -26,6 +26,7 @@ _GREETING = (
     "To adjust logging level",
     "Setting Spark log level",
 )
+WHEN_NEEDED = ("operator", "fold")  # started with the first call of a function, perhaps after many batches
 LIVES_ON = ("daemon", "worker", "operator", "fold", "broker")  # the job is expected to live on
 
 
@@ -159,6 +160,9 @@ class Series:
                 first_batch = kill.whom in LIVES_ON or self._chance.random() < 0.8
                 if first_batch and not self._next_batch(job, armed):
                     return
+                while kill.whom in WHEN_NEEDED and not job.members()[kill.whom]:
+                    if not self._next_batch(job, armed):
+                        return
                 threading.Event().wait(self._chance.random() * (1 if first_batch else 8))
                 self._strike(job, kill)
         while self._next_batch(job, armed):
