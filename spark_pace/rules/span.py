@@ -14,7 +14,7 @@ from spark_pace.rules.expressions.scopes import EventScope, SpanScope
 from spark_pace.rules.lengths import read_duration, read_length
 
 MOST_WINDOWS = 10_000  # windows that an event may be in
-MOST_WINDOWS_OF_PANES = 100_000  # likewise where panes are carried, not events
+MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)

@@ -41,7 +41,7 @@ from spark_pace.core.tables import array, numbers, with_column
 from spark_pace.errors import OperatorError, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection that are shown
-MOST_SHOWN_BYTES = 1 << 20  # of JSON lines that show them
+MOST_SHOWN_BYTES = 1 << 20  # the size of the JSON lines that show them
 
 
 def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Result]:

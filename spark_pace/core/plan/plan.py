@@ -34,7 +34,7 @@ from spark_pace.errors import ConfigError
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # set bad records or failed selections aside, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
-MOST_BAD_RECORDS = 1_000  # of a file that are reported one by one, unless the job says otherwise
+MOST_BAD_RECORDS = 1_000  # a file's, reported one by one, unless the job says otherwise
 
 
 @dataclass(frozen=True)

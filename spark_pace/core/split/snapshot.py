@@ -47,12 +47,12 @@ from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 7  # of states and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
+FORMAT_VERSION = 7  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-Kept = list[tuple[Share, Carry]]  # what a slot keeps of its rules
+Kept = list[tuple[Share, Carry]]  # the state of a slot's rules
 
 
 def save(plan: Plan, slot: int, order: Order, kept: Kept, store: TableStore | None = None) -> bytes:

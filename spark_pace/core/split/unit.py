@@ -222,7 +222,7 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
 
 
 def _advance_panes(turn: Turn, panes: Panes, touched: Touched, fresh: Fresh) -> list[Lane]:
-    """The same for rows of panes: every key is looked at, of which only the last carried row is."""
+    """Process the rows of panes of some keys: every key is examined, but only its last carried row."""
     carried, all_ = CarriedPanes(turn.carry, touched, panes.width_us), np.ones(len(touched.texts), np.bool_)
     lanes, left = list[Lane](), Left(np.full(len(all_), NO_ROW), [], [])
     segments = segments_with(turn.segment_column, carried.newest(), touched, fresh, all_)
