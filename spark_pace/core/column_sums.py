@@ -64,6 +64,18 @@ def squares_of(values: pa.Array) -> Sums:
     return _odd(_at_places(2 * place, squares), values)
 
 
+def deviation(sums: Sums, squares: Sums, count: Ints) -> pa.Array:
+    """The standard deviation of a sample, from n * sum(x * x) - sum(x) * sum(x), which is exact."""
+    mantissa, exponent = squares.times(sums_of(pa.array(count))).minus(sums.times(sums)).rounded()
+    odd = exponent & 1
+    degrees = count.astype(np.float64) * np.maximum(count - 1, 1)
+    root = np.sqrt(np.ldexp(mantissa, odd) / np.maximum(degrees, 1))
+    with np.errstate(over="ignore"):
+        values = np.ldexp(root, (exponent - odd) >> 1)
+    values = np.where(sums.finite, values, np.nan)
+    return pa.array(values, mask=count < 2)
+
+
 def _in_few_digits(values: pa.Array) -> Sums | None:
     """The numbers of a column where each has its digits at the same few places; else None."""
     numbers = _filled(values)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
 from spark_pace.core.contents import contents_of
+from spark_pace.core.expr import Aggregate
 from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.functions.texts import last_line, shortened
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
@@ -92,7 +93,7 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
         kept, fields = aggregate_spans(first.rule, spans)
         matches = _of_spans(plan, first, lane, stream, kept, fields)
         return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))]
-    grids, known = lane.column("grid"), dict[tuple[str, str | None], pa.Array]()
+    grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()
     every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
     results = list[Result]()
     for rule_index, grid in header.sharers:

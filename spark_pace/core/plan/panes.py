@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, walk
-from spark_pace.core.plan.meaning import expressions_over_matches
+from spark_pace.core.plan.meaning import computed_of, expressions_over_matches
 from spark_pace.core.plan.rule import GridSpan, Rule
 
 EVENTS = "@count"  # int64: how many events a row stands for
@@ -31,6 +31,7 @@ _MADE_OF = {
     "max": ("max",),
     "first": ("first",),
     "last": ("last",),
+    "approx_count_distinct": ("sketch",),
 }
 
 
@@ -54,7 +55,7 @@ class Panes:
     Attributes:
         width_us: the length of a pane.
         held: what is kept of which attribute: "known", the number of values; "sum" and "squares", as
-            `Sums.stored`; "min", "max", "first" and "last" of them.
+            `Sums.stored`; "min", "max", "first" and "last" of them; "sketch", as `sketches.stored`.
         shared: the attributes that all events of a key share.
         types: the type of each attribute that is used.
     """
@@ -80,17 +81,21 @@ def sharing(rule: Rule) -> Hashable | None:
 
 
 def panes_of(rule: Rule) -> Panes | None:
-    """What the rule keeps of panes; None where it keeps events."""
+    """What the rule keeps of panes; None where it keeps events, as for functions that need all values."""
     if not isinstance(rule.span, GridSpan) or rule.pattern is not None or rule.operator is not None:
         return None
-    nodes = [node for expr in expressions_over_matches(rule) for node in walk(expr)]
+    exprs = expressions_over_matches(rule)
+    nodes = [node for expr in exprs for node in walk(expr) if isinstance(node, Aggregate)]
+    if any(node.function not in _MADE_OF for node in nodes):
+        return None
     held = {
         (part, node.attribute)
         for node in nodes
-        if isinstance(node, Aggregate) and node.attribute is not None
+        if node.attribute is not None
         for part in _MADE_OF[node.function]
     }
     used = {attribute for _, attribute in held} | {*rule.partition_by}
     types = {field.name: ARROW_TYPES[field.type] for field in rule.schema.fields if field.name in used}
+    types |= {name: ARROW_TYPES[expr.type] for name, expr in computed_of(exprs).items()}
     shared = tuple(name for name in types if name in rule.partition_by)
     return Panes(width_us(rule.span), tuple(sorted(held)), shared, types)

@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
     Bools,
     has_bit,
 )
+from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
@@ -301,7 +302,10 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
     if released is None or not mine.any():
         return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
     columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
-    events = chosen(released.select(list(columns)), mine)
+    events = chosen(released.select(list(columns | dict.fromkeys(planned.computed_from))), mine)
+    for name, expr in planned.computed:
+        events = with_column(events, name, evaluate(expr, EventColumns(events)))
+    events = events.drop_columns([name for name in planned.computed_from if name not in columns])
     events = with_column(events, MASK, mask_of(planned.bits, released, mine))
     pattern, join = turn.method.pattern, turn.method.join
     if pattern is not None and join is not None:
