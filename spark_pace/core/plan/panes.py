@@ -80,18 +80,23 @@ def sharing(rule: Rule) -> Hashable | None:
     return (*stream, panes.width_us, panes.held, panes.shared)
 
 
+def holistic(rule: Rule) -> list[Aggregate]:
+    """The aggregates of a rule over spans that panes cannot hold, for they need all values at once."""
+    nodes = (node for expr in expressions_over_matches(rule) for node in walk(expr))
+    return [node for node in nodes if isinstance(node, Aggregate) and node.function not in _MADE_OF]
+
+
 def panes_of(rule: Rule) -> Panes | None:
     """What the rule keeps of panes; None where it keeps events, as for functions that need all values."""
     if not isinstance(rule.span, GridSpan) or rule.pattern is not None or rule.operator is not None:
         return None
-    exprs = expressions_over_matches(rule)
-    nodes = [node for expr in exprs for node in walk(expr) if isinstance(node, Aggregate)]
-    if any(node.function not in _MADE_OF for node in nodes):
+    if holistic(rule):
         return None
+    exprs = expressions_over_matches(rule)
     held = {
         (part, node.attribute)
-        for node in nodes
-        if node.attribute is not None
+        for node in (node for expr in exprs for node in walk(expr))
+        if isinstance(node, Aggregate) and node.attribute is not None
         for part in _MADE_OF[node.function]
     }
     used = {attribute for _, attribute in held} | {*rule.partition_by}
