@@ -14,14 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.column_sums import squares_of, sums_of
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
 from spark_pace.core.ranges import folded, running
 from spark_pace.core.ranks import value_ranks
-from spark_pace.core.sketches import Registers, of_stored, registers_of, stored
-from spark_pace.core.sums import Sums, sums_of_stored
+from spark_pace.core.summaries.column_sums import squares_of, sums_of
+from spark_pace.core.summaries.sketches import Registers, of_stored, registers_of, stored
+from spark_pace.core.summaries.sums import Sums, sums_of_stored
 from spark_pace.core.tables import bools, numbers
 
 

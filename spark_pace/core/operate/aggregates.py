@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.column_sums import deviation
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.contents import Contents, held_in
-from spark_pace.core.distribution import FUNCTIONS, distributed
 from spark_pace.core.expr import Aggregate, evaluate, evaluate_mask
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.ranges import expand, pieces
-from spark_pace.core.sketches import sizes
-from spark_pace.core.sums import Sums
+from spark_pace.core.summaries.column_sums import deviation
+from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
+from spark_pace.core.summaries.sketches import sizes
+from spark_pace.core.summaries.sums import Sums
 from spark_pace.core.tables import boolean
 
 

@@ -11,7 +11,7 @@ from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
-from spark_pace.core.sketches import SIZE
+from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.rules.explaining.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from spark_pace.core.expr import Aggregate, Column, Expr, is_single, of_component, walk
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.attributes import ONE_VALUE, over_values
+from spark_pace.rules.expressions.attributes import ONE_VALUE, over_values, shown
 from spark_pace.rules.expressions.names import name_of
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
@@ -35,8 +35,10 @@ def aggregate(
     if len(arguments) != 1:
         usage = "count(distinct x)" if function == "count_distinct" else f"{function}(x)"
         return Wrong(f"must be {usage}", f"{len(arguments)} arguments", "Give one value of each event.")
-    if isinstance(arguments[0], exp.Star) and function == "count":
-        return scope.aggregate(function, None, "*")
+    if isinstance(arguments[0], exp.Star):
+        counts = function == "count"
+        do = "All events are counted by count(*)."
+        return scope.aggregate(function, None, "*") if counts else Wrong(f"must be {function}(x)", "*", do)
     value = arguments[0].unnest()  # without parentheses
     name = name_of(value, scope)
     found = _computed(function, value, scope, compiled) if name is None else scope.aggregate(function, *name)
@@ -67,13 +69,13 @@ def _computed(function: str, value: exp.Expr, scope: Scope, compiled: Compile) -
         return None
     components = {node.component for node in walk(of) if isinstance(node, Column)}
     if not components:
-        must, do = f"must name an attribute inside {function}", "Events are counted by count."
+        must, do = f"must name an attribute inside {shown(function)}", "Events are counted by count."
         return Wrong(must, quote(canonical_text(of)), do)
     if len(components) > 1:
         got, do = " and ".join(sorted(map(str, components))), "It is computed of one event after the other."
-        return Wrong(f"must be about one component inside {function}", got, do)
+        return Wrong(f"must be about one component inside {shown(function)}", got, do)
     if not is_single(of.type):
-        return Wrong(f"must be of single values inside {function}", of.type, ONE_VALUE)
+        return Wrong(f"must be of single values inside {shown(function)}", of.type, ONE_VALUE)
     (component,) = components
     of = of_component(of, None)
     return over_values(function, component, f"@({canonical_text(of)})", of.type, of)

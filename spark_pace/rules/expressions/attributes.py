@@ -38,8 +38,15 @@ def over_group(
     if isinstance(kind, Wrong):
         return kind
     if not is_single(kind):
-        return Wrong(f"must be of single values inside {function}", f"{quote(attribute)}, {kind}", ONE_VALUE)
+        return Wrong(
+            f"must be of single values inside {shown(function)}", f"{quote(attribute)}, {kind}", ONE_VALUE
+        )
     return over_values(function, component, attribute, kind)
+
+
+def shown(function: str) -> str:
+    """An aggregate as it is written."""
+    return "count(distinct ...)" if function == "count_distinct" else function
 
 
 def over_values(

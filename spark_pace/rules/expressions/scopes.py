@@ -11,6 +11,7 @@ from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
+from spark_pace.rules.expressions.group_scope import GroupScope
 from spark_pace.rules.expressions.types import Wrong
 
 _ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
@@ -265,42 +266,6 @@ class SpanScope:
         if prefix is not None:
             return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
         return _bind(self.schema, None, attribute)
-
-
-@dataclass(frozen=True)
-class GroupScope:
-    """Each event of a group by itself: what an aggregate is computed of.
-
-    Attributes:
-        around: the scope of the aggregate.
-        function: the aggregate's name.
-    """
-
-    around: MatchScope | SpanScope
-    function: str
-    looks_back: ClassVar[bool] = False
-
-    @property
-    def schema(self) -> EventSchema:
-        """The attributes of the events."""
-        return self.around.schema
-
-    def is_prefix(self, name: str) -> bool:
-        """A component, or the opening event."""
-        return self.around.is_prefix(name)
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the event."""
-        return self.around.of_group(self.function, prefix, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: one event has no groups."""
-        must, do = "must not be inside an aggregate", "Give the inner one by itself, as a field or a rule."
-        return Wrong(must, f"{function}(...)", do)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return self.aggregate(function, None, "")
 
 
 def _no_components(got: str, instead: str) -> Wrong:

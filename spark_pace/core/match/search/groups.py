@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.column_sums import deviation, squares_of, sums_of
 from spark_pace.core.columns import Ints
-from spark_pace.core.distribution import FUNCTIONS, distributed
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.ranks import float_orders, floats_of
+from spark_pace.core.summaries.column_sums import deviation, squares_of, sums_of
+from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
 from spark_pace.core.tables import bools
 
 _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}

@@ -1,4 +1,4 @@
-"""The numbers of columns, and their squares, as `spark_pace.core.sums` adds them.
+"""The numbers of columns, and their squares, as `spark_pace.core.summaries.sums` adds them.
 
 In most columns the same few places hold the digits of all numbers. Then these are taken from whole blocks,
 which stay in the processor's cache: the first place is the lowest at which the digits of all numbers together
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.sums import ODD, Floats, Sums, distinct, greatest
+from spark_pace.core.summaries.sums import ODD, Floats, Sums, distinct, greatest
 from spark_pace.core.tables import bools
 
 _BITS = 32
