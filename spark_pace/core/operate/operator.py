@@ -33,7 +33,7 @@ from spark_pace.core.operate.match_table import Labels, pattern_matches, span_ma
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
-from spark_pace.core.plan.panes import EVENTS
+from spark_pace.core.plan.panes import EVENTS, united
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
@@ -88,7 +88,9 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
     """
     header, first = lane.header, plan.rules[lane.header.rule_index]
     start, end = lane.column("start"), lane.column("end")
-    spans = SpanAggregates(contents_of(stream, first.panes), start, end)
+    sharing = [plan.rules[index].panes for index, _ in header.sharers] or [first.panes]
+    panes = [one for one in sharing if one is not None]
+    spans = SpanAggregates(contents_of(stream, united(panes) if panes else None), start, end)
     if not header.sharers:
         kept, fields = aggregate_spans(first.rule, spans)
         matches = _of_spans(plan, first, lane, stream, kept, fields)

@@ -9,8 +9,8 @@ Sources: Li et al., No Pane, No Gain, 2005; Mendes 2013, sections 4.5.2 and 6.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -77,7 +77,15 @@ def sharing(rule: Rule) -> Hashable | None:
     if panes is None:
         return None
     stream = (rule.reads, rule.filter, rule.partition_by, rule.forget_key_after_us, rule.merge)
-    return (*stream, panes.width_us, panes.held, panes.shared)
+    sketches = tuple(part for part in panes.held if part[0] == "sketch")  # too large for who needs none
+    return (*stream, panes.width_us, sketches, panes.shared)
+
+
+def united(panes: Sequence[Panes]) -> Panes:
+    """What is kept for several rules that share the rows of panes: all that any of them needs."""
+    held = sorted({part for one in panes for part in one.held})
+    types = {name: kind for one in panes for name, kind in one.types.items()}
+    return replace(panes[0], held=tuple(held), types=types)
 
 
 def holistic(rule: Rule) -> list[Aggregate]:
