@@ -40,7 +40,7 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         # five times as fast as `bytes.count`
         return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
 
@@ -89,7 +89,7 @@ class BadRecords:
 
     @property
     def most(self) -> int | None:
-        """How many of the next bad records may need a reason; None: all."""
+        """The number of further bad records that may need a reason; None: all."""
         return None if self._most is None else max(0, self._most - len(self._told)) + 1
 
     def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import array_element
-from spark_pace.core.expr.times import RANGES, out_of_range
+from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.io.bad_records import BadRecords, Raws

@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(kw_only=True)
 class BatchReport(Counts):
-    """What a batch did."""
+    """The counts and times of a batch."""
 
     batch_id: int  # Spark's number of the batch
     seconds: float  # since the batch before was written, or the job began

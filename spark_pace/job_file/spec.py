@@ -150,7 +150,7 @@ Source = FilesSource | KafkaSource | DeltaSource
 
 @dataclass(frozen=True)
 class Events:
-    """What events look like, and how the job treats them.
+    """The section `events` of a job file: the form of events, and how the job treats them.
 
     Attributes:
         schema: the attributes.

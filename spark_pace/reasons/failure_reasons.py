@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.time_units import show_length
 from spark_pace.reasons.answer import Member
 from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
 from spark_pace.reasons.wording import length

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order

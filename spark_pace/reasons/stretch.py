@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints
 from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks

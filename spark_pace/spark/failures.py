@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
-from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.rules import load_rules

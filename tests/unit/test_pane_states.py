@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from tests.support.pane_states import FIRST, KEPT, batches, plan, state_after
 

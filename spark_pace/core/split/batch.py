@@ -1,4 +1,4 @@
-"""What a batch gives to the units of a slot."""
+"""A batch as the units of a slot get it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from spark_pace.core.plan.price import Price
 
 @dataclass(frozen=True)
 class Batch:
-    """The events that a batch has released, and what is known beside them.
+    """The events that a batch has released, with the frontier, the prices and the caller of folds.
 
     Attributes:
-        released: events in stream order; None where there are none.
-        passed_us: the frontier before.
+        released: events in stream order; None if there are none.
+        passed_us: the frontier before the batch.
         frontier_us: the frontier now.
-        seen_us: the greatest event time seen.
-        prices: what the operators of rules are predicted to take, by the rule's place in the plan.
+        seen_us: the greatest event time seen so far.
+        prices: the predicted prices of operators, by the rule's place in the plan.
         fold: calls a fold's Python function.
     """
 

@@ -21,7 +21,7 @@ from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.panes import EARLIER_EVENTS, EVENTS, LAST, Panes, held_column
 from spark_pace.core.split.carry.chunk import Chunk, Owned, cleaned, ranges_of
-from spark_pace.core.split.carry.streams import Fresh
+from spark_pace.core.split.carry.key_streams import Fresh
 from spark_pace.core.tables import array, concat, numbers, with_column
 
 

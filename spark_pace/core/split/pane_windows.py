@@ -19,10 +19,10 @@ from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.ranges import pieces
 from spark_pace.core.split.carry.carried_panes import CarriedPanes
-from spark_pace.core.split.carry.streams import Left, Segments
+from spark_pace.core.split.carry.key_streams import Left, Segments
 from spark_pace.core.split.lanes import with_new_rows
 from spark_pace.core.split.pane_rows import as_one, begins_pane, rows_from, rows_of_ranges
-from spark_pace.core.split.spans import ended_windows, lanes_of_windows
+from spark_pace.core.split.span_selections import ended_windows, lanes_of_windows
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.tables import array, concat
 

@@ -30,7 +30,7 @@ from spark_pace.io.text.column_types import (
     typed,
 )
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
-from spark_pace.io.text.plain import PlainReader
+from spark_pace.io.text.plain_json import PlainReader
 
 _MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # a member up to its number, or one in its list
 _MOST_COLUMNS = 10_000  # of a CSV header

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from spark_pace.core.expr import Aggregate, Column, Expr, is_single, of_component, walk
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import ONE_VALUE, over_values, shown
 from spark_pace.rules.expressions.names import name_of
