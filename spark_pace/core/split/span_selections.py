@@ -84,7 +84,7 @@ def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: 
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
-    """bool[n], the spans that may have a match to send: not before `passed_us`, and below the frontier."""
+    """bool[n], the spans that may have a match to send, released from `passed_us` on, below the frontier."""
     rule = task.planned.rule
     waits = rule.merge == "selection"
     latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
