@@ -5,7 +5,7 @@ A plan is made once and never changes. Every part reads it, so it can be pickled
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,7 +26,8 @@ from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
 from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
-from spark_pace.core.plan.panes import Panes, panes_of, sharing
+from spark_pace.core.plan.panes import Panes, panes_of
+from spark_pace.core.plan.places import RulePlace, dealt_out
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -55,6 +56,7 @@ class RulePlan:
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
+        is_read: whether other rules of the job read its matches.
     """
 
     index: int
@@ -68,25 +70,12 @@ class RulePlan:
     key_column: str | None
     fingerprint: str
     since: int
+    is_read: bool = False
 
     @property
     def tested(self) -> tuple[str, ...]:
         """The attributes that are needed when the events are in order, and perhaps not any longer."""
         return () if self.looking_back is None else self.looking_back.columns
-
-
-@dataclass(frozen=True)
-class RulePlace:
-    """Where a rule is worked on.
-
-    Attributes:
-        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
-            has these.
-        since: the first batch whose events belong to the rule's stream.
-    """
-
-    slots: tuple[int, ...]
-    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -206,8 +195,8 @@ def build_plan(
     every = tuple(rule for rule in every if rule.name in places)
     of_events = [rule for rule in every if not rule.reads]
     predicates: dict[Expr, int] = {}
-    numbered = enumerate(of_events)
-    plans = tuple(_rule_plan(n, rule, predicates, ties, places[rule.name].since) for n, rule in numbered)
+    made = [_rule_plan(n, one, predicates, ties, places[one.name].since) for n, one in enumerate(of_events)]
+    plans = _with_readers(made, every)
     keys = tuple(dict.fromkeys(rule.partition_by for rule in of_events if rule.partition_by))
     return Plan(
         schema, plans, tuple(predicates), _bit_names(predicates, plans), keys, _units(plans, places, slots),
@@ -220,6 +209,12 @@ def build_plan(
 def _bit_names(predicates: Iterable[Expr], plans: Iterable[RulePlan]) -> tuple[str, ...]:
     streams = (f"rule {planned.rule.name} since {planned.since}" for planned in plans)
     return (*map(canonical_text, predicates), *streams)
+
+
+def _with_readers(plans: Iterable[RulePlan], rules: Sequence[Rule]) -> tuple[RulePlan, ...]:
+    """The plans of some rules, which know whether any of `rules` reads their matches."""
+    read = {lower.name for rule in rules for lower in rule.reads}
+    return tuple(replace(planned, is_read=planned.rule.name in read) for planned in plans)
 
 
 def _levels(
@@ -236,6 +231,7 @@ def _levels(
         here = {rule.name: RulePlace((0,), places[rule.name].since) for rule in readers}
         flat = [replace(with_place(rule), reads=()) for rule in readers]
         plan = build_plan(flat, order=OrderSpec(), places=here, on_operator_error=on_operator_error)
+        plan = replace(plan, rules=_with_readers(plan.rules, rules))
         levels.append(Level(readers[0].reads, plan))
     return tuple(levels)
 
@@ -259,51 +255,6 @@ def _units(
         for bucket, slot in enumerate(places[planned.rule.name].slots):
             units[slot].append(Unit(planned.index, bucket))
     return tuple(map(tuple, units))
-
-
-def dealt_out(
-    rules: Sequence[Rule],
-    slots: int,
-    buckets: int,
-    kept: Mapping[str, RulePlace] | None = None,
-    since: int = 0,
-) -> dict[str, RulePlace]:
-    """A place for every rule, those that are read included; one place for rules that share panes.
-
-    Args:
-        rules: the rules.
-        slots: how many slots there are.
-        buckets: the number of buckets of each rule with `partition_by`.
-        kept: the places of rules that stay where they are.
-        since: the first batch whose events belong to the streams of the other rules.
-    """
-    rules = every_rule(rules)
-    places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
-    load = [0] * slots
-    for place in places.values():
-        for slot in place.slots:
-            load[slot] += 1
-    shared: dict[Hashable, RulePlace] = {}
-    for rule in rules:
-        if rule.name in places:
-            continue
-        if rule.reads:
-            places[rule.name] = RulePlace((), since)
-            continue
-        stream = sharing(rule)
-        if stream is not None and stream in shared:
-            places[rule.name] = shared[stream]
-            continue
-        taken = tuple(_least(load) for _ in range(buckets if rule.partition_by else 1))
-        places[rule.name] = shared[stream] = RulePlace(taken, since)
-    return places
-
-
-def _least(load: list[int]) -> int:
-    """The slot with the fewest units, to which one more goes."""
-    slot = load.index(min(load))
-    load[slot] += 1
-    return slot
 
 
 def _rule_plan(

@@ -28,6 +28,7 @@ from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
@@ -139,7 +140,7 @@ class Turn:
         )  # fmt: skip
 
 
-def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[Lane]:
+def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> tuple[list[Lane], Waiting]:
     """Process the events that were released.
 
     Args:
@@ -149,24 +150,26 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[L
         batch: what was released.
 
     Returns:
-        lanes with what may be releasable now. At the end of the input, those selections are counted as open
-        whose windows only that end has closed.
+        lanes with what may be releasable now; and how the matches that wait have changed, see `Split`. At the
+        end of the input, those selections are counted as open whose windows only that end has closed.
     """
     planned = share.rules[0]
     mine, method = _mine(plan, planned, share.bucket, batch.released), method_of(planned.rule)
     if method.join is not None and carry.whole is None:
         carry.whole = Whole()
     turn = Turn(plan, share, carry, batch, method, _wanted(share, batch))
-    lanes: list[Lane] = []
+    lanes, waiting = list[Lane](), list[Waiting]()
     fresh = _fresh(turn, mine)
     if planned.panes is not None:
         fresh = in_panes(planned.panes, fresh)
     for part, woken in _parts(turn, fresh):
-        lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
+        cut, changed = _advance_keys(turn, part, woken)
+        lanes += _numbered_from(len(lanes), cut)
+        waiting.append(changed)
         carry.let_go()
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
-    return lanes
+    return lanes, Waiting.sum(waiting)
 
 
 def _wanted(share: Share, batch: Batch) -> Wanted:
@@ -215,18 +218,18 @@ def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
     return [replace(lane, header=header) for lane, header in zip(lanes, headers, strict=True)]
 
 
-def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
+def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> tuple[list[Lane], Waiting]:
     """Process the events that were released of some keys, and look at others that are woken."""
     planned, carry = turn.planned, turn.carry
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
-        return []
+        return [], NOTHING_WAITS
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
-    lanes: list[Lane] = []
+    lanes, waiting = list[Lane](), NOTHING_WAITS
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
         if planned.panes is not None:
@@ -237,8 +240,9 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
             count_on(touched, turn.share.counters.names, segments.key, split.next_selections)
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
+        waiting = split.waiting
     (carry.add if turn.batch.ends else carry.put)(touched, left.since, *left.events())
-    return lanes
+    return lanes, waiting
 
 
 def _resolution(turn: Turn) -> Resolution | None:
