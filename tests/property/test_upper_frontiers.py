@@ -140,7 +140,11 @@ def known(out_us: int) -> int | None:
 def test_a_match_of_any_level_goes_out_with_the_frontier_that_lets_it(
     rules: list[Rule], arrival: Arrival, spread: Parallelism, one_by_one: bool
 ) -> None:
-    arrival = by_one(arrival) if one_by_one else arrival
+    assert_each_goes_out_with_the_frontier(rules, by_one(arrival) if one_by_one else arrival, spread)
+
+
+def assert_each_goes_out_with_the_frontier(rules: list[Rule], arrival: Arrival, spread: Parallelism) -> None:
+    """After each batch just those matches are out that may be, and at the end all are."""
     events = arrival.on_time()[0]
     note("stream: " + ", ".join(map(told, events)))
     matches, so_far = evaluate_levels(rules, events), list[pa.Table]()
