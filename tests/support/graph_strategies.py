@@ -112,19 +112,12 @@ def pane_rules(draw: st.DrawFn) -> Rule:
     return replace(drawn, emit=tuple(fields))
 
 
-def ready(drawn: Rule, name: str) -> Rule:
-    """The rule under that name, so changed that others may read it."""
-    is_pane = drawn.span is not None and drawn.pattern is None and drawn.operator is None
-    rule = drawn if is_pane and drawn.emit else like_events(drawn)
-    return in_time(replace(rule, name=name))
-
-
 PANE, FOLD, ANY, FREQUENT = "pane", "fold", "any", "frequent"
 KINDS: dict[str, st.SearchStrategy[Rule]] = {
     PANE: pane_rules(),
-    FOLD: fold_rules(),
-    ANY: any_rule(),
-    FREQUENT: frequent(),
+    FOLD: fold_rules().map(like_events),
+    ANY: any_rule().map(like_events),
+    FREQUENT: frequent().map(like_events),
 }
 # what the first rule is, and the first one that reads it
 STARTS = [
@@ -142,7 +135,7 @@ def graphs(draw: st.DrawFn) -> list[Rule]:
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):
         kind = below if number == 0 else draw(st.sampled_from(LATER))
-        rules.append(ready(replace(draw(KINDS[kind]), schema=schema), f"r{number}"))
+        rules.append(in_time(replace(draw(KINDS[kind]), name=f"r{number}", schema=schema)))
     first = len(rules)
     for number in range(first, first + draw(st.integers(1, 3))):
         name, kind = f"r{number}", above if number == first else draw(st.sampled_from(LATER))
@@ -153,5 +146,5 @@ def graphs(draw: st.DrawFn) -> list[Rule]:
         if draw(st.booleans()) or all(rule.function is not None for rule in reads):
             reads.insert(draw(st.integers(0, len(reads))), handing_on(name, schema))
         upper = replace(draw(KINDS[kind]), name=name, schema=match_schema(reads), reads=tuple(reads))
-        rules.append(with_what_is_used(ready(upper, name)))
+        rules.append(with_what_is_used(in_time(upper)))
     return draw(st.permutations(rules))

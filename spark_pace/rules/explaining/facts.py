@@ -245,7 +245,8 @@ class LowerFacts:
     Attributes:
         rule: its name; "events" are those of the input.
         condition: of the events of the input, which are read; None: all, as of matches.
-        waits: for how long its matches can wait for each other; None: they do not.
+        waits: for how long a match of it can wait at most, so that others that are read wait for it; None:
+            none waits.
     """
 
     rule: str
@@ -260,13 +261,15 @@ class LevelFacts:
     Attributes:
         level: the number of levels that it stands above the rules that read the events of the input.
         reads: its lower rules, in the order of ``from``.
-        waits: for how long an event of the rule can wait for others that may come before it, because of all
-            rules below; None: it does not.
+        waits: for how long an event of the rule can wait at most for others that may come before it, because
+            of all rules below; None: it does not.
+        warning: what will cost more than it need; None: nothing is known of that.
     """
 
     level: int
     reads: tuple[LowerFacts, ...]
     waits: str | None
+    warning: str | None
 
 
 @dataclass(frozen=True)
