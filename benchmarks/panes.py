@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from benchmarks.core_runs import plan_of, records
 from benchmarks.rows import Row, Sizes, processor, require
-from spark_pace.core.local import LocalRun, LocalStep
+from spark_pace.core.local_run import LocalRun, LocalStep
 from spark_pace.core.plan.plan import Plan
 
 SECOND = 1_000_000

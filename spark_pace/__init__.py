@@ -50,7 +50,7 @@ _TYPES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Give the types that the functions take and return, which are imported when somebody asks."""
+    """Import a type that the functions take or return, when it is first asked for."""
     if name not in _TYPES:
         raise AttributeError(f"module 'spark_pace' has no attribute {name!r}")
     from importlib import import_module
@@ -161,7 +161,7 @@ def why(
     from pathlib import Path
 
     from spark_pace.core.plan.lower_rules import input_schema
-    from spark_pace.io.frames import table_of
+    from spark_pace.io.data_frames import table_of
     from spark_pace.reasons import why as why_of
 
     checked = _checked(rules)
@@ -210,9 +210,9 @@ def create_views(
         ConfigError: `out` has no tables of a job.
         RuleError: the rules are wrong.
     """
-    from spark_pace.io import delta
+    from spark_pace.io.delta_tables import create_views as create
 
-    return delta.create_views(spark, str(out), _checked(rules))
+    return create(spark, str(out), _checked(rules))
 
 
 def detect(

@@ -16,11 +16,11 @@ import click
 from spark_pace import __version__
 from spark_pace.errors import ConfigError, RuleError, shown
 
-FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
+FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
 
 def _sink(text: str) -> str:
-    """An address (``s3://…``) as it is, or a path."""
+    """The text itself if it is an address (``s3://…``), else the path in its usual form."""
     return text if "://" in text else str(Path(text))
 
 
@@ -176,7 +176,7 @@ def sql(out: str, query: str, form: str) -> None:
 @click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
 def plan(job: Path, **options: Any) -> None:
     """Print what a model of queues says."""
-    from spark_pace.cli.plan import Options, plan_command
+    from spark_pace.cli.plan_command import Options, plan_command
 
     plan_command(job, Options(**options))
 
@@ -222,7 +222,7 @@ def _fail(message: str, code: int) -> None:
 
 
 def _see_current_directory() -> None:
-    """Find operators' modules in the current directory, as `python -m` does, here and in Spark's workers."""
+    """Let Python find operators' modules in the current directory, in this process and in Spark's workers."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -18,7 +18,7 @@ from spark_pace.core.column_sums import squares_of, sums_of
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
-from spark_pace.core.ranges import running
+from spark_pace.core.ranges import folded, running
 from spark_pace.core.ranks import value_ranks
 from spark_pace.core.sums import Sums, sums_of_stored
 from spark_pace.core.tables import bools, numbers
@@ -137,9 +137,6 @@ def _extreme(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Arr
     none = len(ranks) if least else -1
     row_of = np.zeros(len(ranks) + 1, np.int64)
     row_of[ranks] = np.arange(len(ranks))
-    ranks = np.append(np.where(ranks < 0, none, ranks), none)
-    fold = np.minimum if least else np.maximum
-    # every second range is from the end of one to the start of the next
-    bounds = np.column_stack([start, end]).ravel()
-    found = fold.reduceat(ranks, bounds)[::2] if len(start) else bounds
+    ranks = np.where(ranks < 0, none, ranks)
+    found = folded(np.minimum if least else np.maximum, ranks, start, end)
     return values.take(pa.array(row_of[found], mask=found == none))

@@ -1,4 +1,4 @@
-"""Rules over files or tables of events without Spark: the core in this process."""
+"""Runs rules over files or tables of events without Spark: the core in this process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.local import LocalResult, run
+from spark_pace.core.local_run import LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.files import ARCHIVES, EventsRead, csv_header, read_source_file, table_events
-from spark_pace.io.frames import table_of
+from spark_pace.io.data_frames import table_of
+from spark_pace.io.event_files import ARCHIVES, EventsRead, csv_header, read_source_file, table_events
 from spark_pace.io.html import html_table
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 
@@ -32,15 +32,15 @@ FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found. A notebook shows its first matches as a table.
+    """The result of a replay. A notebook shows its first matches as a table.
 
     Attributes:
-        result: what the core found.
-        bad: what is told of the records that are no events, with the columns of `io.bad_records.BAD_SCHEMA`.
-        bad_rows: how many of those there are.
+        result: the result of the core.
+        bad: the records that are no events, as a table of `io.bad_records.BAD_SCHEMA`.
+        bad_rows: how many records are no events.
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
-        columns: those that the header of the first CSV file names besides the schema's.
+        columns: the columns of the first CSV file that are no attributes.
     """
 
     result: LocalResult
@@ -57,7 +57,7 @@ class Replay:
 
     @property
     def late(self) -> pa.Table:
-        """The late events, with the columns of `spark_pace.core.intake.late.LATE_SCHEMA`."""
+        """The late events, with the columns of `spark_pace.core.intake.late_table.LATE_SCHEMA`."""
         return self.result.late
 
     @property
@@ -67,7 +67,7 @@ class Replay:
 
     @property
     def stats(self) -> dict[str, int]:
-        """The counts of `spark_pace.core.local.LocalResult`."""
+        """The counts of `spark_pace.core.local_run.LocalResult`."""
         return self.result.stats
 
     def to_pandas(self) -> pd.DataFrame:
@@ -75,7 +75,7 @@ class Replay:
         return self.matches.to_pandas()
 
     def __len__(self) -> int:
-        """How many matches there are."""
+        """The number of matches."""
         return int(self.matches.num_rows)
 
     def __repr__(self) -> str:
@@ -92,17 +92,17 @@ class Replay:
 
 
 def replay_table(rules: Sequence[Rule], events: object) -> Replay:
-    """What `rules` find in a table whose columns are the schema's attributes.
+    """Find the matches of `rules` in a table whose columns are the schema's attributes.
 
-    The order of its rows does not count, as in `detect`: events of one event time are put in order by the
-    schema's `tie_break`, or by all columns if it names none.
+    The order of its rows is ignored, as in `detect`: events of the same time are ordered by the schema's
+    `tie_break`, or by all columns if it has none.
 
     Args:
-        rules: over one schema.
-        events: what `spark_pace.io.frames.table_of` takes.
+        rules: all over one schema.
+        events: what `spark_pace.io.data_frames.table_of` takes.
 
     Raises:
-        ConfigError: `events` are no table.
+        ConfigError: `events` is no table.
         EventError: a column has another type than the rules declare, or a row lacks an event time.
     """
     schema = input_schema(rules)
@@ -123,18 +123,18 @@ def replay_files(
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
 ) -> Replay:
-    """What `rules` find in a file of events, or in all files of a directory, in the order of their names.
+    """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
-    With the order of a job, the events are late that are late in the job: by the files before theirs, or by
-    the earlier records of their source in their file, which stands for a partition. Without one none is.
+    With the order of a job the same events are late as in the job: because of earlier files, or of earlier
+    records of their source in the same file, which stands for a partition. Without it none is late.
 
     Args:
-        rules: over one schema.
+        rules: all over one schema.
         path: the file or directory.
-        order: of a job, whose repeats are dropped, too; None: nothing is.
+        order: of a job; repeats are dropped as it says. None: none is late or a repeat.
         source_column: of a job: the attribute that names an event's source.
-        heartbeat: what holds for records that are no events.
-        most_bad: so many bad records of a file are told one by one.
+        heartbeat: of a job: the condition for records that are no events.
+        most_bad: how many bad records of a file get a row each.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
@@ -152,20 +152,20 @@ def replay_files(
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
-    """The attributes that are null in every event, if there are events."""
+    """The attributes that are null in every event; none if there are no events."""
     names = [field.name for field in schema.own.fields] if read.events.num_rows else []
     return tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
-    """Every event of a file or directory; sources are paths below the directory, or the file's name."""
+    """Read all events of a file or directory; sources are paths below the directory, or the file's name."""
     return all_read(read_each(path, schema))
 
 
 def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
     """Read the files one by one, in the order of their names, as a job does.
 
-    Of the bad records of a file so many are told one by one.
+    The first `most_bad` bad records of a file get a row each.
     """
     tables = read_side_tables(schema)
     reads = (_read_file(file, schema.own, path, most_bad) for file in _files(path, schema))
@@ -183,21 +183,21 @@ def _files(path: Path, schema: EventSchema) -> list[Path]:
 
 
 def _other_columns(path: Path, schema: EventSchema) -> tuple[str, ...]:
-    """The columns of the first CSV file that are no attributes; none where there is no such file."""
+    """The columns of the first CSV file that are no attributes; none if there is no CSV file."""
     headers = (csv_header(str(file)) for file in _files(path, schema) if _format(file, schema) == "csv")
     names = [field.name for field in schema.fields]
     return tuple(column for column in next(headers, []) if column not in names)
 
 
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
-    """What all these files hold."""
+    """Put together what was read of several files."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
     return EventsRead(events, bad, sum(read.read_rows for read in reads))
 
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
-    """Events less those at the positions (`source`, `offset`) of the late ones."""
+    """The events without those at a position (`source`, `offset`) of `late`."""
     aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
     aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
     keys = pa.table({
@@ -222,13 +222,13 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 
 def _format(file: Path, schema: EventSchema) -> str | None:
-    """By the ending of its name; where events has the key text, a file of any other name is text."""
+    """The format of a file, from the ending of its name; other names are text if the schema reads text."""
     name = file.with_suffix("") if file.suffix in ARCHIVES else file
     return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
 
 
 def first_line(name: str) -> int:
-    """The line of a file of text that holds its first record, as an editor counts, by the file's name."""
+    """The line number, in an editor, of the first record of a text file of this name."""
     path = Path(name)
     return 2 if (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix == ".csv" else 1
 

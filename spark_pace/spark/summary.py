@@ -1,4 +1,4 @@
-"""What one run of a job did: the sums over its batches."""
+"""The result of one run of a job: sums over its batches."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from spark_pace.io.metrics import BatchReport, Counts
 
 @dataclass
 class Summary(Counts):
-    """What one run of a job did; an earlier run on the same checkpoint is not counted.
+    """The result of one run of a job, without earlier runs on the same checkpoint.
 
     Attributes:
-        matches: of each rule; 0 where it found none.
-        batches: how many were written.
-        has_all_batches: no earlier run wrote a batch.
-        seconds: from the call to the end.
-        still_open: selections open at the end.
-        pending: events that wait at the end until the frontier has passed them.
-        finished: the end of the input was reached and everything decided.
-        stopped_by: the signal that stopped the job, if one did.
-        over_bound: in how many batches no cut of lanes could keep `latency_bound`.
-        why_over_bound: why, in the last of them.
+        matches: the number of matches of each rule.
+        batches: the number of batches that were written.
+        has_all_batches: True if no earlier run wrote a batch.
+        seconds: the time from the call to the end.
+        still_open: selections that are open at the end.
+        pending: events that still wait for the frontier at the end.
+        finished: True if the input has ended and everything is decided.
+        stopped_by: the signal that stopped the job, or None.
+        over_bound: the number of batches in which no cut into lanes could keep `latency_bound`.
+        why_over_bound: the reason in the last of them.
     """
 
     matches: dict[str, int]
@@ -37,7 +37,7 @@ class Summary(Counts):
     why_over_bound: str | None = None
 
     def add(self, report: BatchReport) -> None:
-        """Count a batch."""
+        """Add a batch."""
         self.add_counts(report)
         for rule, count in report.matches.items():
             self.matches[rule] += count

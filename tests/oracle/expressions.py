@@ -1,7 +1,8 @@
 """The value of an expression for one event or one candidate: plain Python, SQL's three-valued logic.
 
-It was written from the documentation of the expression language, not from `spark_pace.core.expr.evaluate`; it
-uses only the nodes of that package. A timestamp is a whole number of microseconds since 1970.
+It was written from the documentation of the expression language, not from
+`spark_pace.core.expr.evaluation`; it uses only the nodes of that package. A
+timestamp is a whole number of microseconds since 1970.
 """
 
 from __future__ import annotations

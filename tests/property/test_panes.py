@@ -67,18 +67,15 @@ def with_sums(rule: Rule) -> Rule:
     arrivals(),
     parallelisms(),
     st.booleans(),
-    st.sampled_from([(1, True), (1, False), (8, None), (ways.SMALL, None)]),
+    st.sampled_from([1, 8, ways.SMALL]),
 )
 def test_panes_give_the_oracles_rows_wherever_batches_cut_them(
-    rule: Rule, arrival: Arrival, spread: Parallelism, old: bool, told: tuple[int, bool | None]
+    rule: Rule, arrival: Arrival, spread: Parallelism, old: bool, small: int
 ) -> None:
-    """`old`: a release that carried events did the first batch. `told`: what the choices of ways say."""
-    small, united = told
+    """`old`: a release that carried events did the first batch."""
     plan = plan_of(rule, arrival, spread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "SMALL", small)
-        if united is not None:
-            patch.setattr(ways, "is_united_by_pane", lambda rows, panes: united)
         plans = [of_events(plan), *([plan] * len(arrival.batches))] if old else plan
         steps = list(drive(plans, arrival.tables(rule), finish=True, parts=2))
     matches = pa.concat_tables([step.matches for step in steps])

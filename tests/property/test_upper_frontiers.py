@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.expr import Aggregate, conjunction
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.lower_rules import match_schema
 from spark_pace.core.plan.rule import Component, Context, EmitField, GridSpan, Pattern, Rule

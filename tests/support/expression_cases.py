@@ -182,7 +182,7 @@ def _value(kind: str, chance: random.Random) -> object:
 
 
 class TableColumns:
-    """The columns of a table as `spark_pace.core.expr.evaluate` wants them."""
+    """The columns of a table as `spark_pace.core.expr.evaluation` wants them."""
 
     def __init__(self, events: pa.Table) -> None:
         self.rows = events.num_rows

@@ -9,7 +9,7 @@ import pytest
 
 from spark_pace import load_rules, replay
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report

@@ -15,7 +15,7 @@ import pytest
 from spark_pace import load_rules
 from spark_pace.core.frames import encode_parcel, frames_of
 from spark_pace.core.levels import Levels
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import build_plan

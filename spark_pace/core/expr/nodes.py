@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s), ARRAY<T>
-ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
+ExprType: TypeAlias = str  # a `TypeName`, or NULL: the type of a bare null
 
 STRUCT = "STRUCT"  # true where a group of attributes is there, else null; the attributes are other columns
 _ARRAY = re.compile(r"ARRAY<(.+)>")
@@ -19,13 +19,13 @@ _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
 
 def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
-    """How many digits a DECIMAL(p,s) has, and how many behind the point; None for other types."""
+    """The number of digits of a DECIMAL(p,s), and of those behind the point; None for other types."""
     found = _DECIMAL.fullmatch(kind)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def is_single(kind: ExprType) -> bool:
-    """Tell whether the values of a type have no parts, so that they can be compared."""
+    """True if the values of a type have no parts, so that they can be compared."""
     return kind != STRUCT and array_element(kind) is None
 
 
@@ -82,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluate` lists the names."""
+    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluation` has all names."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -128,7 +128,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:
-    """All of `parts` joined by ``and``; true where there are none."""
+    """Join `parts` by ``and``; true if there are none."""
     if not parts:
         return Literal(True, "BOOLEAN")
     whole = parts[0]

@@ -1,4 +1,4 @@
-"""The matches of a fold: of each the event that has given it, and its fields."""
+"""Computes the fields of a fold's matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_pace.core.split.lanes import Lane
 
 
 def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
-    """The table of the matches of a lane whose rule has a fold."""
+    """The matches of a lane whose rule has a fold, as a table."""
     rows, rule = lane.column(ROW), planned.rule
     labels = Labels(lane.column(SELECTION), stream.time[rows], stream.time[rows], at_rows(stream, rows))
     assert lane.selections is not None
@@ -34,11 +34,11 @@ def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> p
 
 @dataclass(frozen=True)
 class MoveColumns:
-    """What expressions see of moves that give matches: attributes of the event, and the states.
+    """The columns that expressions read of moves with matches: attributes of the event, and the states.
 
     Attributes:
         stream: the lane's stream.
-        events: int64[m], the row of each one's event.
+        events: int64[m], the row of each move's event.
         machine: the rule's fold.
         lane: the lane.
     """
@@ -50,11 +50,11 @@ class MoveColumns:
 
     @property
     def rows(self) -> int:
-        """How many moves there are."""
+        """The number of moves."""
         return len(self.events)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each move's event, or what is known of its states."""
+        """An attribute of each move's event, or a fact about its states."""
         if attribute in (STATE_BEFORE, STATE_AFTER):
             return pa.array(self.machine.states, pa.string()).take(pa.array(self.lane.column(attribute)))
         if attribute == STATE_SINCE:
@@ -63,5 +63,5 @@ class MoveColumns:
         return self.stream.attribute(attribute).take(pa.array(self.events))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """A single event has no groups."""
+        """Never called, because a single event has no groups."""
         raise AssertionError(f"{function}({component}.{attribute}) over a single event")

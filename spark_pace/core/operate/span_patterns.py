@@ -1,8 +1,7 @@
-"""The matches of a pattern in explicit spans: in each by itself, as if it were a whole bounded stream.
+"""Finds the matches of a pattern in explicit spans, each span taken as a whole bounded stream.
 
-Spans may overlap, and then share their events. They are worked on in pieces of about `PIECE_ROWS` events, in
-which an event stands once for every span that holds it. So memory is that of a piece, or of the longest span,
-however many spans hold an event.
+Spans may overlap and share events. They are worked on in pieces of about `PIECE_ROWS` events, in which an
+event occurs once for each span that holds it. So memory is bounded by a piece, or by the longest span.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from spark_pace.core.tables import with_column
 
 
 def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    """The matches in the spans of a lane."""
+    """The matches in the spans of a lane, and their labels."""
     start, end = lane.column("start"), lane.column("end")
     inside = Inside.of(rule, stream)
     ranges = even_ranges(end - start, len(start), ways.PIECE_ROWS)
@@ -59,7 +58,7 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     code = np.concatenate([at.code for _, at, _ in pieces])
     release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
     matched_us = np.concatenate([matched for _, _, matched in pieces])
-    if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
+    if isinstance(rule.span, CountSpan):  # only full spans count, so their matches wait for their end
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
@@ -70,9 +69,9 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 
 def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
-    """What matches have from their spans (int64[m]), if each is known where its span is resolved."""
+    """The labels of matches that are decided where their spans, int64[m], are resolved."""
     release = lane.positions("resolved").take(spans)
-    # a grid window's end is the first time behind it
+    # a grid window's end is the first time after it
     matched_us = release.time + isinstance(rule.span, GridSpan)
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(spans))
@@ -80,7 +79,7 @@ def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
 
 
 def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Found, Positions, Ints]:
-    """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
+    """The matches of the spans at the indices `index`, the positions where they are decided, their times."""
     start, end = lane.column("start")[index], lane.column("end")[index]
     owner, rows = expand(start, end)
     stream = inside.take(rows, start[owner], np.cumsum(end - start) - (end - start))
@@ -154,13 +153,13 @@ def _waiting_at(rule: Rule, lane: Lane, inside: Inside, frontier_us: int) -> Int
 
 @dataclass(frozen=True)
 class Inside:
-    """What is looked at in the spans of a lane.
+    """The arguments of matching inside the spans of a lane.
 
     Attributes:
         stream: the lane's stream.
         pattern: the pattern, with the opening event's attributes as columns of every event.
         opening: the attributes of the opening event that become such columns.
-        conditions: what is tested again in each span.
+        conditions: conditions that must be tested again in each span.
     """
 
     stream: Stream
@@ -170,7 +169,7 @@ class Inside:
 
     @staticmethod
     def of(rule: Rule, stream: Stream) -> Inside:
-        """What the rule looks at."""
+        """Make it for a rule and a lane's stream."""
         assert rule.pattern is not None
         conditions = []
         for bit, component in enumerate(rule.pattern.components):
@@ -182,11 +181,11 @@ class Inside:
         return Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
-        """The stream of these rows in spans.
+        """The stream of these rows, with a segment for each span.
 
         Args:
             rows: int64[n], rows of the lane.
-            first: int64[n], the first row of the span of each.
+            first: int64[n], the first row of each row's span.
             starts: int64[s], where each span begins in `rows`.
         """
         names = {TIME, SEQ, MASK, *attributes_of(one.expr for one in self.pattern.where)}
@@ -205,13 +204,13 @@ class Inside:
 
 @dataclass(frozen=True)
 class _Condition:
-    """What a component's predicate says of an event and others of its span.
+    """The part of a component's predicate about an event and others of its span.
 
     Attributes:
         bit: the component's bit in ``@mask``, set where the event alone satisfies the predicate.
-        comparisons: with the opening event, by numbers of the lane's rows.
+        comparisons: comparisons with the opening event, as ranks of the lane's rows.
         others: the other conditions.
-        columns: what these see of single rows.
+        columns: what these read.
     """
 
     bit: int
@@ -221,7 +220,7 @@ class _Condition:
 
     @staticmethod
     def of(bit: int, exprs: tuple[Expr, ...], stream: Stream) -> _Condition:
-        """The conditions `exprs` of the component with that bit."""
+        """Make it from the conditions `exprs` of the component with that bit."""
         roles = {OPENING_EVENT: 0, None: 1}
         compared = [one for one in exprs if is_comparison(one, roles) and not mentions_previous(one)]
         others = [one for one in exprs if one not in compared]
@@ -233,7 +232,7 @@ class _Condition:
         )
 
     def narrow(self, mask: npt.NDArray[np.uint16], rows: Ints, first: Ints) -> None:
-        """Take the bit from the masks of those of n rows in spans that the conditions do not hold for."""
+        """Clear the bit in the masks of those of n rows for which the conditions do not hold."""
         here = np.flatnonzero(has_bit(mask, self.bit))
         holds = np.ones(len(here), np.bool_)
         pairs = np.column_stack([first[here], rows[here]])
@@ -247,13 +246,13 @@ class _Condition:
 
 @dataclass(frozen=True)
 class SpanColumns:
-    """What a condition on one event of a span sees: its attributes, and those of others of the span.
+    """The columns that a condition reads of an event of a span, and of the span's other events.
 
     Attributes:
         stream: the lane's stream.
-        previous: by the names of their columns, the attributes of events before; null before the first one.
-        at: int64[n], the rows.
-        first: int64[n], the first row of the span of each.
+        previous: the attributes of earlier events, by the names of their columns.
+        at: int64[n], the rows of the events.
+        first: int64[n], the first row of each event's span.
     """
 
     stream: Stream
@@ -263,11 +262,11 @@ class SpanColumns:
 
     @property
     def rows(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.at)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each event, of the one that opened its span, or of one before it."""
+        """An attribute of each event, of its span's opening event, or of an earlier event (null if none)."""
         if component == OPENING_EVENT:
             return self.stream.attribute(attribute).take(pa.array(self.first))
         if attribute in self.previous:
@@ -278,5 +277,5 @@ class SpanColumns:
         return self.stream.attribute(attribute).take(pa.array(self.at))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """A single event has no groups."""
+        """Never called, because a single event has no groups."""
         raise AssertionError(f"{function}({component}.{attribute}) over a single event")

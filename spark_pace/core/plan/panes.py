@@ -18,8 +18,9 @@ from spark_pace.core.expr import ARROW_TYPES, Aggregate, walk
 from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.rule import GridSpan, Rule
 
-EVENTS = "@events"  # int64: how many events a row stands for
-LAST = "@last"  # int64: the event time of the last of them
+EVENTS = "@count"  # int64: how many events a row stands for
+EARLIER_EVENTS = "@events"  # the same of carried rows in states of earlier builds, each of one pane
+LAST = "@last"  # int64: the event time of the last of them, in rows of a batch
 # what each aggregate over an attribute is made of
 _MADE_OF = {
     "count": ("known",),
@@ -47,8 +48,8 @@ def held_column(part: str, attribute: str) -> str:
 class Panes:
     """What a rule keeps of its panes.
 
-    A row has ``@time`` and `LAST`, the event times of its first and its last event; ``@seq``, that of the
-    first; `EVENTS`; `held`; and `shared`. Several rows may stand for one pane: together they hold it.
+    A row has ``@time`` and ``@seq``, those of its first event; `EVENTS`; `held`; and `shared`. Which events
+    it stands for is said in `spark_pace.core.split.pane_rows`.
 
     Attributes:
         width_us: the length of a pane.

@@ -12,11 +12,11 @@ from spark_pace.core.plan.rule import Rule
 
 @dataclass(frozen=True)
 class RulePlace:
-    """Where a rule is worked on.
+    """The slots that run a rule.
 
     Attributes:
-        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
-            has these.
+        slots: the slot of each of its buckets of partition keys; empty if the rule reads matches, because the
+            merger runs such rules.
         since: the first batch whose events belong to the rule's stream.
     """
 

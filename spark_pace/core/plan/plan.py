@@ -1,6 +1,6 @@
-"""Rules made ready to run: numbered predicates, needed columns, and which slot does what.
+"""The plan: a job's rules ready to run, with numbered predicates, the columns they need, and their slots.
 
-A plan is made once and never changes. Every part reads it, so it can be pickled.
+A plan is made once and never changes. All steps read it, also in other processes, so it can be pickled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_pace.core.columns import (
     SOURCE,
 )
 from spark_pace.core.expr import Expr, array_element
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
@@ -33,9 +33,9 @@ from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 
 TieBreak = Literal["position", "columns"]
-OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
+OnBad = Literal["quarantine", "fail"]  # set bad records or failed selections aside, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
-MOST_BAD_RECORDS = 1_000  # of a file that are told one by one, unless the job says otherwise
+MOST_BAD_RECORDS = 1_000  # of a file that are reported one by one, unless the job says otherwise
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component or condition of a move, and for P_s and P_c of a span: (bit of ``@mask``,
-            number of the predicate as far as it is about that event alone).
-        looking_back: what the components or moves say of the events before; None where they say nothing, or
-            say it of the events of a span.
-        takes_all: whether every event that passes the filter belongs to the rule's stream.
-        panes: what is kept of panes instead of events; None where events are.
+        bits: (bit of ``@mask``, number of the predicate) for each component or condition of a move, and for
+            P_s and P_c of a span. The predicate has only the conditions on the event alone.
+        looking_back: the conditions of components or moves on earlier events; None if there are none, or if
+            they are on the events of a span.
+        takes_all: True if every event that passes the filter belongs to the rule's stream.
+        panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
-        fingerprint: equal for rules that mean the same.
+        fingerprint: a digest of the rule's meaning, equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
         is_read: whether other rules of the job read its matches.
     """
@@ -74,13 +74,13 @@ class RulePlan:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """The attributes that are needed when the events are in order, and perhaps not any longer."""
+        """The attributes that the conditions on earlier events read; later steps may not need them."""
         return () if self.looking_back is None else self.looking_back.columns
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One rule's bucket of partition keys: what a slot splits by itself."""
+    """One rule's bucket of partition keys, which a slot splits independently of its other units."""
 
     rule_index: int
     bucket: int
@@ -88,10 +88,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Level:
-    """The rules that read the matches of the same other ones.
+    """The rules that read the matches of the same lower rules.
 
     Attributes:
-        reads: the rules that they read, in the order of ``from``.
+        reads: the lower rules, in the order of ``from``.
         plan: the plan of the readers, over these matches.
     """
 
@@ -105,27 +105,28 @@ class Plan:
 
     Attributes:
         schema: what an event looks like.
-        rules: the rules that read events, in the order of the files; then those that only others read.
+        rules: the rules that read events, in the order of the files; behind them those that only other rules
+            read.
         predicates: distinct predicates over one event.
-        bit_names: what each bit of the columns ``@bits`` stands for: every predicate, then the stream of
-            every rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
+        bit_names: the meaning of each bit of the columns ``@bits``: first a bit for each predicate, then one
+            for the stream of each rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
         partition_keys: the attributes of each distinct `partition_by`.
-        units: for each slot its units.
+        units: the units of each slot.
         buckets: the number of buckets that a rule's partition keys are spread over.
         lanes: the most lanes that a unit's work of one batch is cut into.
         least_lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
-        latency_bound_us: the most time that operators may take for a lane, as far as it is predicted; then
-            there are as few lanes as keep it, of any size. None: there is no bound.
+        latency_bound_us: the longest predicted time that operators may take for a lane; lanes are then as few
+            as this allows, of any size. None: there is no bound.
         order: how the frontier follows the sources.
         source_column: the attribute that names an event's source; None: the event's position does.
-        heartbeat: holds for records that only say how far their source has come; None: there are no such
-            records.
-        ties: the attributes that order events of one event time, before source and offset.
+        heartbeat: the predicate of records that only say how far their source has come; None: there are no
+            such records.
+        ties: the attributes that order events of the same event time, before source and offset.
         on_operator_error: what to do with a selection that a Python operator fails on.
-        operator_timeout_us: the most time that a Python operator may take for one selection; only a job holds
-            it to that, where operators run in a process of their own.
-        lookups: how the predicates are evaluated.
-        levels: the rules that read matches, each level behind those that it reads.
+        operator_timeout_us: the longest time that a Python operator may take for one selection; only a job
+            enforces it, where operators run in a process of their own.
+        lookups: the predicates that are evaluated by looking values up.
+        levels: the rules that read matches, each level behind the ones that it reads.
         shown: the rules whose matches are the output, in the order of the files.
     """
 
@@ -151,12 +152,12 @@ class Plan:
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self.units)
 
     @property
     def tie_columns(self) -> tuple[str, ...]:
-        """All columns that order events of one event time."""
+        """All columns that order events of the same event time."""
         return (*self.ties, SOURCE, OFFSET)
 
     def member_bit(self, planned: RulePlan) -> int:
@@ -180,11 +181,11 @@ def build_plan(
     tie_break: TieBreak = "position",
     places: Mapping[str, RulePlace] | None = None,
 ) -> Plan:
-    """Make checked rules over one event schema ready to run, with those that they read.
+    """Build the plan of checked rules over one event schema and of the lower rules that they read.
 
-    `slots` is the number of groups of the stateful stage. `places` says by rule name where each rule is
-    worked on; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
-    `tie_break` says what orders events of one event time where the schema does not: their position (source
+    `slots` is the number of groups of the stateful stage. `places` gives by rule name the slots that run the
+    rule; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
+    `tie_break` says what orders events of the same event time if the schema does not: their position (source
     and offset), or all their columns. The other arguments are as in `Plan`.
     """
     listed = tuple(rules)
@@ -220,7 +221,7 @@ def _with_readers(plans: Iterable[RulePlan], rules: Sequence[Rule]) -> tuple[Rul
 def _levels(
     rules: Sequence[Rule], places: Mapping[str, RulePlace], on_operator_error: OnBad
 ) -> tuple[Level, ...]:
-    """The rules that read matches, by what they read. Each runs in one slot and sees all of it."""
+    """The rules that read matches, grouped by the lower rules that they read. Each runs in one slot."""
     heights = levels_of(rules)
     alike: dict[tuple[str, ...], list[Rule]] = {}
     for rule in sorted(rules, key=lambda rule: heights[rule.name]):
@@ -237,7 +238,7 @@ def _levels(
 
 
 def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
-    """What orders events of one event time where the schema does not say it."""
+    """The columns that order events of the same event time, if the schema names none."""
     if tie_break == "position":
         return ()
     fields = schema.own.fields

@@ -1,8 +1,8 @@
-"""The large chunks of what the splitters carry from batch to batch, as files.
+"""Files for the large chunks that splitters carry from batch to batch.
 
-A splitter's task writes a chunk before the slot's state names it; the driver removes it when no batch that
-may run again begins with it. A file's name is a checksum of its content. So a batch that runs again writes
-the same files, and a changed file is known by its name.
+A splitter's task writes a chunk before the slot's state names it. The driver removes it once no batch that
+may run again needs it. A file's name is a checksum of its content, so a batch that runs again writes the same
+files, and a file that was changed can be recognised.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import IO, Any
 
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import files
-from spark_pace.spark.checkpoint.files import RESTORE, damaged
+from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
 
 _DIGEST_BYTES = 16
 
 
 class _Checked:
-    """A file that is written, with the checksum of what was written so far."""
+    """A file that computes the checksum of what is written to it."""
 
     closed = False
 
@@ -37,7 +37,7 @@ class _Checked:
         return self._file.write(piece)
 
     def flush(self) -> None:
-        """Do nothing: the file is flushed when it is whole."""
+        """Do nothing; the file is flushed at its end."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChunkFiles:
     """The folder of chunks: a `spark_pace.core.frames.TableStore`.
 
     Attributes:
-        folder: the folder. It is made with the first chunk.
+        folder: the folder, which is made with the first chunk.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ class ChunkFiles:
             write(sink)
             return sink.checksum.hexdigest()
 
-        return files.write_named(self.folder, fill)
+        return file_access.write_named(self.folder, fill)
 
     def get(self, name: str) -> memoryview:
         """The content of a chunk, mapped into memory.
@@ -67,21 +67,21 @@ class ChunkFiles:
             StateError: there is no such chunk.
         """
         try:
-            return files.mapped(self.folder / name)
+            return file_access.mapped(self.folder / name)
         except FileNotFoundError as error:
             raise self._missing(name) from error
 
     def require_whole(self, names: Iterable[str]) -> None:
-        """Read these chunks through, and compare each with the checksum that is its name.
+        """Read these chunks, and compare each with the checksum in its name.
 
         Raises:
-            StateError: one of them is not there, or has another content.
+            StateError: a chunk is missing, or has another content.
         """
         for name in names:
             path = self.folder / name
             checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
             try:
-                for piece in files.pieces(path):
+                for piece in file_access.pieces(path):
                     checksum.update(piece)
             except FileNotFoundError as error:
                 raise self._missing(name) from error
@@ -89,14 +89,14 @@ class ChunkFiles:
                 raise damaged(path, "another content than its checksum is of")
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove these chunks, if they are still there. What cannot be removed is left to the next start."""
+        """Remove these chunks, if they still exist; what cannot be removed is left to the next start."""
         for name in names:
             with suppress(OSError):
-                files.remove(self.folder / name)
+                file_access.remove(self.folder / name)
 
     def remove_all_but(self, needed: Collection[str]) -> None:
-        """Remove every other file of the folder, such as one of a batch that was never done."""
-        self.remove(set(files.names(self.folder)) - set(needed))
+        """Remove all other files of the folder, such as those of a batch that was never finished."""
+        self.remove(set(file_access.names(self.folder)) - set(needed))
 
     def _missing(self, name: str) -> StateError:
         must = "must be there, because the state names it"

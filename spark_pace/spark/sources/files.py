@@ -1,4 +1,4 @@
-"""A folder of files as the input of a job."""
+"""The input from a folder of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.io.files import EventsRead, read_source_file
+from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import require_readable
 
@@ -31,17 +31,17 @@ class FilesInput(FilesByName):
     kind: ClassVar[str] = "files"
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse a manifest that does not know what was read, and files that came after the end."""
+        """Refuse a manifest that lacks files which were read, and files that came after the end."""
         read = entries_read(self.checkpoint)
         require_readable(self.checkpoint.manifest_file, Path(self.source.path), read)
         return {}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`."""
+        """The rows of the intake, from the files of a folder."""
         return self.events_of_files(spark, plan, end, {}, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
+        """The late events in these files, which tasks read again: only now late events are known."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))
 
@@ -51,5 +51,5 @@ class FilesInput(FilesByName):
 
 
 def _read(root: str, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
-    """In a task: what is in the file of a name."""
+    """In a task: read the file of a name."""
     return read_source_file(root, name, format, schema, most_bad)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.plan.lower_rules import levels_of
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.rule import Rule

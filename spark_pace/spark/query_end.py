@@ -1,0 +1,96 @@
+"""Ends a query: with its input, by a signal, or by a failure, which becomes one of our errors."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_pace.errors import SparkPaceError
+from spark_pace.spark.failures import as_our_error, is_of_spark
+from spark_pace.spark.internals import is_ending, is_gone
+from spark_pace.spark.stages.merger import MergerHost
+
+_POLL_SECONDS = 1
+
+
+@dataclass
+class Stop:
+    """The request to stop the job, once a signal has made it."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    signal: signal.Signals | None = None
+
+    @property
+    def ended_spark(self) -> bool:
+        """True if the signal has ended the JVM too, so that calls to Spark fail.
+
+        Service managers send their signal to all processes of a job.
+        """
+        return self.event.is_set() and is_ending()
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Record SIGINT and SIGTERM inside the block.
+
+        The handler may interrupt a call to the JVM, so it must not make one itself.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread may set handlers
+            return
+
+        def note(number: int, _frame: object) -> None:
+            self.signal = signal.Signals(number)
+            self.event.set()
+
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def in_our_words(stop: Stop) -> Iterator[None]:
+    """Turn errors inside the block into errors of ours.
+
+    If the signal to stop has ended Spark too, an error of a call to Spark is ignored.
+
+    Raises:
+        SparkPaceError: something failed.
+        GatewayError, ConnectionError: the JVM is gone; `survived_in_words` turns that into one of ours.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, SparkPaceError) or is_gone(error):
+            raise
+        if not (is_of_spark(error) and stop.ended_spark):
+            raise as_our_error(error) from error
+
+
+def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
+    """Wait until the query ends, or end it when a signal asks for that; raise what fails meanwhile."""
+    try:
+        while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
+            pass
+        if failure := query.exception():
+            raise failure
+    except Exception as error:
+        if not stop.ended_spark:
+            raise error if is_gone(error) else as_our_error(error, merger.failure) from error
+    finally:
+        try:
+            query.stop()
+        except Exception:
+            if not stop.ended_spark:
+                raise
+        finally:
+            merger.close()
+    if merger.failure is not None and not is_of_spark(merger.failure):
+        raise as_our_error(merger.failure)  # at the end of a query only calls to Spark may fail
