@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spark_pace.io.files import read_events
 
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from tests.spark.jobs import RULES, job, matches, random_events, write_files
 
