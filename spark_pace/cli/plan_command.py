@@ -73,7 +73,7 @@ class Measured:
 
     batches: int
     rate: float  # selections a second
-    seconds: float  # of an operator for one selection
+    seconds: float  # the time of an operator for one selection
     apart: float  # seconds from one batch to the next, the median
 
 

@@ -19,7 +19,7 @@ def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
 
     Only columns of integers are compared; if another column must decide, the result is False.
     """
-    equal: Bools | None = None  # which rows equal the row before them in the columns so far
+    equal: Bools | None = None  # the rows that equal the row before them in the columns so far
     for column in columns:
         if not pa.types.is_integer(column.type):
             return False
@@ -86,7 +86,7 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
     compared by its UTF-8 bytes.
     """
     encoded = _encoded(pa.concat_arrays(columns))
-    ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # which puts NaN last
+    ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # this puts NaN last
     ranks = np.full(len(ascending) + 1, -1)
     ranks[ascending] = np.arange(len(ascending))
     codes = ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
@@ -116,7 +116,7 @@ def _order(values: pa.Array) -> tuple[Bools, Ints]:
 
 def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
     """int64[n] in the order that the numbers have in SQL: NaN is the greatest, and 0.0 = -0.0."""
-    numbers = numbers + 0.0  # which makes 0.0 of -0.0
+    numbers = numbers + 0.0  # turns -0.0 into 0.0
     bits = numbers.view(np.int64)  # the bits of positive numbers are in the order of the numbers
     return np.where(np.isnan(numbers), GREATEST, np.where(bits < 0, bits ^ GREATEST, bits))
 
@@ -129,7 +129,7 @@ def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
     """Encode the values by a dictionary in which no two values are equal in SQL."""
     if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
+        values = pc.add(values, 0.0)  # turns -0.0 into 0.0
         values = pc.if_else(pc.is_nan(values), math.nan, values)  # NaNs may differ in their bits
     return values.dictionary_encode()
 

@@ -83,7 +83,7 @@ def compacted(table: pa.Table) -> pa.Table:
 
 
 def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    if len(values.dictionary) == 1 and values.null_count < len(values):  # as a rule the column of sources
+    if len(values.dictionary) == 1 and values.null_count < len(values):  # most often the column of sources
         return values
     used = np.sort(pc.unique(values.indices).drop_null().to_numpy())
     place = np.empty(len(values.dictionary), np.int32)

@@ -17,7 +17,7 @@ from spark_pace.errors import one_line
 BAD_SCHEMA = pa.schema(
     [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
 )
-MOST_BAD_BYTES = 64 << 20  # of a file's bad records that get a row each
+MOST_BAD_BYTES = 64 << 20  # the size of a file's bad records that get a row each
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
 _Tell = Callable[[int], tuple[str, bytes]]  # gives the reason and the bytes of a record by its index

@@ -31,10 +31,10 @@ QUARANTINE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # record or selection
         ("reason", pa.string()),
-        ("source", pa.string()),  # of a record, or of the first event of a selection
+        ("source", pa.string()),  # the source of a record, or of the first event of a selection
         ("offset", pa.int64()),
-        ("raw", pa.binary()),  # of a record; the events of a selection as lines of JSON
-        ("rule", pa.string()),  # of a selection, with key and selection_id
+        ("raw", pa.binary()),  # a record, or the events of a selection as lines of JSON
+        ("rule", pa.string()),  # the rule of a selection, like key and selection_id
         ("key", pa.string()),
         ("selection_id", pa.int64()),
     ]

@@ -30,9 +30,9 @@ from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
-WHOLE_FILE = "the file — "  # how the reason begins if a whole file is one bad record
+WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad record
 ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text, known to pyarrow
-_MOST_CHARACTERS = 200  # of a header that a reason shows
+_MOST_CHARACTERS = 200  # the length of a header in a reason
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 

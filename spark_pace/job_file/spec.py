@@ -199,7 +199,7 @@ class JobSpec:
     buckets: int | None  # None: likewise
     lanes: int | Literal["auto"]
     spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
-    latency_bound_us: int | None = None  # what operators may take for a lane; None: as long as it takes
+    latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
 
     @property
     def files(self) -> FilesSource:

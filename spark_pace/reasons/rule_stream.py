@@ -25,7 +25,7 @@ from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 from spark_pace.reasons.wording import iso_of
 
-MOST_MATCHES = 100  # in the answer
+MOST_MATCHES = 100  # matches in the answer
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import traceback
 
 from spark_pace.errors import one_line
 
-MOST_CHARACTERS = 10_000  # of a reason or a key in the table of quarantined things
+MOST_CHARACTERS = 10_000  # in a reason or a key of the table `quarantine`
 
 
 def shortened(text: str) -> str:

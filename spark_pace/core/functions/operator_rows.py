@@ -14,8 +14,8 @@ from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.expr.time_functions import out_of_range
 from spark_pace.core.plan.rule import Rule
 
-MOST_TEXT_BYTES = 16 << 20  # of one value: readers of Parquet refuse a page with a much longer one
-MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: those of many selections travel together
+MOST_TEXT_BYTES = 16 << 20  # the size of a value: readers of Parquet refuse pages with much longer ones
+MOST_ROWS_BYTES = 256 << 20  # the size of one selection's rows: rows of many selections travel together
 
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
@@ -99,7 +99,7 @@ def _plain(name: str, declared: TypeName, value: Any) -> Any:
             if isinstance(value, int):  # Python has no such date
                 raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
     else:
-        missing = type(value).__name__ in ("NaTType", "NAType")  # of pandas, which may not be installed
+        missing = type(value).__name__ in ("NaTType", "NAType")  # types of pandas, which may not be installed
     if missing:
         raise TypeError(f"emit {name} — must be a value or None; got {value}")
     if declared == "TIMESTAMP" and isinstance(value, date) and not isinstance(value, datetime):

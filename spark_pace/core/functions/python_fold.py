@@ -22,7 +22,7 @@ from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import OperatorError, one_line
 
-MOST_STATE_BYTES = 16 << 20  # of one key
+MOST_STATE_BYTES = 16 << 20  # the size of a key's state
 PIECE_ROWS = 10_000  # events that are converted, or returned rows that are checked, together
 WHOLE_RUN = "takes_table"  # the attribute of a function that takes all events of a run as one table
 ROW = "row"  # the column in which such a function says which event causes each row

@@ -1,4 +1,4 @@
-"""Where each rule is worked on: which slots have which of its buckets of partition keys."""
+"""Where rules are worked on: each rule's buckets of partition keys are dealt out to slots."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spark_pace.core.plan.rule import Rule
 
 @dataclass(frozen=True)
 class RulePlace:
-    """The slots that run a rule.
+    """Where a rule is worked on.
 
     Attributes:
-        slots: the slot of each of its buckets of partition keys; empty if the rule reads matches, because the
-            merger runs such rules.
+        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
+            has these.
         since: the first batch whose events belong to the rule's stream.
     """
 

@@ -25,7 +25,14 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
-from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
+from spark_pace.core.plan.meaning import (
+    attributes_of,
+    columns_of,
+    computed_of,
+    expressions_over_matches,
+    fingerprint,
+    rule_parts,
+)
 from spark_pace.core.plan.panes import Panes, panes_of
 from spark_pace.core.plan.places import RulePlace, dealt_out
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
@@ -35,7 +42,7 @@ from spark_pace.errors import ConfigError
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # set bad records or failed selections aside, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
-MOST_BAD_RECORDS = 1_000  # of a file that are reported one by one, unless the job says otherwise
+MOST_BAD_RECORDS = 1_000  # a file's, reported one by one, unless the job says otherwise
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class RulePlan:
         takes_all: True if every event that passes the filter belongs to the rule's stream.
         panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
+        computed: what is computed of each event for aggregates, with the name of its column.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: a digest of the rule's meaning, equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
@@ -67,6 +75,7 @@ class RulePlan:
     takes_all: bool
     panes: Panes | None
     columns: tuple[str, ...]
+    computed: tuple[tuple[str, Expr], ...]
     key_column: str | None
     fingerprint: str
     since: int
@@ -76,6 +85,11 @@ class RulePlan:
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
         return () if self.looking_back is None else self.looking_back.columns
+
+    @property
+    def computed_from(self) -> tuple[str, ...]:
+        """The attributes that are needed to compute what aggregates are over, and perhaps not any longer."""
+        return tuple(sorted(attributes_of(expr for _, expr in self.computed)))
 
 
 @dataclass(frozen=True)
@@ -277,8 +291,8 @@ def _rule_plan(
     back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
     takes_all = counted or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns, key_column,
-        meaning, since,
+        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns,
+        tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 
 
@@ -292,7 +306,7 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.function is not None:
         return tuple(names)
-    used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
+    used = {*columns_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)
 
 

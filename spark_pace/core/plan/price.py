@@ -32,7 +32,7 @@ class Price:
     event: float
 
     def seconds(self, rows: Ints) -> Floats:
-        """float64[n], the predicted seconds for n selections with so many events (int64[n])."""
+        """float64[n], the predicted seconds for n selections, from their numbers of events (int64[n])."""
         return np.asarray(self.selection + self.event * rows, np.float64)
 
 

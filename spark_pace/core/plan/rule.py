@@ -192,7 +192,7 @@ class Pattern:
     close: Close = "completion"
     contiguity: Contiguity = "relaxed"
     order: Order = "sequence"
-    strategy: Strategy | None = None  # how *earliest, selected* finds its matches; None: the program chooses
+    strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled.state_machine import Walk
 
 STATE = "@state"  # large_string, of a key: the name of its state, or the state of a Python function as JSON
-ROW, SELECTION = "@row", "@selection"  # of matches in a lane: the event's row, the selection's number
+ROW, SELECTION = (
+    "@row",
+    "@selection",
+)  # columns of matches in a lane: row of the event, number of the selection
 
 
 def columns_of_states(rule: Rule) -> pa.Schema:

@@ -20,7 +20,7 @@ from spark_pace.core.ranges import even_ranges
 from spark_pace.core.split.lanes import Piece
 from spark_pace.core.split.task import SplitTask
 
-_HALVINGS = 20  # of the interval that holds the weight searched for
+_HALVINGS = 20  # halvings of the interval that has the weight to find
 _ROUNDING = 1 + 1e-9
 
 

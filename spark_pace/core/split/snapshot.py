@@ -47,12 +47,12 @@ from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 7  # of states and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
+FORMAT_VERSION = 7  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-Kept = list[tuple[Share, Carry]]  # what a slot keeps of its rules
+Kept = list[tuple[Share, Carry]]  # the state of a slot's rules
 
 
 def save(plan: Plan, slot: int, order: Order, kept: Kept, store: TableStore | None = None) -> bytes:
@@ -244,7 +244,7 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
 
 def carry_of(share: Share) -> Carry:
     """What a share keeps before its first event."""
-    panes = share.rules[0].panes
+    panes = share.panes
     return Carry(together=None if panes is None else partial(put_together, panes))
 
 
@@ -256,8 +256,8 @@ def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
         carry.chunks.append(chunk)
-    if planned.panes is not None:
-        carry.chunks = of_today(planned.panes, carry.chunks)
+    if share.panes is not None:
+        carry.chunks = of_today(share.panes, carry.chunks)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:

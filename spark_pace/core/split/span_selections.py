@@ -99,7 +99,7 @@ def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: 
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
-    """bool[n], the spans that may have a match to send: not before `passed_us`, and below the frontier.
+    """bool[n], the spans that may have a match to send: released from `passed_us` on, below the frontier.
 
     If other rules read the matches, also the spans that may have a new match that waits.
     """

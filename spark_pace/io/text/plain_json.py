@@ -44,7 +44,7 @@ _KINDS: dict[TypeName, int] = {
     "STRING": TEXT,
 }
 _WITH_TEXTS = (DOUBLE, TEXT)
-_MOST_BYTES = 1 << 30  # of text at a time, because Arrow's offsets have 32 bits
+_MOST_BYTES = 1 << 30  # the most text at a time, because Arrow's offsets have 32 bits
 _GUESSED = 256  # members of a record whose order is remembered
 _END_OF_ASCII = 128
 

@@ -143,7 +143,7 @@ class ParallelFacts:
     """The work of operators: what they do, on which lanes, if keys are spread over buckets, and why."""
 
     operators: str  # "match", "enumerate", "compute fields" or "work on spans"
-    lanes: str  # of "selections", "keys", "closed selections", "matches" or "spans"
+    lanes: str  # the things in a lane: "selections", "keys", "closed selections", "matches" or "spans"
     buckets: bool
     why: str
 

@@ -42,7 +42,7 @@ class Begin:
         return Past(self.frontier_us, self.reached)
 
 
-FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
+FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
 _KEYS = {part.name for part in fields(Begin)}
 
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 _HEADER = struct.Struct("<QI")  # precedes each message: its length in bytes, and its CRC
 _STEP = struct.Struct("qqq")
 _SENT = struct.Struct("Q")
-# how long the child's end may go unnoticed, if a process started by the operator keeps the socket open
+# the child's end may go unnoticed so long, if a process started by the operator keeps the socket open
 _LOOK_SECONDS = 1.0
 _MESSAGE_SECONDS = 5.0  # the longest pause inside a message, during which the operator does not work
 _BROKEN = 113  # the exit code of a child that has lost its connection
