@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Bools, Ints
 
 
 def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
@@ -80,3 +80,20 @@ def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
         stop = max(start + 1, int(np.searchsorted(total, done + rows, "right")))
         yield slice(start, stop)
         start = stop
+
+
+def reached(following: Ints, from_: Bools) -> Ints:
+    """int64[m], the rows that some rows lead to, these included, in ascending order.
+
+    The steps double in length, so a chain of n steps takes log n rounds over all rows.
+
+    Args:
+        following: int64[n], the row that each row leads to, which is greater; n: none.
+        from_: bool[n], the rows to begin with.
+    """
+    count = len(following)
+    there, steps = np.append(from_, False), np.append(following, count)
+    while (steps[:-1] < count).any():
+        there[steps[np.flatnonzero(there)]] = True
+        steps = steps[steps]
+    return np.flatnonzero(there[:-1])

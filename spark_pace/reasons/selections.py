@@ -9,10 +9,10 @@ import numpy as np
 from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import match_bounded
-from spark_pace.core.match.spans import spans_of
+from spark_pace.core.match.spans import session_ends_us, spans_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
-from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule
+from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.tables import numbers
 from spark_pace.reasons.answer import Selection
 from spark_pace.reasons.stretch import Stretch, ref
@@ -103,6 +103,8 @@ def spans_in(rule: Rule, stream: Stream, horizon: Horizon) -> Opened:
         window_us = spans.opened_us + rule.span.size_us
     elif isinstance(rule.span, PredicateSpan):
         window_us = spans.opened_us + rule.span.within_us
+    elif isinstance(rule.span, SessionSpan):
+        window_us = session_ends_us(rule.span, spans.opened_us, stream.time[spans.end - 1])
     grid = isinstance(rule.span, GridSpan)
     return Opened(
         spans.selection_id, spans.start, spans.close, spans.end, over, spans.opened_us, window_us, not grid

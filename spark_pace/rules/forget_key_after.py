@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_pace.core.expr.canonical_text import canonical_duration
-from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Span
+from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, SessionSpan, Span
 from spark_pace.rules.document.document import Mapping, Node, describe
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.lengths import read_duration
@@ -39,6 +39,8 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
         return _at(at_span, "within", span.within_us)
     if isinstance(at_span, Mapping) and isinstance(span, GridSpan):
         return _at(at_span, "size", span.size_us)
+    if isinstance(at_span, Mapping) and isinstance(span, SessionSpan):
+        return _at(at_span, "gap", span.gap_us)
     node = rule.node("within")
     if node is None or rule.has("span") or pattern is None or pattern.within is None:
         return None

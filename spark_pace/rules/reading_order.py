@@ -14,7 +14,7 @@ from spark_pace.core.plan.lower_rules import (
     levels_of,
     name_in_from,
 )
-from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule
+from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule, SessionSpan
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
@@ -150,6 +150,9 @@ def _check_delay(place: Place, rule: Rule, report: Report) -> None:
     must = "must name rules whose matches go out a known time behind their last event"
     got = f"{quote(rule.name)}, whose matches wait until so many events have come"
     do = f"Give {rule.name} a window of time."
+    if isinstance(rule.span, SessionSpan):
+        got = f"{quote(rule.name)}, whose matches may wait as long as a session goes on"
+        do = f"Give {rule.name}, or its span, the key within."
     if delay_us(replace(rule, merge="detection")) is not None:
         do = f"Write merge: detection in {rule.name}."
     elif isinstance(rule.span, CountSpan):

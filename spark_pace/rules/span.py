@@ -12,6 +12,7 @@ from spark_pace.core.plan.rule import (
     GridSpan,
     PredicateSpan,
     Rule,
+    SessionSpan,
     Span,
     Within,
 )
@@ -27,10 +28,11 @@ MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
-SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
+SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
+_FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
 _KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
 _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
-_EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 60 s}"
+_EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
 
 def read_span(rule: Section, schema: EventSchema) -> Span | None:
@@ -39,12 +41,15 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
     if mapping is None:
         return None
     fields = Section(mapping, rule.report, SPAN_KEYS)
-    on_grid = any(fields.has(key) for key in _GRID_KEYS)
-    if on_grid and any(fields.has(key) for key in _PREDICATE_KEYS):
-        got = ", ".join(key for key in SPAN_KEYS if fields.has(key))
-        must = "must have either open, close and within, or every and size"
+    there = {key for key in SPAN_KEYS if fields.has(key)}
+    if not any(there <= {*form} for form in _FORMS):
+        got = ", ".join(key for key in SPAN_KEYS if key in there)
+        must = "must have either open, close and within, or every and size, or gap and perhaps within"
         rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
+    if "gap" in there:
+        return _read_session(fields)
+    on_grid = any(key in there for key in _GRID_KEYS)
     return _read_grid(fields, in_panes=aggregates(rule)) if on_grid else _read_predicates(fields, schema)
 
 
@@ -110,6 +115,12 @@ def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | Non
     if every.events is not None and size.events is not None:
         return CountSpan(every.events, size.events)
     return GridSpan(_amount(every), _amount(size))
+
+
+def _read_session(fields: Section) -> SessionSpan | None:
+    nodes = {key: fields.node(key) for key in ("gap", "within")}
+    gap, within = (None if node is None else read_duration(node, fields.report) for node in nodes.values())
+    return None if gap is None else SessionSpan(gap, within)
 
 
 def _read_length(fields: Section, key: str) -> Within | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds
 from tests.oracle.stream import END, Event, Placed, Position, Stream
 
@@ -60,7 +60,8 @@ def in_rules_stream(rule: Rule, event: Event) -> bool:
     here = Bindings(event=event.row)
     if rule.filter is not None and not holds(rule.filter, here):
         return False
-    if rule.pattern is None or isinstance(rule.span, CountSpan) or counts_events(rule.pattern):
+    in_all = isinstance(rule.span, CountSpan | SessionSpan)
+    if rule.pattern is None or in_all or counts_events(rule.pattern):
         return True
     predicates = [component.predicate for component in rule.pattern.components]
     if isinstance(rule.span, PredicateSpan):

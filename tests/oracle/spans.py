@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_pace.core.plan.rule import CountSpan, GridSpan, PredicateSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, GridSpan, PredicateSpan, Rule, SessionSpan
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.stream import Placed, Position, Stream
 
@@ -63,10 +63,29 @@ def count_spans(span: CountSpan, stream: Stream) -> Iterator[Delivered]:
         yield Delivered(selection, events, events[0].time, events[-1].time, events[-1].position, events[-1])
 
 
+def sessions(span: SessionSpan, stream: Stream) -> Iterator[Delivered]:
+    runs: list[list[Placed]] = []
+    for placed in stream:
+        if not runs or placed.time > session_end(span, runs[-1]):
+            runs.append([])
+        runs[-1].append(placed)
+    for selection, events in enumerate(runs):
+        ended_at = session_end(span, events)
+        yield Delivered(selection, events, events[0].time, ended_at, (ended_at, 1, 0), None)
+
+
+def session_end(span: SessionSpan, events: list[Placed]) -> int:
+    """The last time at which an event still belongs to a session with these events."""
+    silent = events[-1].time + span.gap_us
+    return silent if span.within_us is None else min(silent, events[0].time + span.within_us)
+
+
 def spans_of(rule: Rule, stream: Stream) -> list[Delivered]:
     if isinstance(rule.span, PredicateSpan):
         return list(predicate_spans(rule.span, stream))
     if isinstance(rule.span, GridSpan):
         return list(grid_spans(rule.span, stream))
+    if isinstance(rule.span, SessionSpan):
+        return list(sessions(rule.span, stream))
     assert isinstance(rule.span, CountSpan)
     return list(count_spans(rule.span, stream))

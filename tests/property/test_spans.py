@@ -9,12 +9,22 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Context, Span
 from tests.support.checks import NARROW, check
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.strategies import CONTEXTS, count_spans, grid_spans, predicate_spans, span_rules, spans
+from tests.support.strategies import (
+    CONTEXTS,
+    count_spans,
+    grid_spans,
+    predicate_spans,
+    session_spans,
+    span_rules,
+    spans,
+)
 from tests.support.streams import dense_streams, streams
 
 
 @pytest.mark.parametrize(
-    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
+    "kinds",
+    [predicate_spans(), grid_spans(), count_spans(), session_spans()],
+    ids=["predicates", "grid", "count", "sessions"],
 )
 @given(data=st.data())
 def test_a_python_operator_gets_the_oracles_spans(
@@ -27,6 +37,12 @@ def test_a_python_operator_gets_the_oracles_spans(
 @given(data=st.data())
 def test_a_pattern_in_a_span_gives_the_oracles_matches(context: Context, data: st.DataObject) -> None:
     check(data.draw(span_rules(spans(), operator=False, context=context)), data.draw(streams()))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_a_pattern_in_sessions_gives_the_oracles_matches(context: Context, data: st.DataObject) -> None:
+    check(data.draw(span_rules(session_spans(), operator=False, context=context)), data.draw(streams()))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)

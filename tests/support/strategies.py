@@ -21,6 +21,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    SessionSpan,
     Span,
     Within,
 )
@@ -228,7 +229,7 @@ def emits(pattern: Pattern) -> tuple[EmitField, ...]:
 
 
 def spans() -> st.SearchStrategy[Span]:
-    return st.one_of(predicate_spans(), grid_spans(), count_spans())
+    return st.one_of(predicate_spans(), grid_spans(), count_spans(), session_spans())
 
 
 @st.composite
@@ -252,6 +253,12 @@ def grid_spans() -> st.SearchStrategy[GridSpan]:
 
 def count_spans() -> st.SearchStrategy[CountSpan]:
     return st.builds(CountSpan, st.integers(1, 4), st.sampled_from([5, 6, 8, 3, 1]))
+
+
+def session_spans() -> st.SearchStrategy[SessionSpan]:
+    gaps = st.sampled_from([SECOND, SECOND, 2 * SECOND, 0, 3 * SECOND, 5 * SECOND])
+    longest = st.sampled_from([None, None, 5 * SECOND, 3 * SECOND, 2 * SECOND, 1, 0])
+    return st.builds(SessionSpan, gaps, longest)
 
 
 def schemas() -> st.SearchStrategy[EventSchema]:
@@ -322,6 +329,8 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
     elif isinstance(span, GridSpan):
         most_us = max(1, most_us)
         span = replace(span, size_us=min(span.size_us, most_us))
+    elif isinstance(span, SessionSpan):
+        span = replace(span, gap_us=min(span.gap_us, most_us))
     elif span is None and pattern is not None and pattern.within is not None:
         length = pattern.within.time_us
         within = pattern.within if length is None else Within(time_us=min(length, most_us))

@@ -33,6 +33,8 @@ PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
         ),
         ({"pattern": PAIR, "span": {"every": "2 s", "size": "4 s"}}, "a1@1 b1@2 a2@5", 1, 2),
         ({"pattern": PAIR, "span": {"every": "2 events", "size": "3 events"}}, "a1 b1 a2 b2 a3 x1", 1, 1),
+        ({"pattern": PAIR, "span": {"gap": "2 s"}}, "a1@1 b1@3 x1@5 a2@6", 1, 1),
+        ({"pattern": PAIR, "span": {"gap": "2 s", "within": "3 s"}}, "a1@1 b1@3 x1@4 a2@4", 1, 0),
     ],
 )
 def test_selections_that_wait_for_more_are_counted(

@@ -148,6 +148,12 @@ def found(local: LocalRun, events: list[Event]) -> list[str]:
             id="a pattern in windows that overlap",
         ),
         pytest.param(
+            {"span": {"gap": "2 s", "within": "3 s"}, "emit": {"n": "count(*)"}, "merge": "selection"},
+            "a1@0 a2@2 a3@4 z1@6 z2@7 z3@20",
+            ["a3: low upper", "z3: low upper"],
+            id="sessions",
+        ),
+        pytest.param(
             BETWEEN
             | {
                 "emit": {"n": "count(*)"},

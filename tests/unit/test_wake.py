@@ -49,7 +49,13 @@ def test_a_match_goes_out_when_the_windows_before_it_end_and_nothing_is_left(
 
 @pytest.mark.parametrize("operator", [False, True])
 @pytest.mark.parametrize(
-    "span", [{"open": "type = 'o'", "close": "type = 'c'", "within": "5 s"}, {"every": "2 s", "size": "5 s"}]
+    "span",
+    [
+        {"open": "type = 'o'", "close": "type = 'c'", "within": "5 s"},
+        {"every": "2 s", "size": "5 s"},
+        {"gap": "2 s"},
+        {"gap": "5 s", "within": "6 s"},
+    ],
 )
 def test_a_span_ends_when_its_time_is_over_and_nothing_is_left(
     tmp_path: Path, span: dict[str, str], operator: bool

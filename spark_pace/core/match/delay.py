@@ -12,7 +12,7 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.match.spans import next_end
 from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.plan.plan import RulePlan
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import shape_of
 
 
@@ -47,6 +47,8 @@ def _of_span(rule: Rule) -> int | None:
     span, pattern = rule.span, rule.pattern
     if isinstance(span, CountSpan):
         return 0 if pattern is None else None
+    if isinstance(span, SessionSpan):
+        return _of_session(rule, span)
     assert span is not None
     length_us = span.size_us if isinstance(span, GridSpan) else span.within_us
     waits = rule.merge == "selection"
@@ -55,6 +57,20 @@ def _of_span(rule: Rule) -> int | None:
     else:
         waits |= context_of(pattern).waits_for_earlier
     return length_us if waits else 0
+
+
+def _of_session(rule: Rule, span: SessionSpan) -> int | None:
+    """The earlier sessions of the key are over; what waits inside waits for a window there."""
+    pattern = rule.pattern
+    if pattern is None:
+        return 0
+    is_trailing = bool(shape_of(pattern).trailing)
+    if not context_of(pattern).waits_for_earlier and not (is_trailing and rule.merge == "selection"):
+        return 0
+    lengths_us = [] if span.within_us is None else [span.within_us]
+    if pattern.within is not None and pattern.within.time_us is not None:
+        lengths_us.append(pattern.within.time_us * (2 if is_trailing else 1))
+    return min(lengths_us, default=None)
 
 
 def is_awaited(planned: RulePlan) -> bool:

@@ -37,9 +37,10 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    SessionSpan,
     Within,
 )
-from spark_pace.core.ranges import expand
+from spark_pace.core.ranges import expand, reached
 from spark_pace.core.tables import numbers
 
 
@@ -51,7 +52,7 @@ class SpanRows:
         start: int64[s], the first row.
         end: int64[s], the row after the last one known.
         selection_id: int64[s].
-        opened_us: int64[s], event time of the opening event; of a grid span, the window's start.
+        opened_us: int64[s], event time of the first event; of a grid span, the window's start.
         close: int64[s], the row of the event that closed it; -1 where no event has.
         resolved_at: where each span ends; unknown while it is open.
         base: where the last of the spans before it in its segment is resolved.
@@ -102,12 +103,14 @@ def spans_of(stream: Stream, rule: Rule, horizon: Horizon, passed_us: int, next_
         rule: a rule with a span.
         horizon: what is known of the future.
         passed_us: the frontier before; grid windows that had ended then are left out.
-        next_ids: int64[segments], of grid spans, the id of the first window that was open before.
+        next_ids: int64[segments], of windows on a grid and sessions, the id of the first one that was open.
     """
     if isinstance(rule.span, PredicateSpan):
         return _predicate_spans(stream, rule.span, horizon)
     if isinstance(rule.span, GridSpan):
         return Windows.of(stream, rule.span, passed_us).spans(horizon, next_ids)
+    if isinstance(rule.span, SessionSpan):
+        return _sessions(stream, rule.span, horizon, next_ids)
     assert isinstance(rule.span, CountSpan)
     return _count_spans(stream, rule.span)
 
@@ -201,8 +204,7 @@ class Windows:
         over = last_us < horizon.frontier_us
         code, time = np.where(over, 2 * end - 1, UNKNOWN_CODE), np.where(over, last_us, UNKNOWN_TIME)
         resolved_at, segment = Positions(code, time), stream.segment[start]
-        first = np.searchsorted(segment, np.arange(len(stream.starts)))
-        ids = next_ids[segment] + np.arange(len(start)) - first[segment]
+        ids = _numbered(segment, next_ids)
         none = np.full(len(start), -1, np.int64)
         return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
 
@@ -229,3 +231,41 @@ def _count_spans(stream: Stream, span: CountSpan) -> SpanRows:
     ids = stream.seq[start] // span.every
     close = np.where(full, last, -1)
     return _with_base(stream, SpanRows(start, end, ids, stream.time[start], close, resolved_at, resolved_at))
+
+
+def _sessions(stream: Stream, span: SessionSpan, horizon: Horizon, next_ids: Ints) -> SpanRows:
+    """Runs of events; each segment begins with the first event of a session."""
+    start = _session_starts(stream, span)
+    segment, end = stream.segment[start], np.append(start[1:], stream.rows)
+    end_us = session_ends_us(span, stream.time[start], stream.time[end - 1])
+    over = end_us < horizon.frontier_us
+    code, time = np.where(over, 2 * end - 1, UNKNOWN_CODE), np.where(over, end_us, UNKNOWN_TIME)
+    resolved_at, none = Positions(code, time), np.full(len(start), -1, np.int64)
+    ids = _numbered(segment, next_ids)
+    return _with_base(stream, SpanRows(start, end, ids, stream.time[start], none, resolved_at, resolved_at))
+
+
+def session_ends_us(span: SessionSpan, first_us: Ints, last_us: Ints) -> Ints:
+    """int64[s], the last event times at which events would still belong to sessions with these events."""
+    end_us = last_us + span.gap_us
+    return end_us if span.within_us is None else np.minimum(end_us, first_us + span.within_us)
+
+
+def _session_starts(stream: Stream, span: SessionSpan) -> Ints:
+    """int64[s], the first row of each session: behind a gap, or where the session before is too long."""
+    begins = np.diff(stream.time, prepend=0) > span.gap_us
+    begins[stream.starts] = True
+    if span.within_us is None:
+        return np.flatnonzero(begins)
+    starts, rows = np.append(np.flatnonzero(begins), stream.rows), np.arange(stream.rows)
+    # the row that opens the next session if a row opens one
+    following = window_end(stream, rows, Within(time_us=span.within_us))
+    following = np.minimum(following, starts[np.searchsorted(starts, rows, "right")])
+    return reached(following, begins)
+
+
+def _numbered(segment: Ints, next_ids: Ints) -> Ints:
+    """int64[s], the ids of spans of these segments, which ascend; each segment goes on from `next_ids`."""
+    first = np.searchsorted(segment, np.arange(len(next_ids)))
+    ids: Ints = next_ids[segment] + np.arange(len(segment)) - first[segment]
+    return ids

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule
+from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule, SessionSpan
 
 OPENING_EVENT = "open"  # the component in columns of the opening event
 
@@ -68,9 +68,9 @@ def _from_columns(expr: Expr) -> Expr:
 
 
 def others_count(rule: Rule) -> bool:
-    """True if events that match no component count too: in windows, as neighbours, or as parts of spans."""
+    """True if events that match no component count too: in windows, as neighbours, or in spans."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within
     counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan) or pattern is None
+    return counts or strict or isinstance(rule.span, CountSpan | SessionSpan) or pattern is None

@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
     PredicateSpan,
     PythonFold,
     Rule,
+    SessionSpan,
     Span,
 )
 from spark_pace.core.plan.time_units import show_length
@@ -173,4 +174,7 @@ def _span_text(span: Span) -> str:
         )
     if isinstance(span, GridSpan):
         return f"every {canonical_duration(span.every_us)}, size {canonical_duration(span.size_us)}"
+    if isinstance(span, SessionSpan):
+        within = "" if span.within_us is None else f", within {canonical_duration(span.within_us)}"
+        return f"gap {canonical_duration(span.gap_us)}{within}"
     return f"every {span.every} events, size {span.size} events"

@@ -226,7 +226,18 @@ class CountSpan:
     size: int
 
 
-Span = PredicateSpan | GridSpan | CountSpan
+@dataclass(frozen=True)
+class SessionSpan:
+    """Sessions, one after the other: runs of events of which none comes more than `gap_us` after the last.
+
+    Nor does a session take an event more than `within_us` after its first one, if that is set.
+    """
+
+    gap_us: int
+    within_us: int | None = None
+
+
+Span = PredicateSpan | GridSpan | CountSpan | SessionSpan
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from spark_pace.core.columns import UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.spans import SpanRows, Windows, joined, spans_of
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
-from spark_pace.core.plan.rule import GridSpan
+from spark_pace.core.plan.rule import GridSpan, SessionSpan
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -29,7 +29,7 @@ def split_spans(task: SplitTask) -> Split:
     unresolved = spans.unresolved
     keep = from_first(task.stream, spans.start[unresolved])
     next_ids: list[Ints] = []
-    if isinstance(rule.span, GridSpan):
+    if isinstance(rule.span, GridSpan | SessionSpan):
         segment = task.stream.segment[spans.start[~unresolved]]
         next_ids = [task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))]
     seen_us = task.horizon.seen_us

@@ -26,7 +26,16 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import CountSpan, Fold, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
+from spark_pace.core.plan.rule import (
+    CountSpan,
+    Fold,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    PythonFold,
+    Rule,
+    SessionSpan,
+)
 from spark_pace.core.split.carry.wake_conditions import always_looks
 from spark_pace.rules.explanation.facts import Cost, SearchCost, StepCost
 
@@ -108,7 +117,7 @@ def _looked_at(rule: Rule) -> str:
 
 def _or_ends(rule: Rule) -> str:
     span, within = rule.span, rule.pattern.within if rule.pattern else None
-    if isinstance(span, GridSpan | PredicateSpan):
+    if isinstance(span, GridSpan | PredicateSpan | SessionSpan):
         return ", or a span ends"
     return ", or a window ends" if within is not None and within.time_us is not None else ""
 
@@ -117,7 +126,7 @@ def _spans_of_an_event(rule: Rule) -> str:
     """The number of times that an event is read because spans overlap, in words; empty if once."""
     if isinstance(rule.span, PredicateSpan):
         return "; an event is in every span that is open there"
-    if rule.span is None:
+    if rule.span is None or isinstance(rule.span, SessionSpan):
         return ""
     sizes = (rule.span.size, rule.span.every) if isinstance(rule.span, CountSpan) else None
     size, every = sizes or (rule.span.size_us, rule.span.every_us)  # type: ignore[union-attr]

@@ -19,6 +19,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PythonFold,
     Rule,
+    SessionSpan,
     Span,
     Times,
 )
@@ -154,6 +155,9 @@ def span_facts(span: Span) -> SpanFacts:
         return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
     if isinstance(span, CountSpan):
         return SpanFacts("events", f"{span.every} events", f"{span.size} events")
+    if isinstance(span, SessionSpan):
+        within = None if span.within_us is None else canonical_duration(span.within_us)
+        return SpanFacts("sessions", gap=canonical_duration(span.gap_us), within=within)
     closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
     within = canonical_duration(span.within_us)
     return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)

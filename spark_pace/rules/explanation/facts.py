@@ -68,14 +68,18 @@ class PatternFacts:
 
 @dataclass(frozen=True)
 class SpanFacts:
-    """A span. A grid of time or events has `every` and `size`; one between events has the other fields."""
+    """A span. A grid of time or events has `every` and `size`; one between events `open`, `close`, `within`.
 
-    kind: str  # "time", "events" or "between events"
+    Sessions have a `gap`, and `within` if that ends them too.
+    """
+
+    kind: str  # "time", "events", "between events" or "sessions"
     every: str | None = None
     size: str | None = None
     open: str | None = None
     close: str | None = None
     within: str | None = None
+    gap: str | None = None
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,10 @@ def _decided(condition: ConditionFacts) -> str:
 def _span(span: SpanFacts) -> Iterator[tuple[str, str]]:
     if span.every is not None:
         yield "span", f"{span.size} long, one every {span.every}"
+    elif span.gap is not None:
+        yield "span", f"sessions, each over {span.gap} after its last event"
+        if span.within is not None:
+            yield "", f"or {span.within} after its first one"
     else:
         yield "span", f"opens at {span.open}"
         yield "", f"closes at {span.close}, or {span.within} after it opened"

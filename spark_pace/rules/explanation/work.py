@@ -9,7 +9,15 @@ from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp,
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import looking_back
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
+from spark_pace.core.plan.rule import (
+    CountSpan,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    PythonFold,
+    Rule,
+    SessionSpan,
+)
 from spark_pace.core.plan.time_units import show_length
 from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, ParallelFacts
@@ -73,6 +81,7 @@ def parallel(rule: Rule) -> ParallelFacts:
 def carried(rule: Rule) -> CarriedFacts:
     """The carried events, and the bound on them, in words."""
     bounded = rule.span is not None or rule.pattern is None or _is_bounded(rule, rule.pattern)
+    bounded &= not (isinstance(rule.span, SessionSpan) and rule.span.within_us is None)
     return CarriedFacts(_events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule))
 
 
@@ -118,6 +127,8 @@ def _events(rule: Rule) -> str:
         return f"the events of spans that are not closed{because}"
     if isinstance(rule.span, PredicateSpan):
         return "the events since the oldest span that is open"
+    if isinstance(rule.span, SessionSpan):
+        return "the events of sessions that are open"
     assert rule.pattern is not None
     way = context_of(rule.pattern).way
     if rule.pattern.within is None and isinstance(way, Backwards):
@@ -152,6 +163,10 @@ def _bound(rule: Rule) -> str:
         return f"{span.size} events{_per_key(rule)}"
     if isinstance(span, PredicateSpan):
         return f"the events of {canonical_duration(span.within_us)}"
+    if isinstance(span, SessionSpan):
+        if span.within_us is not None:
+            return f"the events of {canonical_duration(span.within_us)}"
+        return "nothing: a session goes on as long as events come; add within to its span"
     assert rule.pattern is not None
     if rule.pattern.within is None:
         return _without_window(rule, rule.pattern)

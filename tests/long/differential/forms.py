@@ -16,6 +16,7 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    SessionSpan,
     Within,
 )
 from tests.support.aggregate_strategies import aggregate_rules
@@ -39,6 +40,7 @@ from tests.support.strategies import (
     number,
     predicate_spans,
     rules,
+    session_spans,
     span_rules,
     spans,
 )
@@ -46,7 +48,7 @@ from tests.support.streams import SECOND
 
 Rules = st.SearchStrategy[Rule]
 FREE = [context for context in CONTEXTS if context.consumption == "zero"]
-KINDS = (predicate_spans, grid_spans, count_spans)
+KINDS = (predicate_spans, grid_spans, count_spans, session_spans)
 
 
 def with_sum(rule: Rule) -> Rule:
@@ -129,6 +131,7 @@ KINDS_OF_RULES = (
     "opened span",
     "grid span",
     "count span",
+    "session span",
     "aggregates",
     "operator",
     "moves",
@@ -150,7 +153,12 @@ FORMS = (
 def forms_of(rule: Rule) -> set[str]:
     """The forms of the table that a rule has."""
     found = {f"merge {rule.merge}"}
-    kinds = {PredicateSpan: "opened span", GridSpan: "grid span", CountSpan: "count span"}
+    kinds = {
+        PredicateSpan: "opened span",
+        GridSpan: "grid span",
+        CountSpan: "count span",
+        SessionSpan: "session span",
+    }
     if rule.span is not None:
         found.add(kinds[type(rule.span)])
     if rule.pattern is None:

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.rule import Conjunct, CountSpan, GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import Conjunct, Pattern, PredicateSpan, Rule
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.matches import evaluate
@@ -112,7 +112,7 @@ class _Maker:
         if isinstance(span, PredicateSpan):
             close = (span.close, *span.close_where)
             self._add(self._row(lambda row: all(self._may_be(row, one, opening) for one in close)), 0)
-        elif isinstance(span, GridSpan | CountSpan) and self.rule.pattern is None:
+        elif span is not None and self.rule.pattern is None:
             self._add(self._noise(), self.random.choice(pace))
 
     def _of_pattern(self, pattern: Pattern, opening: dict[str, Row], pace: tuple[int, ...]) -> None:

@@ -13,7 +13,7 @@ from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.plan import RulePlan
-from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import shape_of
 
 
@@ -26,7 +26,7 @@ class Wake:
         low: the least value in the column.
         high: the end of the range of values; it is not in it.
         column: the name of a column of int64.
-        newest: True to test only the last event of a key, because no key has events from `high` on.
+        newest: True to test only the last event of a key, because an earlier one ends nothing.
     """
 
     bit: int | None
@@ -40,7 +40,8 @@ def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterat
     """Find the events that wake their keys: those of windows whose end the frontier passes in this batch.
 
     If a window begins with an event, that event wakes the key. On grids the last event of a key does: it is
-    before the ends of all windows that end now, so it is in one of them if any event is.
+    before the ends of all windows that end now, so it is in one of them if any event is. It also wakes the
+    key where the gap behind it ends a session, and so does the first event of a session that is too long.
 
     Args:
         rules: the rule, or rules that share panes.
@@ -55,6 +56,10 @@ def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterat
             yield Wake(None, min(first for first, _ in held), max(end for _, end in held), newest=True)
     if isinstance(span, PredicateSpan):
         yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
+    if isinstance(span, SessionSpan):
+        yield Wake(None, passed_us - span.gap_us, frontier_us - span.gap_us, newest=True)
+        if span.within_us is not None:  # the carried events of a key begin with the first of its session
+            yield Wake(None, passed_us - span.within_us, frontier_us - span.within_us)
     length = None if pattern is None or pattern.within is None else pattern.within.time_us
     if pattern is not None and length is not None and (span is None or _window_counts(pattern)):
         yield Wake(opening_bit(pattern), passed_us - length, frontier_us - length)
