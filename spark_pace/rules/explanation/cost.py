@@ -106,6 +106,8 @@ def _looked_at(rule: Rule) -> str:
     """When a batch reads a carried event, in words."""
     if rule.fold is not None:
         return "never, for there is none"
+    if isinstance(rule.span, SessionSpan) and not always_looks(rule):
+        return "where its session ends"
     join = method_of(rule).join
     if join is not None:
         values = f"of its {join}"

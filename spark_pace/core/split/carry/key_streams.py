@@ -256,8 +256,7 @@ def looked_at(planned: RulePlan, touched: Touched, fresh: Fresh) -> Bools:
     if always_looks(planned.rule):
         return np.ones(len(touched.texts), np.bool_)
     look = touched.rows == 0
-    if fresh.events is not None:
-        assert planned.rule.pattern is not None
+    if fresh.events is not None and planned.rule.pattern is not None:
         ends = numbers(fresh.events, MASK) & np.uint16(terminator_bits(planned.rule.pattern)) != 0
         look[fresh.owner[ends]] = True
     return look  # type: ignore[no-any-return]

@@ -89,8 +89,12 @@ def always_looks(rule: Rule) -> bool:
     """True if a batch must examine every key with new events.
 
     It must for folds and spans, and for windows of a number of events, which any event can end. Without a
-    window it must if not all events since the oldest open selection are carried.
+    window it must if not all events since the oldest open selection are carried. It need not for sessions
+    with nothing to find in them before they end: new events belong to the open session of a key that no time
+    wakes, and do not end it.
     """
+    if isinstance(rule.span, SessionSpan):
+        return rule.pattern is not None
     if rule.span is not None or rule.pattern is None:
         return True
     if rule.pattern.within is not None:

@@ -1,0 +1,75 @@
+"""Sessions in the streaming query: the core's matches, stopped or not, and the sessions of Spark's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_pace.job import run_job
+from spark_pace.job_file import read_job
+from tests.spark.jobs import in_core, job, matches, random_events, write_files
+from tests.support.results import micros
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+RULES = """
+events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
+rules:
+  - name: plain
+    partition_by: [k]
+    span: {gap: 4 s}
+    emit: {n: count(*), total: sum(x)}
+  - name: short
+    span: {gap: 4 s, within: 10 s}
+    where: count(*) > 2
+    emit: {n: count(*), usual: mode(kind)}
+  - name: inside
+    partition_by: [k]
+    span: {gap: 6 s, within: 40 s}
+    pattern: {sequence: [{a: "kind = 'a'"}, {b: "kind = 'b'"}, {name: c, when: "kind = 'c'", not: true}]}
+    emit: {first: a.x}
+  - name: sums
+    partition_by: [k]
+    span: {gap: 5 s}
+    operator: tests.spark.jobs:total
+    emit: {total: BIGINT, events_in_span: BIGINT}
+  - name: long_ones
+    from: plain
+    pattern: {sequence: [{s: n > 3}]}
+    emit: {events: s.n}
+"""
+OF_SPARK = """
+SELECT k, session_window(t, '4 seconds') AS s, count(*) AS n, sum(x) AS total
+FROM read_files GROUP BY k, session_window(t, '4 seconds')
+"""
+
+
+def test_a_query_stopped_between_batches_gives_the_cores_sessions_and_those_of_spark(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    spec = job(tmp_path, finish=False, rules=RULES)
+    events = random_events(21)
+    write_files(tmp_path, events[:120], 3)
+    run_job(spec)
+    write_files(tmp_path, events[120:], 2, first=3)
+    run_job(read_job(tmp_path / "job.yaml"))
+    text = (tmp_path / "job.yaml").read_text()
+    (tmp_path / "job.yaml").write_text(text.replace("finish: false", "finish: true"))
+    run_job(read_job(tmp_path / "job.yaml"))
+    found = matches(spec)
+    assert found == in_core(spec).matches.to_pylist()
+    assert {row["rule"] for row in found} == {"plain", "short", "inside", "sums", "long_ones"}
+    read = spark.read.schema("t TIMESTAMP, k STRING, kind STRING, x BIGINT").json(str(tmp_path / "in"))
+    read.createOrReplaceTempView("read_files")
+    theirs = [
+        (row.k, micros(row.s.start), micros(row.s.end), row.n, row.total)
+        for row in spark.sql(OF_SPARK).collect()
+    ]
+    ours = [
+        (row["k"], micros(row["opened_at"]), micros(row["matched_at"]), row["n"], row["total"])
+        for row in found
+        if row["rule"] == "plain"
+    ]
+    assert sorted(ours, key=str) == sorted(theirs, key=str)
