@@ -40,7 +40,14 @@ from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
-from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span
+from spark_pace.rules.span import (
+    SPAN_KEYS,
+    aggregates,
+    check_aggregates_syntax,
+    check_windows,
+    read_having,
+    read_span,
+)
 
 RULE_KEYS = (
     "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
@@ -225,7 +232,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
     readable = pattern is not None or operates or aggregates(fields) or fold is not None
-    return Rule(
+    rule = Rule(
         name=name,
         schema=schema,
         filter=_read_filter(fields, schema),
@@ -241,6 +248,8 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         fold=fold,
         reads=reads,
     )
+    check_windows(fields, rule)
+    return rule
 
 
 def _read_merge(fields: Section) -> Literal["selection", "detection"]:

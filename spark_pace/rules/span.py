@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.conditions import mentions_open
-from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
+from spark_pace.core.plan.panes import holistic
+from spark_pace.core.plan.rule import (
+    CountSpan,
+    EventSchema,
+    GridSpan,
+    PredicateSpan,
+    Rule,
+    Span,
+    Within,
+)
 from spark_pace.rules.document.document import Mapping, Node
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
@@ -114,6 +124,18 @@ def _amount(length: Within) -> int:
 def aggregates(rule: Section) -> bool:
     """True if a rule aggregates: it has a span, and no pattern, operator or fold."""
     return rule.has("span") and not any(rule.has(key) for key in ("pattern", "operator", "fold"))
+
+
+def check_windows(fields: Section, rule: Rule) -> None:
+    """Refuse windows of time with too many for each event where all their events are carried."""
+    span, needing = rule.span, holistic(rule)
+    if not aggregates(fields) or not needing or not isinstance(span, GridSpan):
+        return
+    if span.size_us > MOST_WINDOWS * span.every_us:
+        got = f"{-(-span.size_us // span.every_us)}, with {quote(canonical_text(needing[0]))}"
+        must = f"must put an event into at most {MOST_WINDOWS} windows, whose values are all looked at"
+        place = fields.key_place("span")
+        fields.report.add(place, must, got, "Make every longer or size shorter.")
 
 
 def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:

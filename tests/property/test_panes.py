@@ -82,6 +82,21 @@ def test_panes_give_the_oracles_rows_wherever_batches_cut_them(
     assert_equal(rule, expected_rows(rule, arrival.on_time()[0]), matches)
 
 
+@given(aggregate_rules(spans()), arrivals(), parallelisms())
+def test_estimates_do_not_depend_on_panes_and_their_cut(
+    rule: Rule, arrival: Arrival, spread: Parallelism
+) -> None:
+    of = (over("approx_count_distinct", name) for name in ("k", "x", "z"))
+    fields = tuple(EmitField(f"of{place}", "BIGINT", one) for place, one in enumerate(of))
+    plan = plan_of(replace(rule, emit=fields, having=None), arrival, spread)
+    assert plan.rules[0].panes is not None
+    found = [
+        pa.concat_tables([step.matches for step in drive(one, arrival.tables(rule), finish=True)])
+        for one in (plan, of_events(plan))
+    ]
+    assert found[0].to_pylist() == found[1].to_pylist()
+
+
 @given(aggregate_rules(spans()).map(with_sums), arrivals(of=of_any_size()), parallelisms())
 def test_sums_of_numbers_of_any_size_are_the_oracles(
     rule: Rule, arrival: Arrival, spread: Parallelism

@@ -19,6 +19,7 @@ from spark_pace.core.expr.nodes import (
     conjunction,
     decimal_digits,
     is_single,
+    of_component,
     walk,
 )
 
@@ -41,5 +42,6 @@ __all__ = [
     "evaluate",
     "evaluate_mask",
     "is_single",
+    "of_component",
     "walk",
 ]

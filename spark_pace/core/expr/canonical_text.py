@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, decimal_digits
+from spark_pace.core.expr import (
+    Aggregate,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Previous,
+    decimal_digits,
+    of_component,
+)
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
@@ -34,8 +43,7 @@ def canonical_text(expr: Expr) -> str:
     if isinstance(expr, Previous):
         return f"prev({_name(None, expr.attribute)}, {expr.back})"
     if isinstance(expr, Aggregate):
-        name = _name(expr.component, expr.attribute) if expr.attribute else expr.component or "*"
-        return f"{expr.function}({name})"
+        return _aggregate(expr)
     return _call(expr)
 
 
@@ -43,6 +51,15 @@ def canonical_duration(time_us: int) -> str:
     """The text of microseconds, in the largest unit that divides them: ``90 min``."""
     unit, unit_us = next(item for item in _UNITS_US.items() if time_us % item[1] == 0)
     return f"{time_us // unit_us} {unit}"
+
+
+def _aggregate(expr: Aggregate) -> str:
+    name = _name(expr.component, expr.attribute) if expr.attribute else expr.component or "*"
+    if expr.of is not None:
+        name = canonical_text(of_component(expr.of, expr.component))
+    if expr.function == "count_distinct":
+        return f"count(distinct {name})"
+    return f"{expr.function}({name})" if expr.at is None else f"{expr.function}({name}, {expr.at!r})"
 
 
 def _part(expr: Expr, inside: str) -> str:

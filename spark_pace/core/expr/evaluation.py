@@ -48,8 +48,8 @@ class Columns(Protocol):
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """The values of an attribute; `component` is None for the event at hand."""
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """The values of an aggregate over the events bound to `component`, or over a span if it is None."""
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """The values of an aggregate over the events bound to a component, or of a span."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class EventColumns:
         assert component is None
         return array(self.events, attribute)
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """Fail, because a single event has no group to aggregate."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """Fail, for a single event has no group to aggregate."""
+        raise AssertionError(f"{one} over a single event")
 
 
 def evaluate(expr: Expr, columns: Columns) -> pa.Array:
@@ -98,7 +98,7 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Literal):
         return _constant(expr)
     if isinstance(expr, Aggregate):
-        return columns.aggregate(expr.function, expr.component, expr.attribute)
+        return columns.aggregate(expr)
     values = [_value(argument, columns) for argument in expr.arguments]
     if expr.function == "cast":
         return casts.cast_value(values[0], expr.type)

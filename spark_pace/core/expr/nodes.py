@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -103,17 +103,31 @@ class Previous:
         return f"@prev{self.back} {self.attribute}"
 
 
+AggregateName: TypeAlias = typing.Literal[
+    "count", "sum", "avg", "min", "max", "stddev", "first", "last",
+    "count_distinct", "approx_count_distinct", "median", "percentile", "mode",
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Aggregate:
-    """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``.
+    """A value over all events bound to a repeated component, or of a span if `component` is None.
 
-    If `component` is None, the value is over all events of a span: ``count(*)``, ``avg(speed)``.
+    Attributes:
+        function: its name in the rule language, or "count_distinct".
+        component: the component.
+        attribute: the attribute, or the column that `of` is computed into; None where events are counted.
+        type: the type of the value.
+        of: what is computed of each event, without the names of components; None where it is an attribute.
+        at: the place in order that a percentile is at, from 0 to 1.
     """
 
-    function: typing.Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]
+    function: AggregateName
     component: str | None
     attribute: str | None
     type: ExprType
+    of: Expr | None = None
+    at: float | None = None
 
 
 Expr: TypeAlias = Literal | Column | Previous | Call | Aggregate
@@ -125,6 +139,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Call):
         for argument in expr.arguments:
             yield from walk(argument)
+
+
+def of_component(expr: Expr, component: str | None) -> Expr:
+    """The expression with the names of components replaced by one, or left out."""
+    if isinstance(expr, Column):
+        return replace(expr, component=component)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(of_component(one, component) for one in expr.arguments))
+    return expr
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:

@@ -168,7 +168,7 @@ def slot_columns(plan: Plan, slot: int) -> list[str]:
     rules = [plan.rules[index] for index in dict.fromkeys(unit.rule_index for unit in plan.units[slot])]
     bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
     keys = dict.fromkeys(planned.key_column for planned in rules if planned.key_column is not None)
-    used = {name for planned in rules for name in (*planned.columns, *planned.tested)}
+    used = {name for planned in rules for name in (*planned.columns, *planned.computed_from, *planned.tested)}
     used |= {*plan.ties, *plan.order.deduplicate_on}
     attributes = [field.name for field in plan.schema.fields if field.name in used]
     return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

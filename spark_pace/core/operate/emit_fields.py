@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.expr import evaluate
+from spark_pace.core.expr import Aggregate, evaluate
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
@@ -47,13 +47,14 @@ class MatchColumns:
             rows = self.found.members[self.found.roles == self.names.index(component)]
         return self.stream.attribute(attribute).take(pa.array(rows))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """An aggregate over each match's events of a component; see `aggregated`."""
+        assert one.component is not None
         owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
-        mine = self.found.roles == self.names.index(component)
+        mine = self.found.roles == self.names.index(one.component)
         owner, rows = owner[mine], self.found.members[mine]
-        values = None if attribute is None else self.stream.attribute(attribute).take(pa.array(rows))
-        return aggregated(function, values, owner, self.rows)
+        values = None if one.attribute is None else self.stream.attribute(one.attribute).take(pa.array(rows))
+        return aggregated(one, values, owner, self.rows)
 
 
 def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NOTHING_US, Ints
-from spark_pace.core.expr import ARROW_TYPES, evaluate
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, evaluate
 from spark_pace.core.match.release import at_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.match_table import Labels, event_matches
@@ -62,6 +62,6 @@ class MoveColumns:
             return pa.array(since, mask=np.equal(since, NOTHING_US)).cast(ARROW_TYPES["TIMESTAMP"])
         return self.stream.attribute(attribute).take(pa.array(self.events))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """Never called, because a single event has no groups."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{one} over a single event")

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
 from spark_pace.core.contents import contents_of
+from spark_pace.core.expr import Aggregate
 from spark_pace.core.functions.error_texts import last_line, shortened
 from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
@@ -32,7 +33,7 @@ from spark_pace.core.operate.match_table import Labels, pattern_matches, span_ma
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
-from spark_pace.core.plan.panes import EVENTS
+from spark_pace.core.plan.panes import EVENTS, united
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
@@ -87,12 +88,14 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
     """
     header, first = lane.header, plan.rules[lane.header.rule_index]
     start, end = lane.column("start"), lane.column("end")
-    spans = SpanAggregates(contents_of(stream, first.panes), start, end)
+    sharing = [plan.rules[index].panes for index, _ in header.sharers] or [first.panes]
+    panes = [one for one in sharing if one is not None]
+    spans = SpanAggregates(contents_of(stream, united(panes) if panes else None), start, end)
     if not header.sharers:
         kept, fields = aggregate_spans(first.rule, spans)
         matches = _of_spans(plan, first, lane, stream, kept, fields)
         return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))]
-    grids, known = lane.column("grid"), dict[tuple[str, str | None], pa.Array]()
+    grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()
     every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
     results = list[Result]()
     for rule_index, grid in header.sharers:

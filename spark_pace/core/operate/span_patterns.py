@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints, has_bit
-from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask, walk
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.found_matches import Found
@@ -32,7 +32,7 @@ from spark_pace.core.plan.conditions import (
     opening_column,
     with_opening_columns,
 )
-from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranges import even_ranges, expand
@@ -139,7 +139,7 @@ class Inside:
             first: int64[n], the first row of each row's span.
             starts: int64[s], where each span begins in `rows`.
         """
-        names = {TIME, SEQ, MASK, *attributes_of(one.expr for one in self.pattern.where)}
+        names = {TIME, SEQ, MASK, *columns_of(one.expr for one in self.pattern.where)}
         names &= {*self.stream.events.column_names}
         events = self.stream.events.select(sorted(names)).take(pa.array(rows))
         for name in self.opening:
@@ -227,6 +227,6 @@ class SpanColumns:
             return self.stream.attribute(node.attribute).take(index)
         return self.stream.attribute(attribute).take(pa.array(self.at))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
-        """Never called, because a single event has no groups."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{one} over a single event")

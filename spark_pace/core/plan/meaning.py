@@ -79,13 +79,26 @@ def used_attributes(rule: Rule) -> set[str]:
 
 def attributes_of(exprs: Iterable[Expr]) -> set[str]:
     """The attributes that expressions name."""
-    used = {
-        node.attribute
-        for expr in exprs
-        for node in walk(expr)
-        if isinstance(node, Column | Previous | Aggregate)
-    }
+    exprs = list(exprs)
+    computed = computed_of(exprs)
+    return (columns_of(exprs) - {*computed}) | (attributes_of(computed.values()) if computed else set())
+
+
+def columns_of(exprs: Iterable[Expr]) -> set[str]:
+    """The columns that expressions read: attributes, and what is computed of events for aggregates."""
+    nodes = (node for expr in exprs for node in walk(expr))
+    used = {node.attribute for node in nodes if isinstance(node, Column | Previous | Aggregate)}
     return {name for name in used if name is not None}
+
+
+def computed_of(exprs: Iterable[Expr]) -> dict[str, Expr]:
+    """What aggregates are over that is computed of each event first, by the names of its columns."""
+    nodes = (node for expr in exprs for node in walk(expr))
+    return {
+        node.attribute: node.of
+        for node in nodes
+        if isinstance(node, Aggregate) and node.of is not None and node.attribute is not None
+    }
 
 
 def expressions_over_matches(rule: Rule) -> list[Expr]:

@@ -5,7 +5,7 @@ A plan is made once and never changes. All steps read it, also in other processe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,8 +25,16 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
-from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
-from spark_pace.core.plan.panes import Panes, panes_of, sharing
+from spark_pace.core.plan.meaning import (
+    attributes_of,
+    columns_of,
+    computed_of,
+    expressions_over_matches,
+    fingerprint,
+    rule_parts,
+)
+from spark_pace.core.plan.panes import Panes, panes_of
+from spark_pace.core.plan.places import RulePlace, dealt_out
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
@@ -52,6 +60,7 @@ class RulePlan:
         takes_all: True if every event that passes the filter belongs to the rule's stream.
         panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
+        computed: what is computed of each event for aggregates, with the name of its column.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: a digest of the rule's meaning, equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
@@ -65,6 +74,7 @@ class RulePlan:
     takes_all: bool
     panes: Panes | None
     columns: tuple[str, ...]
+    computed: tuple[tuple[str, Expr], ...]
     key_column: str | None
     fingerprint: str
     since: int
@@ -74,19 +84,10 @@ class RulePlan:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
         return () if self.looking_back is None else self.looking_back.columns
 
-
-@dataclass(frozen=True)
-class RulePlace:
-    """The slots that run a rule.
-
-    Attributes:
-        slots: the slot of each of its buckets of partition keys; empty if the rule reads matches, because the
-            merger runs such rules.
-        since: the first batch whose events belong to the rule's stream.
-    """
-
-    slots: tuple[int, ...]
-    since: int = 0
+    @property
+    def computed_from(self) -> tuple[str, ...]:
+        """The attributes that are needed to compute what aggregates are over, and perhaps not any longer."""
+        return tuple(sorted(attributes_of(expr for _, expr in self.computed)))
 
 
 @dataclass(frozen=True)
@@ -262,51 +263,6 @@ def _units(
     return tuple(map(tuple, units))
 
 
-def dealt_out(
-    rules: Sequence[Rule],
-    slots: int,
-    buckets: int,
-    kept: Mapping[str, RulePlace] | None = None,
-    since: int = 0,
-) -> dict[str, RulePlace]:
-    """A place for every rule, those that are read included; one place for rules that share panes.
-
-    Args:
-        rules: the rules.
-        slots: how many slots there are.
-        buckets: the number of buckets of each rule with `partition_by`.
-        kept: the places of rules that stay where they are.
-        since: the first batch whose events belong to the streams of the other rules.
-    """
-    rules = every_rule(rules)
-    places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
-    load = [0] * slots
-    for place in places.values():
-        for slot in place.slots:
-            load[slot] += 1
-    shared: dict[Hashable, RulePlace] = {}
-    for rule in rules:
-        if rule.name in places:
-            continue
-        if rule.reads:
-            places[rule.name] = RulePlace((), since)
-            continue
-        stream = sharing(rule)
-        if stream is not None and stream in shared:
-            places[rule.name] = shared[stream]
-            continue
-        taken = tuple(_least(load) for _ in range(buckets if rule.partition_by else 1))
-        places[rule.name] = shared[stream] = RulePlace(taken, since)
-    return places
-
-
-def _least(load: list[int]) -> int:
-    """The slot with the fewest units, to which one more goes."""
-    slot = load.index(min(load))
-    load[slot] += 1
-    return slot
-
-
 def _rule_plan(
     index: int, rule: Rule, predicates: dict[Expr, int], ties: tuple[str, ...], since: int
 ) -> RulePlan:
@@ -326,8 +282,8 @@ def _rule_plan(
     back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
     takes_all = counted or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns, key_column,
-        meaning, since,
+        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns,
+        tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 
 
@@ -341,7 +297,7 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.function is not None:
         return tuple(names)
-    used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
+    used = {*columns_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)
 
 

@@ -11,6 +11,7 @@ Sources: Tangwongsan et al., General Incremental Sliding-Window Aggregation, 201
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -84,11 +85,19 @@ def of_today(panes: Panes, chunks: Sequence[Chunk]) -> list[Chunk]:
     Releases before this one carried a row for the events of each pane, or events.
     """
     if all(chunk.events is None or EVENTS in chunk.events.column_names for chunk in chunks):
-        return list(chunks)
+        return [_with_needed_columns(panes, chunk) for chunk in chunks]
     chunks = list(chunks)
     for at in range(len(chunks)):
         chunks[at] = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
     return [_with_rows_of_today(panes, chunk) for chunk in chunks]
+
+
+def _with_needed_columns(panes: Panes, chunk: Chunk) -> Chunk:
+    """The chunk without what only rules have needed that are gone."""
+    names = [TIME, EVENTS, *(held_column(*part) for part in panes.held), *panes.shared, SEQ]
+    if chunk.events is None or chunk.events.column_names == names:
+        return chunk
+    return replace(chunk, events=chunk.events.select(names), frames=(), name=None)
 
 
 def _with_rows_of_today(panes: Panes, chunk: Chunk) -> Chunk:

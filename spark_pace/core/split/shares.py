@@ -1,8 +1,8 @@
 """A share: what a slot keeps and splits together, one rule in one bucket of keys or several that share panes.
 
-Rules share panes if their filters, keys, lengths of panes and functions are equal, and if they began with the
-same batch. The rows of panes are kept once for all of them, as long as their longest span needs them. Each
-rule has only the numbers of its windows for itself.
+Rules share panes whose filter, key, length of panes and sketches are equal, and which began with the same
+batch. The rows of panes are kept once for them, with all that any of them needs, as long as the longest of
+their spans needs them; what each of them has of its own are the numbers of its windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from spark_pace.core.plan.panes import sharing
+from spark_pace.core.expr import Expr
+from spark_pace.core.plan.panes import Panes, sharing, united
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit
 from spark_pace.core.plan.rule import GridSpan
 
@@ -43,6 +44,17 @@ class Share:
     def places(self) -> tuple[int, ...]:
         """The place of each rule's span among `grids`."""
         return tuple(self.grids.index(planned.rule.span) for planned in self.rules)
+
+    @cached_property
+    def panes(self) -> Panes | None:
+        """What is kept of panes for all rules; None where events are."""
+        panes = [planned.panes for planned in self.rules if planned.panes is not None]
+        return united(panes) if panes else None
+
+    @cached_property
+    def computed(self) -> dict[str, Expr]:
+        """What is computed of each event for aggregates of the rules, by the names of its columns."""
+        return {name: expr for planned in self.rules for name, expr in planned.computed}
 
     @property
     def counters(self) -> pa.Schema:

@@ -244,7 +244,7 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
 
 def carry_of(share: Share) -> Carry:
     """What a share keeps before its first event."""
-    panes = share.rules[0].panes
+    panes = share.panes
     return Carry(together=None if panes is None else partial(put_together, panes))
 
 
@@ -256,8 +256,8 @@ def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
         carry.chunks.append(chunk)
-    if planned.panes is not None:
-        carry.chunks = of_today(planned.panes, carry.chunks)
+    if share.panes is not None:
+        carry.chunks = of_today(share.panes, carry.chunks)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:

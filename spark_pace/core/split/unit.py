@@ -25,11 +25,13 @@ from spark_pace.core.columns import (
     Bools,
     has_bit,
 )
+from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
+from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
 from spark_pace.core.plan.shape import initiator_bits
@@ -138,8 +140,8 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[L
     turn = Turn(plan, share, carry, batch, method, _wanted(share, batch))
     lanes: list[Lane] = []
     fresh = _fresh(turn, mine)
-    if planned.panes is not None:
-        fresh = in_panes(planned.panes, fresh)
+    if share.panes is not None:
+        fresh = in_panes(share.panes, fresh)
     for part, woken in _parts(turn, fresh):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
         carry.let_go()
@@ -203,8 +205,8 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
         return []
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
-    if planned.panes is not None:
-        return _advance_panes(turn, planned.panes, touched, numbered)
+    if (panes := turn.share.panes) is not None:
+        return _advance_panes(turn, panes, touched, numbered)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
@@ -302,8 +304,13 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
     planned, released = turn.planned, turn.batch.released
     if released is None or not mine.any():
         return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
-    columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
-    events = chosen(released.select(list(columns)), mine)
+    of_rules = (name for one in turn.share.rules for name in (*one.columns, *one.tested))
+    columns, computed = dict.fromkeys([TIME, SOURCE, OFFSET, *of_rules]), turn.share.computed
+    only_for_these = attributes_of(computed.values()) - {*columns}
+    events = chosen(released.select([*columns, *sorted(only_for_these)]), mine)
+    for name, expr in computed.items():
+        events = with_column(events, name, evaluate(expr, EventColumns(events)))
+    events = events.drop_columns(sorted(only_for_these))
     events = with_column(events, MASK, mask_of(planned.bits, released, mine))
     pattern, join = turn.method.pattern, turn.method.join
     if pattern is not None and join is not None:

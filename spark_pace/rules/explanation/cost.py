@@ -24,7 +24,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import Begin, How
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.panes import panes_of
+from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import CountSpan, Fold, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.core.split.carry.wake_conditions import always_looks
@@ -88,6 +88,8 @@ def _of_whole_spans(rule: Rule) -> tuple[str, str]:
         return "calls", "each span: one call with its events"
     if panes_of(rule) is not None:
         return "events", "their number once, then that of panes, and that of spans"
+    if holistic(rule):
+        return "events", "their number × the spans that each is in, whose values are sorted for each span"
     return "events", "their number, and that of spans: no event is looked at for each of its spans"
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr.canonical_text import canonical_duration
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
-from spark_pace.core.plan.panes import panes_of
+from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
 from spark_pace.core.plan.time_units import show_length
+from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
@@ -105,11 +106,16 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
 def _events(rule: Rule) -> str:
     if (panes := panes_of(rule)) is not None:
         pane = f"pane of {canonical_duration(panes.width_us)}{' and key' if rule.partition_by else ''}"
-        return f"a row for each {pane}, in spans that are not closed"
+        sketches = sum(part == "sketch" for part, _ in panes.held)
+        kind = "sketch" if sketches == 1 else "sketches"
+        held = f", with {sketches} {kind} of {SIZE} bytes" if sketches else ""
+        return f"a row for each {pane}{held}, in spans that are not closed"
     if rule.fold is not None:
         return "no event"
     if isinstance(rule.span, GridSpan | CountSpan):
-        return "the events of spans that are not closed"
+        whole = holistic(rule) if isinstance(rule.span, GridSpan) and rule.pattern is None else []
+        because = f", for {canonical_text(whole[0])} needs all values at once" if whole else ""
+        return f"the events of spans that are not closed{because}"
     if isinstance(rule.span, PredicateSpan):
         return "the events since the oldest span that is open"
     assert rule.pattern is not None

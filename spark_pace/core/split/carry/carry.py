@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from spark_pace import ways
 from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints
 from spark_pace.core.frames import let_go
+from spark_pace.core.hashes import Hashes, hash_texts
 from spark_pace.core.ranges import expand
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
@@ -35,7 +36,7 @@ from spark_pace.core.split.carry.chunk import (
     without_forgotten,
 )
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.text_hashes import EVERY_HASH, Hashes, HashRange, hash_texts
+from spark_pace.core.split.carry.text_hashes import EVERY_HASH, HashRange
 from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.split.carry.whole_stream import Whole, lasting
 from spark_pace.core.tables import array, in_chunks

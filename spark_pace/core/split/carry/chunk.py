@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, OPENING, SEQ, TIME, Ints, has_bit
+from spark_pace.core.hashes import Hashes
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.text_hashes import Hashes, HashRange, place_of
+from spark_pace.core.split.carry.text_hashes import HashRange, place_of
 from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.tables import array, compacted, concat, numbers, with_column
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, NO_ROW, SEQ, SPENT, Bools, Ints
+from spark_pace.core.hashes import hash_texts
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.panes import LAST
 from spark_pace.core.plan.plan import RulePlan, bits_column
 from spark_pace.core.plan.shape import terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched
-from spark_pace.core.split.carry.text_hashes import HashRange, are_within, hash_texts
+from spark_pace.core.split.carry.text_hashes import HashRange, are_within
 from spark_pace.core.split.carry.wake_conditions import always_looks
 from spark_pace.core.split.task import Split
 from spark_pace.core.tables import concat, in_chunks, numbers, with_column

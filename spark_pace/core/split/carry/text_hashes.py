@@ -1,46 +1,16 @@
-"""Hashes of texts, and looking texts up by their hashes."""
+"""Keys by the hashes of their texts: ranges of hashes, and the place of a key among others."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.hashes import Hashes
 
-Hashes = npt.NDArray[np.uint64]
 HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest hash
 EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
-
-
-def hash_texts(texts: pa.Array) -> Hashes:
-    """uint64[n], the hashes of texts. They are the same in every process; different texts seldom share one.
-
-    The hash of a text is the sum of mixed numbers, one for each (place, byte).
-    """
-    count = len(texts)
-    if not count:
-        return np.zeros(0, np.uint64)
-    texts = texts.cast(pa.large_string())
-    offsets = np.frombuffer(texts.buffers()[1], np.int64, count + 1, texts.offset * 8)
-    lengths = np.diff(offsets)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if start == end:
-        return _mixed(lengths.astype(np.uint64))
-    codes = np.frombuffer(texts.buffers()[2], np.uint8, end - start, start).astype(np.uint64)
-    place = np.arange(end - start) - np.repeat(offsets[:-1] - start, lengths)
-    total = np.append(np.uint64(0), np.cumsum(_mixed((place.astype(np.uint64) << np.uint64(8)) | codes)))
-    sums = total[offsets[1:] - start] - total[offsets[:-1] - start]
-    return _mixed(sums + lengths.astype(np.uint64))
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """Splitmix64: each bit of a result depends on all bits of its value."""
-    values = (values + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))  # type: ignore[no-any-return]
 
 
 def are_within(hashes: Hashes, bounds: HashRange) -> Bools:

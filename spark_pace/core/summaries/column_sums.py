@@ -1,4 +1,4 @@
-"""The numbers of columns, and their squares, as `spark_pace.core.sums` adds them.
+"""The numbers of columns, and their squares, as `spark_pace.core.summaries.sums` adds them.
 
 In most columns the same few places hold the digits of all numbers. Then these are taken from whole blocks,
 which stay in the processor's cache: the first place is the lowest at which the digits of all numbers together
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.sums import ODD, Floats, Sums, distinct, greatest
+from spark_pace.core.summaries.sums import ODD, Floats, Sums, distinct, greatest
 from spark_pace.core.tables import bools
 
 _BITS = 32
@@ -62,6 +62,18 @@ def squares_of(values: pa.Array) -> Sums:
             squares[left + right] += (product & np.uint64(_LOW)).astype(np.int64)
             squares[left + right + 1] += (product >> np.uint64(_BITS)).astype(np.int64)
     return _odd(_at_places(2 * place, squares), values)
+
+
+def deviation(sums: Sums, squares: Sums, count: Ints) -> pa.Array:
+    """The standard deviation of a sample, from n * sum(x * x) - sum(x) * sum(x), which is exact."""
+    mantissa, exponent = squares.times(sums_of(pa.array(count))).minus(sums.times(sums)).rounded()
+    odd = exponent & 1
+    degrees = count.astype(np.float64) * np.maximum(count - 1, 1)
+    root = np.sqrt(np.ldexp(mantissa, odd) / np.maximum(degrees, 1))
+    with np.errstate(over="ignore"):
+        values = np.ldexp(root, (exponent - odd) >> 1)
+    values = np.where(sums.finite, values, np.nan)
+    return pa.array(values, mask=count < 2)
 
 
 def _in_few_digits(values: pa.Array) -> Sums | None:
