@@ -72,6 +72,7 @@ class BatchReport(Counts):
     longest_lane_seconds: float  # the longest time that operators took for a lane
     longest_lane_predicted: float | None  # the longest time predicted for a lane; None if none was
     over_bound: str | None  # why no cut into lanes was predicted to keep `latency_bound`; else None
+    lookups: dict[str, str]  # the version of each side table that the batch has joined
 
 
 _TYPES = get_type_hints(BatchReport)
@@ -85,6 +86,7 @@ _OTHERS = {
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
     "waiting_for": {},
+    "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
 _FIRST = ["batch_id", "seconds"]
 
@@ -114,6 +116,7 @@ def metrics_row(report: BatchReport, written_at: datetime) -> pa.Table:
         "matches_by_rule": list(report.matches.items()),
         "frontier": report.frontier_us,
         "max_event_time": report.max_time_us,
+        "lookups": list(report.lookups.items()),
     }
     return pa.table(
         [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA], schema=METRICS_SCHEMA

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
-from spark_pace.job_file import read_job
+from spark_pace.job_file import JobSpec, read_job
 from tests.long.chaos.moments import arm
 
 
@@ -19,16 +20,20 @@ def tell(**facts: object) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def told(progress: BatchReport) -> None:
-    tell(batch=progress.batch_id, finished=progress.finished)
+def run(
+    spec: JobSpec, kill: Sequence[str], behind: Callable[[BatchReport], None] = lambda batch: None
+) -> int:
+    """Run a job; `behind` is called behind each batch."""
 
+    def told(progress: BatchReport) -> None:
+        behind(progress)
+        tell(batch=progress.batch_id, finished=progress.finished)
 
-def main(job: str, *kill: str) -> int:
     if kill:
         whom, moment, skip = kill
         arm(whom, moment, int(skip), tell)
     try:
-        summary = run_job(read_job(job), on_progress=told)
+        summary = run_job(spec, on_progress=told)
     except SparkPaceError as error:
         print(error, file=sys.stderr)
         return 1
@@ -37,4 +42,4 @@ def main(job: str, *kill: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run(read_job(sys.argv[1]), sys.argv[2:]))
