@@ -13,7 +13,7 @@ COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEAR
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test browser chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ test: setup jars/kafka/.ready  ## Run every test, lint and types included
 
 differential: $(VENV)/.ready  ## Compare the core with the oracle on random rules and streams, whichever ways it takes (PAIRS=100000 SEED=0)
 	$(BIN)/python -m tests.long.differential --pairs $(or $(PAIRS),100000) --seed $(or $(SEED),0)
+
+browser: $(VENV)/.ready  ## Open pages with matches on a time axis in Chromium, and check what it draws
+	$(BIN)/python -m tests.long.browser
 
 levels: $(VENV)/.ready  ## Compare random rules over rules, folds and panes with the oracle (GRAPHS=10000 SEED=0)
 	$(BIN)/python -m tests.long.levels --graphs $(or $(GRAPHS),10000) --seed $(or $(SEED),0)

@@ -34,17 +34,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_pace.core.plan.rule import EventSchema, Rule
+    from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
 
 __all__ = [
-    "EventSchema", "Replay", "Rule", "Why", "__version__", "create_views", "detect", "load_rules",
-    "read_table", "replay", "why",
+    "EventSchema", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect", "load_rules",
+    "read_table", "replay", "timeline", "why",
 ]  # fmt: skip
 _TYPES = {
     "EventSchema": "spark_pace.core.plan.rule",
     "Replay": "spark_pace.io.replay",
     "Rule": "spark_pace.core.plan.rule",
+    "Timeline": "spark_pace.io.html.timeline",
     "Why": "spark_pace.reasons",
 }
 
@@ -189,6 +191,26 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
     from spark_pace.io import query
 
     return query.read_table(out, name, columns)
+
+
+def timeline(matches: pa.Table, title: str = "matches") -> Timeline:
+    """Draw matches on a time axis.
+
+    Args:
+        matches: what `replay` gives as ``matches``, or `read_table` as ``"matches"``; all rows or some.
+        title: the heading of the page.
+
+    Returns:
+        The timeline. A notebook shows it; ``write(path)`` makes a page for a browser, without a server.
+
+    Example:
+        >>> import spark_pace
+        >>> found = spark_pace.read_table("out", "matches")  # doctest: +SKIP
+        >>> spark_pace.timeline(found).write("matches.html")  # doctest: +SKIP
+    """
+    from spark_pace.io.html.timeline import Timeline
+
+    return Timeline(matches, title)
 
 
 def create_views(
