@@ -16,13 +16,17 @@ from spark_pace.core.plan.rule import (
     Pattern,
     PredicateSpan,
     Rule,
+    SessionSpan,
     Times,
     Within,
 )
 from tests.support.strategies import CONTEXTS, FIELDS, OPERATORS, column, condition, typed
 from tests.support.streams import SECOND
 
-SHAPES = ("plain", "plain", "group", "not", "conjunction", "spans", "operator", "in spans", "in windows")
+SHAPES = (
+    *("plain", "plain", "group", "not", "conjunction"),
+    *("spans", "operator", "in spans", "in windows", "in sessions"),
+)
 NEXT = Context("next", "selected")
 KNOWN = "tests.support.operators:known"
 
@@ -49,6 +53,9 @@ def waiting_rule(random: Random) -> Rule:
         return replace(rule, pattern=pattern, span=between(random, length_us))
     if shape == "in windows":
         return replace(rule, pattern=pattern, span=GridSpan(2 * SECOND, min(length_us, 8 * SECOND)))
+    if shape == "in sessions":
+        longest = None if pattern.within is not None and random.random() < 0.5 else length_us
+        return replace(rule, pattern=pattern, span=SessionSpan(random.choice([1, 2, 3]) * SECOND, longest))
     return replace(rule, pattern=pattern)
 
 
@@ -63,7 +70,7 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
     contexts = [*CONTEXTS, *[NEXT] * 6, *CONTEXTS[:3]]
     if shape == "conjunction":
         contexts = [context for context in CONTEXTS if context.selection != "next"]
-    in_span = shape in ("in spans", "in windows")
+    in_span = shape in ("in spans", "in windows", "in sessions")
     extra = random.choice(["plain", "group", "not"]) if in_span else shape
     components = [Component("p", typed(random.choice(["a", "a", "ab"]))), Component("q", typed("b"))]
     if extra == "group":
