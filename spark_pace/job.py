@@ -32,7 +32,7 @@ from spark_pace.spark.checkpoint.layout import (
     write_layout,
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.checkpoint.rule_changes import Change, change_of
+from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
@@ -153,13 +153,19 @@ def _run(
 def _known_change(
     spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
 ) -> Change | None:
-    """Tell how the job goes on with its checkpoint, before Spark starts; None before its first start."""
+    """Tell how the job goes on with its checkpoint, before Spark starts; None before its first start.
+
+    Which rules start anew is kept at once, so that a stop while Spark starts does not forget it.
+    """
     layout = read_layout(job_input.checkpoint)  # of another version nothing else may be right
     require_same_source(job_input)
     if layout is None:
         return None
     require_same_settings(layout, spec.slots, spec.buckets, fixed)
-    return change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
+    change = change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
+    if reset_rules:
+        write_layout(job_input.checkpoint, without_reset(layout, spec.rules, reset_rules))
+    return change
 
 
 def _tables(

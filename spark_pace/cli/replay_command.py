@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -70,12 +69,12 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
         counts[entry["values"]] = entry["counts"]
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
-    if replayed.absent:
+    for told in replayed.lacking.values():
+        click.echo(told, err=True)
+    absent = [name for name in replayed.absent if name not in replayed.lacking]
+    if absent:
         what = "null in every record; a name in the schema that no record has?"
-        meant = [get_close_matches(name, replayed.columns, 1) for name in replayed.absent]
-        columns = ", ".join(dict.fromkeys(column for close in meant for column in close))
-        what += f" The header has {columns}." if columns else ""
-        click.echo(one_line(f"{', '.join(replayed.absent)}: {what}"), err=True)
+        click.echo(one_line(f"{', '.join(absent)}: {what}"), err=True)
     late, failed = replayed.result.late, replayed.result.failed
     _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
     _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)

@@ -37,15 +37,15 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)
-            summary = run_job(
-                spec,
-                on_progress=lambda batch: live.update(board.after(batch), refresh=True),
-                reset_rules=reset_rules,
-            )
+
+            def show(batch: BatchReport) -> None:
+                for warning in warnings(batch):
+                    console.print(escape(warning))
+                live.update(board.after(batch), refresh=True)
+
+            summary = run_job(spec, on_progress=show, reset_rules=reset_rules)
     else:
-        summary = run_job(
-            spec, on_progress=lambda batch: print(line(batch), flush=True), reset_rules=reset_rules
-        )
+        summary = run_job(spec, on_progress=print_batch, reset_rules=reset_rules)
     print(closing_line(summary), flush=True)
     if advice := advice_on_late(spec, summary):
         print(advice, flush=True)
@@ -99,6 +99,16 @@ class Board:
         for rule, count in self.matches.items():
             found.add_row(rule, f"{count:,}", f"{batch.matches.get(rule, 0):,}")
         return Group(state, found)
+
+
+def print_batch(batch: BatchReport) -> None:
+    """Print a batch for logs: a line, and before it one for each warning."""
+    print("\n".join([*warnings(batch), line(batch)]), flush=True)
+
+
+def warnings(batch: BatchReport) -> list[str]:
+    """What looks wrong in the input, but is no bad record."""
+    return [f"warning: {told}" for told in batch.lacking.values()]
 
 
 def line(batch: BatchReport) -> str:

@@ -7,9 +7,8 @@ a bad record costs no other, and becomes one row of `EventsRead.bad`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
+from spark_pace.io.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
 from spark_pace.io.text.line_bounds import parts_of
@@ -32,7 +32,6 @@ from spark_pace.io.text.regex_lines import text_parser
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
 ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
-_MOST_CHARACTERS = 200  # of a header in a reason
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
 
@@ -47,11 +46,13 @@ class EventsRead:
         bad: what is told of the records that are no events, with the columns of `BAD_SCHEMA`: the first ones
             of a file one by one, the others of it in one row.
         read_rows: the number of records of both.
+        lacking: of each attribute that the header of a CSV file does not name, what there is to tell of it.
     """
 
     events: pa.Table
     bad: pa.Table
     read_rows: int
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bad_rows(self) -> int:
@@ -78,6 +79,7 @@ def read_events(
         EventError: the file is not there, or the system cannot read it.
     """
     bad = BadRecords(most_bad)
+    header: list[str] = []
     try:
         if schema.form.lacks_year:
             newest_us = min(os.stat(path).st_mtime_ns // 1000, END_US)
@@ -85,9 +87,9 @@ def read_events(
         if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
-        parts = list(read(path, format, schema, bad))
+        parts = list(read(path, format, schema, bad, header))
         if format == "csv" and not any(part.num_rows for part in parts):
-            _look_at_header(path, schema, bad)
+            look_at_header(header, schema, bad)
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
@@ -95,7 +97,8 @@ def read_events(
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
-    return _events_read(parts, bad, schema, source)
+    lacking = lacking_in(header, schema, source) if header else {}
+    return replace(_events_read(parts, bad, schema, source), lacking=lacking)
 
 
 def read_source_file(
@@ -162,7 +165,10 @@ def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, so
     return EventsRead(events, bad.table(source), events.num_rows + bad.count)
 
 
-def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def _read_text(
+    path: str, format: str, schema: EventSchema, bad: BadRecords, columns: list[str]
+) -> Iterator[pa.Table]:
+    """The events of a file of text; `columns` gets the names in the header of a CSV file that has events."""
     parser = LINE_PARSERS[format](schema) if format in LINE_PARSERS else None
     first = 0
     with pa.input_stream(path, compression="detect") as stream:
@@ -176,8 +182,9 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                     bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
                     return
                 if schema.event_time not in names:
-                    bad.add_one(0, WHOLE_FILE + _no_time(schema.event_time, names), header[:KEPT_BYTES])
+                    bad.add_one(0, WHOLE_FILE + no_event_time(schema.event_time, names), header[:KEPT_BYTES])
                     return
+                columns += names
                 parser = CsvParser(schema, names)
                 if not more:
                     continue
@@ -199,32 +206,6 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                 first += texts.count
 
 
-def _look_at_header(path: str, schema: EventSchema, bad: BadRecords) -> None:
-    """Tell what to look at where no row of a CSV file is an event, for want of a time."""
-    told = bad.rows()
-    if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
-        return
-    names = ", ".join(csv_header(path))[:_MOST_CHARACTERS]
-    note = f"no row of the file is an event: is {schema.event_time} the right column of {names}?"
-    bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
-
-
-def csv_header(path: str) -> list[str]:
-    """The columns that the header of a CSV file names."""
-    with pa.input_stream(path, compression="detect") as stream:
-        first = next(chunks(stream), b"")
-    start = first.raw if isinstance(first, TooLong) else first
-    return header_names(start.removeprefix(_BOM).partition(b"\n")[0])
-
-
-def _no_time(event_time: str, names: list[str]) -> str:
-    """Why a CSV file whose header lacks the event time has no events."""
-    meant = get_close_matches(event_time, names, 1)
-    do = f'Did you mean "{meant[0]}"?' if meant else "Its first line must be the header."
-    shown = ", ".join(names)[:_MOST_CHARACTERS] or "nothing"
-    return f"must have the column {event_time}, the event time, in its header; got: {shown}. {do}"
-
-
 class _Rows:
     """The rows of a table as JSON, for records that are not text."""
 
@@ -235,7 +216,9 @@ class _Rows:
         return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
 
 
-def _read_parquet(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def _read_parquet(
+    path: str, format: str, schema: EventSchema, bad: BadRecords, _: list[str]
+) -> Iterator[pa.Table]:
     """The events of a file. A column with a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
@@ -269,14 +252,16 @@ def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
         pa.ArrowInvalid: one has another type.
     """
     columns = []
-    for field in schema.fields:
+    for attribute in schema.fields:
         try:
-            column = inner(stored, schema.path_of(field.name))
+            column = inner(stored, schema.path_of(attribute.name))
             columns.append(
-                typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
+                typed(column, STRUCT)
+                if attribute.type == STRUCT
+                else _typed(column, ARROW_TYPES[attribute.type])
             )
         except pa.ArrowInvalid as error:
-            raise pa.ArrowInvalid(f"{field.name} — must be {field.type}; got: {error}") from error
+            raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
     return pa.table(columns, schema=no_attributes(schema).schema)
 
 

@@ -11,7 +11,7 @@ To add a counter, add a field here and the line that counts it. The mark of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, get_args, get_type_hints
 
@@ -63,6 +63,8 @@ class BatchReport(Counts):
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
+    # of attributes that the header of a CSV file lacks: what there is to tell
+    lacking: dict[str, str] = field(default_factory=dict)
     # selections that operators worked on; one that stays open counts in each batch that looks at it
     selections: Annotated[int, LANES]
     operator_seconds: Annotated[float, LANES]  # what they took, summed over all that worked at once
@@ -85,6 +87,7 @@ _OTHERS = {
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
     "waiting_for": {},
+    "lacking": {},
 }
 _FIRST = ["batch_id", "seconds"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.files import ARCHIVES, EventsRead, csv_header, read_source_file, table_events
+from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
 from spark_pace.io.frames import table_of
 from spark_pace.io.html import html_table
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
@@ -40,7 +40,7 @@ class Replay:
         bad_rows: how many of those there are.
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
-        columns: those that the header of the first CSV file names besides the schema's.
+        lacking: what there is to tell of each attribute that the header of a CSV file does not name.
     """
 
     result: LocalResult
@@ -48,7 +48,7 @@ class Replay:
     bad_rows: int
     read_rows: int
     absent: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def matches(self) -> pa.Table:
@@ -146,9 +146,7 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
-    absent = _absent(read, schema)
-    columns = _other_columns(path, schema) if absent else ()
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, absent, columns)
+    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
@@ -182,18 +180,13 @@ def _files(path: Path, schema: EventSchema) -> list[Path]:
     return sorted(files, key=lambda file: file.relative_to(root).as_posix())
 
 
-def _other_columns(path: Path, schema: EventSchema) -> tuple[str, ...]:
-    """The columns of the first CSV file that are no attributes; none where there is no such file."""
-    headers = (csv_header(str(file)) for file in _files(path, schema) if _format(file, schema) == "csv")
-    names = [field.name for field in schema.fields]
-    return tuple(column for column in next(headers, []) if column not in names)
-
-
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     """What all these files hold."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
-    return EventsRead(events, bad, sum(read.read_rows for read in reads))
+    # of the first file that lacks it
+    lacking = {name: told for read in reversed(reads) for name, told in read.lacking.items()}
+    return EventsRead(events, bad, sum(read.read_rows for read in reads), lacking)
 
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:

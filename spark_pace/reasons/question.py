@@ -189,11 +189,19 @@ def asked(source: Source, position: Asked) -> Place:
 
 
 def _by_offset(position: str) -> str:
-    """A position by its offset, where it has the line of an editor: `events.csv:L3` is `events.csv:1`."""
-    found = re.fullmatch(r"(.+):L([1-9]\d{0,17})", position)
+    """A position by its offset, where it has the line of an editor: `events.csv:L3` is `events.csv:1`.
+
+    Raises:
+        ConfigError: the line is before the first record.
+    """
+    found = re.fullmatch(r"(.+):L(\d{1,18})", position)
     if found is None:
         return position
-    return f"{found[1]}:{int(found[2]) - first_line(found[1])}"
+    offset = int(found[2]) - first_line(found[1])
+    if offset < 0:
+        got, do = one_line(position), f"The first record is in line {first_line(found[1])}."
+        raise ConfigError.of("--at", "must be the line of a record", got, do)
+    return f"{found[1]}:{offset}"
 
 
 def is_of_input(source: Source, place: Place) -> bool:

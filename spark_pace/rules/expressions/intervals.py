@@ -21,6 +21,16 @@ _UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
     "DAY": 86_400_000_000, "WEEK": 604_800_000_000,
 }  # fmt: skip
+_SHORT = {
+    "US": "MICROSECOND",
+    "MS": "MILLISECOND",
+    "S": "SECOND",
+    "SEC": "SECOND",
+    "M": "MINUTE",
+    "MIN": "MINUTE",
+    "H": "HOUR",
+    "D": "DAY",
+}  # as rule files write them elsewhere
 MOST_US = 36_500 * _UNITS["DAY"]  # of a constant: a hundred years
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
 _EXAMPLE = "Write for example interval '5' minutes."
@@ -58,6 +68,13 @@ def constant_interval(tree: exp.Interval) -> Interval | Wrong:
     if total.denominator != 1 or abs(total) > MOST_US:
         return Wrong("must be whole microseconds, at most 36,500 days", quote(told), "Write another length.")
     return Interval(Literal(int(total), "BIGINT"))
+
+
+def unit_in_words(unit: str) -> str | None:
+    """The unit of time that a word means, such as ``minutes`` by ``min``; None where it means none."""
+    name = unit.upper()
+    meant = _SHORT.get(name, name.removesuffix("S"))
+    return f"{meant.lower()}s" if meant in _UNITS else None
 
 
 def _size(unit: str) -> int | Wrong:

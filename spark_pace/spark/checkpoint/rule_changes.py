@@ -82,6 +82,15 @@ def change_of(
     return Change(before, after, planned, same_rules=set(begun) == set(kept) == set(parts))
 
 
+def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
+    """The layout without the rules that start anew; the arguments are those of `change_of`.
+
+    Once it is in the checkpoint, they start anew with the next batch, also if the job is stopped before.
+    """
+    anew = _with_readers(reset, rules)
+    return replace(layout, rules={name: rule for name, rule in layout.rules.items() if name not in anew})
+
+
 def _with_readers(reset: Collection[str], rules: Sequence[Rule]) -> set[str]:
     """These rules, those that read their matches, and those that hand events on to any of them."""
     anew = readers_of(reset, rules)

@@ -251,6 +251,7 @@ class MergerHost:
             slowest_source=slowest[0] if slowest else None,
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
+            lacking=first.get("lacking", {}),
         )
 
 

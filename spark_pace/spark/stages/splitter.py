@@ -87,6 +87,7 @@ class SplitterHost:
         if slot == 0:  # every slot hears of all tasks, so one speaks for all
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
             stats |= {"counts": counts, "slowest": output.slowest, "reached": output.reached}
+            stats["lacking"] = {name: told for report in reports for name, told in report["lacking"].items()}
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
