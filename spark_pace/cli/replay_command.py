@@ -12,7 +12,7 @@ from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.replay import Replay, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
@@ -27,11 +27,10 @@ def replay_command(
     if out is not None and not out.parent.is_dir():
         do = f"Make {out.parent} first, or choose another."
         raise ConfigError.of("--out", "must lie in a folder that is there", str(out), do)
-    job = read_job(rules_file) if is_job(rules_file) else None
-    if job is not None and operators:
-        got = f"{operators[0]} beside the job file {rules_file}"
-        do = "Leave it out: the job file's own `operators` count."
-        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
+    of_job = is_job(rules_file)
+    if of_job:
+        refuse_beside_job(rules_file, operators)
+    job = read_job(rules_file) if of_job else None
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
@@ -44,6 +43,14 @@ def replay_command(
     else:
         WRITERS[out.suffix](replayed.result.matches, rules, out)
     _summarise(replayed, rules, listed)
+
+
+def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
+    """Refuse ``--operators`` with a job file."""
+    if operators:
+        got = f"{operators[0]} beside the job file {job_file}"
+        do = "Leave it out: the job file's own `operators` count."
+        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
 
 
 def _replayed_by(job: JobSpec, events: Path) -> Replay:
@@ -68,7 +75,7 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():
         counts[entry["values"]] = entry["counts"]
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
+    click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
     for told in replayed.lacking.values():
         click.echo(told, err=True)
     absent = [name for name in replayed.absent if name not in replayed.lacking]

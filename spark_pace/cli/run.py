@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spark_pace.errors import one_line
+from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -70,14 +70,14 @@ class Board:
         state.add_row(
             Text(one_line(self.name), style="bold"),
             f"batch {batch.batch_id}",
-            f"{self.events:,} events",
+            counted(self.events, "event"),
             f"{rate(batch):,} events/s",
         )
         state.add_row(
             "",
             f"frontier {frontier(batch)}",
             f"lag {lag(batch)}",
-            f"carry {batch.carry:,} events, {batch.open:,} selections open",
+            f"carry {counted(batch.carry, 'event')}, {counted(batch.open, 'selection')} open",
         )
         state.add_row(
             "",
@@ -115,7 +115,7 @@ def line(batch: BatchReport) -> str:
     """A batch in one line, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
-        f"batch {batch.batch_id}: {batch.events:,} events, {rate(batch):,}/s; "
+        f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
         f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
         f"late {batch.late:,}; carry {batch.carry:,}; matches: {found}"
     )
@@ -125,8 +125,8 @@ def closing_line(summary: Summary) -> str:
     """The run in one line."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
     others = "".join(
-        f", {count:,} {name}"
-        for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats))
+        f", {counted(count, name)}"
+        for name, count in (("heartbeat", summary.heartbeats), ("repeat", summary.repeats))
         if count
     )
     end = "finished" if summary.finished else "up to date"
@@ -134,14 +134,14 @@ def closing_line(summary: Summary) -> str:
         end = "stopped; run it again to go on"
     over = ""
     if summary.over_bound:
-        batches = f"{summary.over_bound:,} of {summary.batches:,} batches"
+        batches = f"{summary.over_bound:,} of {counted(summary.batches, 'batch')}"
         over = f"; latency_bound could not be kept in {batches}, in the last: {summary.why_over_bound}"
-    what = "selections closed by the end of the input" if summary.finished else "selections still open"
-    still_open = f"; {summary.still_open:,} {what}" if summary.batches else ""
+    what = "closed by the end of the input" if summary.finished else "still open"
+    still_open = f"; {counted(summary.still_open, 'selection')} {what}" if summary.batches else ""
     if summary.pending:
-        still_open += f", {summary.pending:,} events that the frontier has not passed"
+        still_open += f", {counted(summary.pending, 'event')} that the frontier has not passed"
     return (
-        f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
+        f"{end}: {counted(summary.events, 'event')} in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
+from spark_pace.cli.replay_command import refuse_beside_job
 from spark_pace.errors import one_line
 from spark_pace.job_file import is_job, read_job
 from spark_pace.reasons import Why, why
@@ -20,17 +21,26 @@ SHOWN_MATCHES = 5
 SHOWN_SELECTIONS = 5
 
 
-def why_command(
-    rules_file: Path, events: Path, rule: str, position: tuple[str, str | None], as_json: bool
-) -> None:
-    """Do what `spark_pace.cli.main.why` says; `position` holds its ``--at`` and ``--key``."""
-    at, key = position
+@dataclass(frozen=True)
+class Question:
+    """The options of the command of these names."""
+
+    rule: str
+    at: str
+    key: str | None
+    as_json: bool
+
+
+def why_command(rules_file: Path, events: Path, operators: Sequence[str], asked: Question) -> None:
+    """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
+    rule, at, key = asked.rule, asked.at, asked.key
     if is_job(rules_file):
+        refuse_beside_job(rules_file, operators)
         job = read_job(rules_file)
         answer = why(job.rules, events, rule=rule, at=at, key=key, **job.events.stream)
     else:
         answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
-    if as_json:
+    if asked.as_json:
         click.echo(json.dumps(asdict(answer), ensure_ascii=False))
         return
     for line in lines_of(answer):

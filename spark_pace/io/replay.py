@@ -18,7 +18,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError
+from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
 from spark_pace.io.frames import table_of
 from spark_pace.io.html import html_table
@@ -84,7 +84,7 @@ class Replay:
         by_rule = ", ".join(f"{count['values']} {count['counts']:,}" for count in found) or "none"
         beside = f", {self.bad_rows:,} bad" if self.bad_rows else ""
         beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
-        return f"{self.read_rows:,} records{beside}; matches: {by_rule}"
+        return f"{counted(self.read_rows, 'record')}{beside}; matches: {by_rule}"
 
     def _repr_html_(self) -> str:
         """The counts, and the first matches as a table of HTML; texts from events are escaped."""

@@ -10,6 +10,7 @@ import numpy as np
 from spark_pace.core.expr.canonical import canonical_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.durations import show_length
+from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member
 from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
 from spark_pace.reasons.wording import length
@@ -38,7 +39,7 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
         return None
     allowed = f"within {show_length(within)}"
     if within.events is not None:
-        took = f"{tried - first + 1} events"
+        took = counted(tried - first + 1, "event")
     else:
         took = length(stream.time[tried] - stream.time[first])
     return Failure("within", f"{allowed}: {took}", allowed, {"within": took})
@@ -94,7 +95,7 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     if times.least <= count and (times.most is None or count <= times.most):
         return None
     name = stretch.pattern.components[gap.group].name
-    text = f"{name} {times}: {count} {'event' if count == 1 else 'events'}"
+    text = f"{name} {times}: {counted(count, 'event')}"
     return Failure("group", text, f"{name} {times}", {"count": count})
 
 

@@ -21,7 +21,7 @@ from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.files import EventsRead, table_events
 from spark_pace.io.replay import all_read, first_line, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
@@ -182,7 +182,8 @@ def asked(source: Source, position: Asked) -> Place:
             return Place(name, place.offset, int(rows[0]))
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
-    do = f"There are {source.read.read_rows:,} records in {_some(source)}."
+    count = source.read.read_rows
+    do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)

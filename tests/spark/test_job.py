@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace import create_views
-from spark_pace.cli.run import warnings
 from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta import DeltaTables
@@ -35,12 +34,6 @@ from tests.spark.jobs import (
     table,
     write_files,
 )
-
-ONE_RULE = """
-events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
-rules:
-  - {name: one, pattern: {sequence: [a: kind = 'a']}, emit: {x: a.x}}
-"""
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -79,22 +72,6 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
     for row in metrics.to_pylist():
         assert 0 < row["longest_lane_seconds"] <= row["operator_seconds"]
         assert 0 < row["lanes"] <= row["distinct_rows"] <= row["lane_rows"]
-
-
-def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
-    spec = read_job(make_job(tmp_path, rules=ONE_RULE))
-    spec = replace(spec, source=replace(spec.files, format="csv"))
-    for number in range(3):
-        header = "t,k,kind,y" if number else "t,k,kind,x"
-        (tmp_path / "in" / f"{number}.csv").write_text(f"{header}\n2024-01-01T00:00:0{number}Z,k,a,1\n")
-    seen: list[BatchReport] = []
-    summary = run_job(spec, on_progress=seen.append)
-    told = (
-        "1.csv — must have the column x in its header; got: t, k, kind, y, so it is null in its events. "
-        "Correct the schema or the header."
-    )
-    assert [warnings(batch) for batch in seen] == [[], [f"warning: {told}"], []]
-    assert (summary.lacking, summary.events, summary.quarantined) == ({"x": told}, 3, 0)
 
 
 def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import click
+
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION
@@ -38,5 +40,11 @@ def keep_checkpoint() -> Path:
     return KEPT
 
 
-if __name__ == "__main__":
+@click.command()
+def main() -> None:
+    """Keep a checkpoint of today's format version."""
     print(keep_checkpoint())
+
+
+if __name__ == "__main__":
+    main()

@@ -19,4 +19,9 @@ UNITS_US = {
 
 def show_length(within: Within) -> str:
     """The length of a window. Checkpoints keep this text, so it never changes."""
-    return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)
+    return canonical_duration(within.time_us or 0) if within.events is None else show_events(within.events)
+
+
+def show_events(count: int) -> str:
+    """A number of events, as a rule file would have it."""
+    return "1 event" if count == 1 else f"{count} events"

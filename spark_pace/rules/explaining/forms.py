@@ -10,7 +10,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
-from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.durations import show_events, show_length
 from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.rule import (
     Component,
@@ -153,7 +153,7 @@ def span_facts(span: Span) -> SpanFacts:
     if isinstance(span, GridSpan):
         return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
     if isinstance(span, CountSpan):
-        return SpanFacts("events", f"{span.every} events", f"{span.size} events")
+        return SpanFacts("events", show_events(span.every), show_events(span.size))
     closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
     within = canonical_duration(span.within_us)
     return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from spark_pace.errors import counted
 from spark_pace.rules.explaining.cost import METHODS
 from spark_pace.rules.explaining.facts import (
     INTAKE,
@@ -195,7 +196,7 @@ def _cost(cost: Cost) -> Iterator[str]:
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+    return counted(count, what) if count else f"no {what}s"
 
 
 def _step(step: StepCost) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from spark_pace.core.expr import Aggregate, Call, Expr, Literal, decimal_digits
+from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
@@ -307,7 +308,11 @@ class _Compiler:
             return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
-            return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
+            return Wrong(
+                f"must be {function.usage}",
+                counted(len(tree.expressions), "argument"),
+                "Correct the arguments.",
+            )
         return self._apply(function.build, tree.expressions)
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
@@ -319,7 +324,3 @@ class _Compiler:
             read = "attribute" if isinstance(self._scope, SpanScope) else read
             return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
         return self._scope.aggregate(name, *column)
-
-
-def _count(arguments: int) -> str:
-    return "1 argument" if arguments == 1 else f"{arguments} arguments"

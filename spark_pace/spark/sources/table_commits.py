@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spark_pace.errors import StateError
+from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
 
 _FRESH = "Start a new checkpoint with a sink of its own"
@@ -101,7 +101,7 @@ class TableCommits:
         if commit.metadata is not None and commit.metadata.table_id != self._table_id:
             raise another_table(self._log, self._table_id, commit.metadata.table_id)
         if commit.removed:
-            got = f"{commit.operation}, which takes {len(commit.removed)} files out of it"
+            got = f"{commit.operation}, which takes {counted(len(commit.removed), 'file')} out of it"
             do = f"{_FRESH}; from_version: {commit.version + 1} goes on behind it."
             raise self._log.refusal(commit.version, "must only append to the table", got, do)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
+import click
+
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
@@ -23,18 +25,22 @@ def told(progress: BatchReport) -> None:
     tell(batch=progress.batch_id, finished=progress.finished)
 
 
-def main(job: str, *kill: str) -> int:
-    if kill:
-        whom, moment, skip = kill
-        arm(whom, moment, int(skip), tell)
+@click.command()
+@click.argument("job")
+@click.argument("whom", required=False)
+@click.argument("moment", required=False)
+@click.argument("skip", required=False, type=int)
+def main(job: str, whom: str | None, moment: str | None, skip: int | None) -> None:
+    """Run the JOB; kill WHOM at a MOMENT, but not the first SKIP times that it comes."""
+    if whom is not None and moment is not None and skip is not None:
+        arm(whom, moment, skip, tell)
     try:
         summary = run_job(read_job(job), on_progress=told)
     except SparkPaceError as error:
         print(error, file=sys.stderr)
-        return 1
+        sys.exit(1)
     tell(done=True, finished=summary.finished)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main()
