@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
@@ -254,15 +254,21 @@ def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
     columns = []
     for attribute in schema.fields:
         try:
-            column = inner(stored, schema.path_of(attribute.name))
-            columns.append(
-                typed(column, STRUCT)
-                if attribute.type == STRUCT
-                else _typed(column, ARROW_TYPES[attribute.type])
-            )
+            columns.append(fitted_column(inner(stored, schema.path_of(attribute.name)), attribute))
         except pa.ArrowInvalid as error:
             raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
     return pa.table(columns, schema=no_attributes(schema).schema)
+
+
+def fitted_column(column: pa.ChunkedArray, attribute: Field) -> pa.ChunkedArray:
+    """A stored column in the type of its attribute.
+
+    Raises:
+        pa.ArrowInvalid: it has another type, or a value that would change.
+    """
+    if attribute.type == STRUCT:
+        return typed(column, STRUCT)
+    return _typed(column, ARROW_TYPES[attribute.type])
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:

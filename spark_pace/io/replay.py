@@ -22,6 +22,7 @@ from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
 from spark_pace.io.frames import table_of
 from spark_pace.io.html import html_table
+from spark_pace.io.match_frame import Matches
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 
 if TYPE_CHECKING:
@@ -36,11 +37,29 @@ class Replay:
 
     Attributes:
         result: what the core found.
-        bad: what is told of the records that are no events, with the columns of `io.bad_records.BAD_SCHEMA`.
+        matches: the matches, see `Matches`.
+        bad: a `pyarrow.Table` of what is told of the records that are no events: `source` and `reason`
+            (string), `offset` (int64), `raw` (binary).
         bad_rows: how many of those there are.
+        late: a `pyarrow.Table` of the late events: `event_time` (timestamp[us, UTC]), `lateness_us` and
+            `offset` (int64), `source`, `reason` and `event` (string, the last as JSON).
+        failed: a `pyarrow.Table` of the selections that a Python operator failed on: `rule`, `key`, `reason`
+            and `source` (string), `selection_id` and `offset` (int64), `raw` (binary).
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
         lacking: what there is to tell of each attribute that the header of a CSV file does not name.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> found = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}])
+        >>> found
+        1 record; matches: high 1
+        >>> found.read_rows, found.bad_rows, len(found), found.absent
+        (1, 0, 1, ())
     """
 
     result: LocalResult
@@ -51,9 +70,9 @@ class Replay:
     lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def matches(self) -> pa.Table:
-        """The matches in output order, with the columns of `spark_pace.core.merger.matches_schema`."""
-        return self.result.matches
+    def matches(self) -> Matches:
+        """The matches in output order."""
+        return Matches(self.result.matches)
 
     @property
     def late(self) -> pa.Table:
@@ -71,24 +90,24 @@ class Replay:
         return self.result.stats
 
     def to_pandas(self) -> pd.DataFrame:
-        """The matches as a pandas frame."""
+        """The matches as a frame of pandas; see `Matches` for its columns."""
         return self.matches.to_pandas()
 
     def __len__(self) -> int:
         """How many matches there are."""
-        return int(self.matches.num_rows)
+        return len(self.matches)
 
     def __repr__(self) -> str:
         """The counts in one line."""
-        found = pc.value_counts(self.matches["rule"]).to_pylist()
-        by_rule = ", ".join(f"{count['values']} {count['counts']:,}" for count in found) or "none"
+        found = self.matches.by_rule
+        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in found.items()) or "none"
         beside = f", {self.bad_rows:,} bad" if self.bad_rows else ""
         beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
         return f"{counted(self.read_rows, 'record')}{beside}; matches: {by_rule}"
 
     def _repr_html_(self) -> str:
         """The counts, and the first matches as a table of HTML; texts from events are escaped."""
-        return html_table(self.matches, repr(self))
+        return html_table(self.result.matches, repr(self))
 
 
 def replay_table(rules: Sequence[Rule], events: object) -> Replay:
