@@ -56,7 +56,7 @@ _TYPES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Give the types that the functions take and return, which are imported when somebody asks."""
+    """Import a type that the functions take or return, when it is first asked for."""
     if name not in _TYPES:
         raise AttributeError(f"module 'spark_pace' has no attribute {name!r}")
     from importlib import import_module

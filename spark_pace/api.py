@@ -1,4 +1,4 @@
-"""What the functions of the package's top do: they check what they are given, and call who does it."""
+"""The work of the functions that the package exports: check the arguments, then call the right part."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
 
 
 def checked(rules: object) -> tuple[Rule, ...]:
-    """The rules that are given, or those that are read from what is given."""
+    """Return the rules that are given, or read them from the files, texts or dicts that are given."""
     given = listed(rules, (Rule, *_SOURCES))
     if all(isinstance(one, Rule) for one in given):
         return of_one_stream(given)

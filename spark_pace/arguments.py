@@ -1,4 +1,4 @@
-"""What callers of the Python API give: refused in one line where it is something else."""
+"""Checks of the arguments of the Python API; each refuses a wrong one in one line."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def require(name: str, value: object, kinds: type | tuple[type, ...], must: str,
 
 
 def wrong(name: str, must: str, value: object, do: str) -> ConfigError:
-    """The error for an argument that must be something else."""
+    """Return the error for an argument of a wrong type."""
     return ConfigError.of(name, f"must be {must}", type(value).__name__, do)
 
 
 def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:
-    """Rules, or what they are read from, as a list of values of one of these types, of which there is one.
+    """Return rules, or their files, as a list with at least one element, each of one of these types.
 
     Raises:
-        ConfigError: they are none.
+        ConfigError: they are something else.
     """
     if isinstance(rules, kinds):
         return [rules]
@@ -64,7 +64,7 @@ def require_number(name: str, value: object, least: int, do: str) -> None:
 
 
 def of_one_stream(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Rules that were loaded, if they can run together.
+    """Return rules that were loaded if they can run together.
 
     Raises:
         ConfigError: they are over events of several schemas, or two have one name.
@@ -84,7 +84,7 @@ def of_one_stream(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Name arguments in messages as Python does, not as the options of the command."""
+    """Let messages raised inside name arguments of Python instead of options of the command."""
     try:
         yield
     except ConfigError as error:

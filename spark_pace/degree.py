@@ -16,11 +16,11 @@ _FEWEST_QUEUED = 2  # a bound of 1 leaves no room for a selection of the lost in
 
 @dataclass(frozen=True)
 class Load:
-    """What comes in and what one instance works off.
+    """How many selections arrive, and how many one instance completes.
 
     Attributes:
-        arrivals: selections that come in for all instances, a time unit.       # λ
-        completions: selections that one instance can work off, a time unit.    # ν
+        arrivals: selections that arrive in a time unit, for all instances.      # λ
+        completions: selections that one instance can complete in a time unit.   # ν
 
     Raises:
         ValueError: one is not above 0.
@@ -36,7 +36,7 @@ class Load:
                 raise ValueError(f"{name} — must be a number above 0; got {value}. Correct it.")
 
     def utilization(self, instances: int) -> float:
-        """The share of its time that each of so many instances is busy; a queue is stable below 1."""  # ρ
+        """The share of its time that each of these instances is busy; queues stay finite below 1."""  # ρ
         return self.arrivals / instances / self.completions
 
 
@@ -70,15 +70,15 @@ def fewest_instances(load: Load, guarantee: Guarantee) -> int:
 
 
 def queue_before_loss(queue: int, instances: int) -> int:
-    """The longest queue that has room for its share of a lost one: n − ⌈n / (c − 1)⌉, for two or more."""
+    """The longest queue with room for a share of a lost one: n − ⌈n / (c − 1)⌉, for two instances or more."""
     return queue + -queue // (instances - 1)  # n_new
 
 
 def survives_loss(load: Load, guarantee: Guarantee, instances: int) -> bool:
-    """Tell whether so many instances keep the guarantee while one is lost.
+    """True if this many instances keep the guarantee while one is lost.
 
-    The others take all arrivals, and the selections that the lost one had: as many as the guarantee allows.
-    One loss at a time. With a guarantee of one selection the answer is no: there is no room for more.
+    The others take all arrivals and the selections of the lost instance, which had as many as the guarantee
+    allows. Only one loss at a time counts. False for a guarantee of one selection, which leaves no room.
     """
     if instances < 2 or guarantee.queue < _FEWEST_QUEUED:
         return False
@@ -90,7 +90,7 @@ def fewest_surviving_instances(load: Load, guarantee: Guarantee) -> int:
     """The least number of instances that keeps the guarantee while one is lost.
 
     Raises:
-        ValueError: the guarantee is of one selection, to which the formula does not apply.
+        ValueError: the guarantee allows one selection only; the formula does not apply to that.
     """
     if guarantee.queue < _FEWEST_QUEUED:
         must = f"must be {_FEWEST_QUEUED} or more, for the selections of a lost instance need room"

@@ -26,7 +26,7 @@ _MOST_SHOWN = 10_000  # characters of a line of a message
 def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
     r"""The text as one line for a message.
 
-    It is cut behind `most` characters; what a terminal would act on is written as an escape (``\\x1b``).
+    It is cut after `most` characters. Characters that a terminal would act on become escapes (``\\x1b``).
     """
     shown = text if len(text) <= most else text[:most] + "…"
     if shown.isprintable():
@@ -46,7 +46,7 @@ def counted(number: int, noun: str) -> str:
 def shown(error: Exception) -> str:
     """The text of an error for a terminal.
 
-    Control characters in it are escaped line by line, for parts of it may come from other people's data.
+    Control characters are escaped in each line, because parts of the text may come from other people's data.
     If `TRACE_VARIABLE` is 1 in the environment, the trace with all causes comes first.
     """
     text = str(error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +35,7 @@ from spark_pace.spark.checkpoint.layout import (
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
+from spark_pace.spark.internals import has_limits
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.session import job_session
@@ -44,6 +47,8 @@ from spark_pace.spark.stages.side_tables import SideTables
 from spark_pace.spark.stopping import Stop, in_our_words, wait
 from spark_pace.spark.summary import Summary
 
+_LOG = logging.getLogger(__name__)
+
 
 def run_job(
     spec: JobSpec,
@@ -51,7 +56,7 @@ def run_job(
     on_progress: Callable[[BatchReport], None] | None = None,
     reset_rules: Collection[str] = (),
 ) -> Summary:
-    """Run a job until its input ends (`available_now`) or a signal stops it. The next run goes on from there.
+    """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
     SIGINT and SIGTERM stop the query. If one comes in the middle of a batch, the next run does that batch
     again.
@@ -88,7 +93,7 @@ def run_job(
 
 
 def _require_events(spec: JobSpec, summary: Summary) -> None:
-    """Refuse input of which every record is bad, once it has ended."""
+    """Raise `EventError` if the input has ended and every record of it was bad."""
     all_bad = 0 < summary.bad_records == summary.records
     if summary.finished and summary.has_all_batches and all_bad:
         got = f"{summary.bad_records:,} bad records and no event"
@@ -98,7 +103,7 @@ def _require_events(spec: JobSpec, summary: Summary) -> None:
 
 
 def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
-    """Refuse what can be known to be wrong without touching anything."""
+    """Raise an error for what is wrong in the job or its options, before anything is touched."""
     known = [rule.name for rule in spec.rules]
     for name in reset_rules:
         if name not in known:
@@ -133,7 +138,7 @@ def _run(
                 change = change_of(checkpoint, layout, spec.rules, ())
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
-            spec = waiting_for_all(spec, job_input, spark)
+            spec = _with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
                 tables = _tables(spec, spark, change.before, job_input, marks)
                 merger_of = partial(
@@ -150,14 +155,23 @@ def _run(
     return stop.signal
 
 
+def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
+    """The job, without `admission` if this Spark does not let a running query change how much it reads."""
+    if spec.admission is None or has_limits(spark):
+        return spec
+    _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
+    return replace(spec, admission=None)
+
+
 def _known_change(
     spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
 ) -> Change | None:
-    """Tell how the job goes on with its checkpoint, before Spark starts; None before its first start.
+    """How the job goes on with its checkpoint, found out before Spark starts; None for a new checkpoint.
 
-    Which rules start anew is kept at once, so that a stop while Spark starts does not forget it.
+    The rules that start anew are noted in the checkpoint at once, so that a stop while Spark starts does not
+    forget them.
     """
-    layout = read_layout(job_input.checkpoint)  # of another version nothing else may be right
+    layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
     require_same_source(job_input)
     if layout is None:
         return None
@@ -171,7 +185,7 @@ def _known_change(
 def _tables(
     spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
-    """Make the job's tables ready, and tie the checkpoint to the source, once both are known to be whole."""
+    """Check that checkpoint and tables are whole, tie the checkpoint to the source, and return the tables."""
     path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
     tables = DeltaTables(spark, path, layout.app_id)
     written = tables.written(TABLES)
@@ -191,9 +205,9 @@ def _queries(
     merger_of: Callable[..., MergerHost],
     side_tables: SideTables,
 ) -> Iterator[tuple[StreamingQuery, MergerHost]]:
-    """Start the queries of a run, each when the one before it has ended.
+    """Start the queries of a run one after the other, and yield each with its merger.
 
-    Where rules or settings have changed, the first query does the batch that was planned and not finished.
+    If rules or settings have changed, the first query finishes the batch that was planned before the change.
     """
     cores = spark.sparkContext.defaultParallelism
     for layout, unfinished in change.layouts(planned_settings(spec)):

@@ -1,4 +1,4 @@
-"""What a machine must have before long work starts: Java 17 or 21, disk, and files that may be open.
+"""Checks what a machine must have before long work starts: Java 17 or 21, disk space, enough open files.
 
 Standard library only, so that ``python -m spark_pace.preflight`` runs before anything is installed.
 """
@@ -26,13 +26,13 @@ OPEN_FILES = 1024  # what systems allow by default; Spark's JVM alone opens 300 
 
 
 def java_command() -> str | None:
-    """The `java` that Spark will start: the one in JAVA_HOME if that is set, else the one on the PATH."""
+    """The path of the `java` that Spark will start, from JAVA_HOME if that is set, else from the PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home) / "bin") if home else None)
 
 
 def java_problem() -> Problem | None:
-    """What is wrong with the machine's Java, if anything; takes about 50 ms."""
+    """The problem of the machine's Java, or None; asking Java for its version takes about 50 ms."""
     where = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "java"
     must = "must be Java 17 or 21"
     remedy = (
@@ -52,7 +52,7 @@ def java_problem() -> Problem | None:
 
 
 def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
-    """What is wrong if `directory` does not have room for `need_bytes`."""
+    """The problem that `directory` has no room for `need_bytes`; None if it has."""
     free = shutil.disk_usage(directory).free
     if free >= need_bytes:
         return None
@@ -65,9 +65,9 @@ def disk_problem(directory: Path, need_bytes: int) -> Problem | None:
 
 
 def python_problem() -> Problem | None:
-    """What is wrong with this Python, if anything: its version, or that it cannot make a virtual environment.
+    """The problem of this Python, or None: a wrong version, or no modules to make a virtual environment.
 
-    Some distributions put the modules for that into a package of their own.
+    Some distributions put these modules into a package of their own.
     """
     first, last = PYTHON_VERSIONS
     if not first <= sys.version_info[:2] <= last:
@@ -89,16 +89,16 @@ def python_problem() -> Problem | None:
 
 
 def require_java() -> None:
-    """Raise `SetupError` in one line if Spark could not start here."""
+    """Raise `SetupError` with one line if this machine has no Java for Spark."""
     problem = java_problem()
     if problem:
         raise SetupError(str(problem))
 
 
 def require_open_files() -> None:
-    """Let this process open enough files; raise `SetupError` in one line if the system does not allow it.
+    """Raise this process's limit of open files; raise `SetupError` with one line if the system forbids that.
 
-    Java would raise its own limit too, but not in all of its processes.
+    Java raises its own limit, but not in all of its processes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= OPEN_FILES:

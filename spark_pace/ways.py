@@ -1,31 +1,30 @@
-"""Where size, load or history chooses between two ways to one result.
+"""Every place where size, load or history chooses between two ways to one result.
 
-No result depends on what is said here, so tests let each choice say never, always, and now one, now the other
-(`tests/long/differential`); whoever asks writes ``ways.is_small(rows)``, so that it is asked here each time.
+A choice made here never changes a result. Tests therefore force each choice to never, to always and to a
+random one (`tests/long/differential`). Callers write ``ways.is_merged(…)``, and keep no copy of the numbers,
+so that these tests reach them.
 
-- A choice is a function. Its docstring says what is done if it gives True, and what if it does not.
-- A size, in capitals in the second part, says how much is worked on at a time. Where there is more, a loop
-  goes on.
-- The numbers that choices compare with stand above them.
+- A choice is a function. Its docstring says what happens if it returns True, and what if it returns False.
+- The numbers that the choices compare with stand above them.
+- The sizes in capitals in the last part say how many rows a loop works on at a time. They choose no way.
 
-What is not here: limits beyond which something is refused, sizes of what is written or sent, what the form of
-a rule or the values of a column decide, and loops that do nothing else for one thing than for many.
+Not here: limits beyond which something is refused, sizes of what is written or sent, choices by the form of a
+rule or the values of a column, and loops that do the same for one thing as for many.
 """
 
 from __future__ import annotations
 
-SMALL = 4096  # rows: to look into one more piece of what is carried, or to write a file of it, costs more
-LARGEST = 1 << 21  # rows of a merged piece: it must fit into memory three times when pieces are merged
-MUCH = 2  # times as many events are carried as are new: then it is much
-FEW_COMBINATIONS = 100_000  # of rows: they are tested sooner than the compiled code is loaded
+SMALL = 4096  # rows: one more chunk to look into, or one more file to write, costs more than so few rows
+LARGEST = 1 << 21  # rows of a merged chunk: merging needs three times its size in memory
+MUCH = 2  # much is carried if it is more than this many times the new events
+FEW_COMBINATIONS = 100_000  # of rows: testing them takes less time than loading the compiled code
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
-MANY_TIMES = 8  # as many rows are counted sooner than one is looked up
-MOST_IN_ORDERS = 3  # components of which all orders are searched one by one: six
-MANY_CONSTANTS = 32  # or predicates with a conjunct: for fewer, asking once for all gains nothing
-HERE_SECONDS = 0.4  # what a slot's lanes may take: two tasks that share so much gain nothing by it
-LEAST_READ = 0.5  # of the records are plain: else pyarrow reads all of them
-SMALL_BYTES = 4096  # of a table: compressing each of its buffers takes longer than all else
-FEW_LINES = 64  # that fail together are looked through column by column
+MANY_TIMES = 8  # counting this many rows takes less time than looking one up
+MANY_CONSTANTS = 32  # or predicates that share a conjunct: testing fewer of them together gains nothing
+HERE_SECONDS = 0.4  # lanes that take less than this together gain nothing from a second task
+LEAST_READ = 0.5  # the part of the records that compiled code must be able to read: else pyarrow reads all
+SMALL_BYTES = 4096  # of a table: compressing its buffers takes longer than everything else
+FEW_LINES = 64  # of text: if so few fail to parse together, each column of them is parsed by itself
 WORTH_LOADING_BYTES = 16 << 20
 WORTH_COMPILING_BYTES = 512 << 20
 
@@ -42,50 +41,49 @@ def is_much_carried(carried: int, new: int) -> bool:
 
 
 def is_kept_in_part(rows: int) -> bool:
-    """True if carried events stay where they are stored (`carry/streams.py`); else all are stored anew."""
+    """True if carried events that did not change stay where they are stored; else all are stored anew."""
     return rows > SMALL
 
 
 def is_stored_apart(rows: int) -> bool:
-    """True if a chunk of a carry, or a run that waits, is in a file of its own; else it is in the state.
+    """True if a chunk of a carry, or a run of pending events, has its own file; else it is part of the state.
 
-    A state is written whole in each batch, so large ones must not be in it; a file for each small one would
-    be one for each rule and batch.
+    Each batch writes the whole state, so large chunks must not be in it. If small chunks had files too, there
+    would be one for each rule and batch.
     """
     return rows > SMALL
 
 
 def is_merged(front: int, behind: int) -> bool:
-    """True if two neighbouring chunks, or runs, of so many rows become one; else both stay.
+    """True if two neighbouring chunks, or runs, of `front` and `behind` rows become one; else both stay.
 
-    If it were always False, there would be a chunk for each batch; if always True, each batch would write all
-    that waits.
+    Always False would leave a chunk for each batch; always True would make each batch write all that waits.
     """
     return front < max(SMALL, 2 * behind) and front + behind <= LARGEST
 
 
 def is_cleaned(dead: int, rows: int) -> bool:
-    """True if a chunk with so many dead rows is written anew without them; else it stays.
+    """True if a chunk is written anew without its dead rows; else it stays.
 
-    This bounds what is stored by what is carried; if it were always True, each batch would write a chunk.
+    So what is stored is bounded by what is carried. Always True would make each batch write a chunk.
     """
     return dead > max(SMALL, rows // 2)
 
 
 def is_united_by_pane(rows: int, panes: int) -> bool:
-    """True if panes of several rows get one again, and their keys' rows are all stored anew; else they stay.
+    """True if the rows of each pane are added up to one, and their keys are stored anew; else they stay.
 
-    If it were always False, long panes would have a row for each batch; if always True, each batch would
-    write all that is carried.
+    Always False would leave a row of a long pane for each batch; always True would make each batch write all
+    that is carried.
     """
     return rows > 2 * panes
 
 
 def is_rid_of_closed(closed: int, kept: int) -> bool:
-    """True if carried initiators of closed selections are left out, and all is stored anew; else they stay.
+    """True if initiators of closed selections are dropped, and the carry is stored anew; else they stay.
 
-    If it were always False, batches would take 8 to 20 times as long while one early selection stays open; if
-    always True, each batch would write all that is carried.
+    Always False would make batches take 8 to 20 times as long while one early selection stays open; always
+    True would make each batch write all that is carried.
     """
     return 2 * closed > kept
 
@@ -94,7 +92,7 @@ def is_rid_of_closed(closed: int, kept: int) -> bool:
 
 
 def is_compiled(combinations: int) -> bool:
-    """True if compiled code searches so many combinations of rows; else columns of them are tested."""
+    """True if compiled code searches this many combinations of rows; else numpy tests them as columns."""
     return combinations > FEW_COMBINATIONS
 
 
@@ -103,16 +101,11 @@ def is_decided_compiled(rows: int) -> bool:
     return rows >= MANY_EVENTS
 
 
-def is_in_orders(components: int) -> bool:
-    """True if each order of a conjunction is searched as a sequence; else all candidates are made."""
-    return components <= MOST_IN_ORDERS
-
-
 def is_counted(asked: int, rows: int) -> bool:
-    """True if what stands before each row of a stream is counted once; else it is looked up where asked.
+    """True if what stands before each row of a stream is counted once for all rows; else each lookup counts.
 
-    If it were always False, plain sequences would take half as long again; if always True, a search that is
-    narrowed again and again would count all rows each time.
+    Always False would make plain sequences take half as long again; always True would make a search that is
+    narrowed again and again count all rows each time.
     """
     return MANY_TIMES * asked >= rows
 
@@ -121,26 +114,26 @@ def is_counted(asked: int, rows: int) -> bool:
 
 
 def is_compacted(values: int, rows: int) -> bool:
-    """True if a dictionary loses the values that no row of some matches has; else they travel with it.
+    """True if values that no row uses are dropped from a dictionary; else they travel with it.
 
-    If it were always False, each result would send all texts of its stream; if always True, matches with many
-    texts would take half as long again to gather.
+    Always False would send all texts of a stream with each result; always True would make matches with many
+    texts take half as long again to gather.
     """
     return values > rows
 
 
 def is_looked_up(constants: int) -> bool:
-    """True if constants that a column is compared with are looked up together; else each predicate is tested.
+    """True if one lookup tells which of a column's constants an event equals; else each predicate is tested.
 
-    The intake of 300 rules with an id each takes a seventh to a third of the time; of one rule, eight times.
+    For 300 rules with an id each, the lookup takes a seventh to a third of the time; for one, eight times.
     """
     return constants >= MANY_CONSTANTS
 
 
 def is_shared(predicates: int) -> bool:
-    """True if a conjunct of so many predicates is tested once for all of them; else with each.
+    """True if a conjunct that this many predicates share is tested once for all; else with each of them.
 
-    The intake of these rules takes a seventh to a half of the time; where no conjunct is shared, twice.
+    The intake of such rules takes a seventh to a half of the time; where no conjunct is shared, twice.
     """
     return predicates >= MANY_CONSTANTS
 
@@ -154,42 +147,42 @@ def is_hashed(items: int) -> bool:
 
 
 def is_handed_over(seconds: float, bound: float) -> bool:
-    """True if lanes that should take so long go to tasks of their own; else the splitter works them off."""
+    """True if lanes that should take this long go to tasks of their own; else the splitter works them off."""
     return seconds > bound
 
 
 def is_compressed(table_bytes: int) -> bool:
-    """A frame of so many bytes is compressed; else it is as it is in memory.
+    """True if a frame of this many bytes is compressed; else it is written as it lies in memory.
 
-    To compress a few rows, and to read them again, takes ten times as long and saves next to no bytes.
+    Compressing a few rows, and reading them again, takes ten times as long and saves next to no bytes.
     """
     return table_bytes > SMALL_BYTES
 
 
 def is_read_by_columns(read: int, records: int) -> bool:
-    """True if pyarrow reads all records, for compiled code has read few; else pyarrow reads the rest only."""
+    """True if pyarrow reads all records, since compiled code could read few; else it reads only the rest."""
     return read < LEAST_READ * records
 
 
 def is_loaded(read_bytes: int) -> bool:
-    """True if a process that has read so much loads the compiled reader of JSON; else pyarrow reads."""
+    """True if a process that has read this much loads the compiled reader of JSON; else pyarrow reads."""
     return read_bytes >= WORTH_LOADING_BYTES
 
 
 def is_worth_compiling(read_bytes: int) -> bool:
-    """True if a process compiles the reader of JSON, where the machine keeps none; else pyarrow reads."""
+    """True if a process compiles the reader of JSON where none is kept yet; else pyarrow reads."""
     return read_bytes >= WORTH_COMPILING_BYTES
 
 
 # ---------------------------------------------------------------- how much is worked on at a time
 
-PIECE_ROWS = 1 << 20  # joins grow by at most about this many rows
-USING_UP_ROWS = 1 << 16  # the same where matches use rows up: later pieces do without these
-UNITED_ROWS = 1 << 20  # masks are united for about this many events and sets of events
-PART_ROWS = 1 << 20  # rows that are looked at together where all that is carried is looked at
-FIRST_OPENINGS = 64  # initiators that are asked first what closes them; then ever more
-FIRST_UNRESOLVED = 1  # the same where much is carried and matches wait for each other
-FIRST_ROWS = 4  # of each walk that are tested first; then ever more
-FIRST_HORIZON_ROWS = 64  # behind each initiator in which a completion is sought first; then ever more
-BLOCK_BITS = 6  # 2 ** 6 rows are passed over at once where their ranks tell that none fits
-LONG_BYTES = 256  # of a text: the bytes behind are worked on text by text
+PIECE_ROWS = 1 << 20  # rows of a piece of a join, about
+USING_UP_ROWS = 1 << 16  # likewise where matches use rows up: later pieces leave out what earlier ones used
+UNITED_ROWS = 1 << 20  # events, times sets of events, whose masks are united at a time, about
+PART_ROWS = 1 << 20  # rows read at a time where all that is carried is read
+FIRST_OPENINGS = 64  # initiators for which a closing event is sought first; then ever more
+FIRST_UNRESOLVED = 1  # likewise where much is carried and matches wait for each other
+FIRST_ROWS = 4  # rows of each walk that are tested first; then ever more
+FIRST_HORIZON_ROWS = 64  # rows behind each initiator in which a completion is sought first; then ever more
+BLOCK_BITS = 6  # blocks of 2 ** 6 rows are skipped where their ranks show that no row fits
+LONG_BYTES = 256  # of a text: the bytes after them are worked on text by text, not all texts at once

@@ -1,7 +1,6 @@
-"""Make the archive of classes of `spark_pace.spark.java.archive`, from the classes that a small job needs.
+"""Makes the archive of Java classes that `spark_pace.spark.java.archive` uses, from what a small job loads.
 
-`make setup` does so. Who has the jars elsewhere names them: ``SPARK_PACE_JARS=… python -m
-spark_pace.cli.archive``.
+`make setup` runs it. If the jars lie elsewhere: ``SPARK_PACE_JARS=… python -m spark_pace.cli.archive``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _FILES = 2
 
 
 def make(directory: Path) -> Path:
-    """Make the archive in `directory`, which has the jars; it is there whole or not at all.
+    """Make the archive in `directory`, which has the jars, and return its path; it never appears in part.
 
     Raises:
         SparkPaceError: the job failed.
@@ -59,7 +58,7 @@ def make(directory: Path) -> Path:
 
 
 def _run_twice(folder: Path, options: str) -> None:
-    """Run a small job in a JVM with these options, then let it go on from its checkpoint."""
+    """Run a small job in a JVM with these options, then run it once more, from its checkpoint."""
     (folder / "rules.yaml").write_text(_RULES, encoding="ascii")
     (folder / "in").mkdir()
     for run in range(2):

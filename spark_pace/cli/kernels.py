@@ -1,6 +1,6 @@
-"""Compile searches, folds and the reader of JSON: ``python -m spark_pace.cli.kernels``, so that no job must.
+"""Compiles searches, folds and the reader of JSON, so that no job must: ``python -m spark_pace.cli.kernels``.
 
-`make setup` does so. What is compiled is kept beside the package or in the user's cache directory.
+`make setup` runs it. The compiled code is kept beside the package or in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from spark_pace import load_rules, replay, ways
 from spark_pace.io.text.compiled_reader import compiled_code, kept_code
 
-# rules that between them use all searches that are compiled, each with the types that all rules give it
+# together these rules use all compiled searches, with the same argument types as all other rules
 _RULES = """
 events: {schema: "t TIMESTAMP, kind STRING, x BIGINT", event_time: t}
 rules:
@@ -60,7 +60,7 @@ rules:
 
 
 def compile_searches() -> None:
-    """Compile what searches for matches, or load what is kept of it, where few events are enough for that."""
+    """Compile the searches for matches, or load those that are kept, by running rules on three events."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.yaml")
         path.write_text(_RULES, encoding="ascii")
@@ -72,7 +72,7 @@ def compile_searches() -> None:
 
 @click.command()
 def main() -> None:
-    """Compile what searches for matches and what reads JSON, and keep it; 1 if there is no place for it."""
+    """Compile and keep the searches and the reader of JSON; exit with 1 if there is no place to keep them."""
     ways.FEW_COMBINATIONS, ways.MANY_EVENTS = -1, 0
     compile_searches()
     from spark_pace.core.match.search.compiled.compilation import KEPT

@@ -16,7 +16,7 @@ import click
 from spark_pace import __version__
 from spark_pace.errors import ConfigError, RuleError, counted, shown
 
-FILES = click.Path(path_type=Path)  # whether a file is there is for the readers to say, in one way
+FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
 
 _OPERATORS = click.option(
@@ -28,7 +28,7 @@ _OPERATORS = click.option(
 
 
 def _sink(text: str) -> str:
-    """An address (``s3://…``) as it is, or a path."""
+    """The text itself if it is an address (``s3://…``), else the path in its usual form."""
     return text if "://" in text else str(Path(text))
 
 
@@ -226,7 +226,7 @@ def _fail(message: str, code: int) -> None:
 
 
 def _see_current_directory() -> None:
-    """Find operators' modules in the current directory, as `python -m` does, here and in Spark's workers."""
+    """Let Python find operators' modules in the current directory, in this process and in Spark's workers."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -69,11 +69,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured in a run, over the batches of the table `metrics` that have all of these numbers."""
+    """What a run has measured: taken from the batches of the table `metrics` that have all these numbers."""
 
     batches: int
     rate: float  # selections a second
-    seconds: float  # that an operator takes for one selection
+    seconds: float  # of an operator for one selection
     apart: float  # seconds from one batch to the next, the median
 
 
@@ -86,7 +86,7 @@ def plan_command(job: Path, options: Options) -> None:
 
 
 def measure(out: str) -> Measured:
-    """Read what the run of a job has measured from the tables that it has written to `out`.
+    """Read the load that a job has measured, from the tables that it has written to `out`.
 
     Raises:
         ConfigError: the tables do not have these numbers.
@@ -181,7 +181,7 @@ def _slots_here(spec: JobSpec) -> int | None:
 def _pace(
     trigger_us: int | Literal["available_now"], load: Load, slots: int | None, measured: Measured | None
 ) -> str:
-    """The line that says whether each batch is done before the next one is due."""
+    """The line that says if each batch is done before the next one is due."""
     if trigger_us == "available_now" or not trigger_us:
         return "batches: each begins when the one before is done, so there is no trigger to stay below"
     period = trigger_us / 1_000_000

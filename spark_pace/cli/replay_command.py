@@ -1,4 +1,4 @@
-"""`spark-pace replay`: read, run the core, show or write the matches."""
+"""`spark-pace replay`: reads events, runs the core on them, and shows or writes the matches."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
 
 
 def _replayed_by(job: JobSpec, events: Path) -> Replay:
-    """What a job's rules find in other events than its own."""
+    """The matches of a job's rules in the events of another path than the job's own."""
     source = job.source
     most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
     return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad)

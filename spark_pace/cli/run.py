@@ -1,4 +1,4 @@
-"""`spark-pace run`: the streaming job with live progress."""
+"""`spark-pace run`: runs the streaming job and shows its progress."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
 
 
 def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
-    """Run a job and show it: a live table on a terminal, else a line for each batch; at the end a summary."""
+    """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
     if console.is_terminal:
@@ -53,7 +53,7 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
 
 
 class Board:
-    """What the live table shows: the last batch, and sums since the start."""
+    """The content of the live table: the last batch, and sums since the start."""
 
     def __init__(self, spec: JobSpec) -> None:
         """Start with no matches."""
@@ -62,7 +62,7 @@ class Board:
         self.events = 0
 
     def after(self, batch: BatchReport) -> Group:
-        """The table after one more batch."""
+        """Add a batch to the sums, and return the table."""
         self.events += batch.events
         for rule, count in batch.matches.items():
             self.matches[rule] += count
@@ -112,7 +112,7 @@ def warnings(batch: BatchReport) -> list[str]:
 
 
 def line(batch: BatchReport) -> str:
-    """A batch in one line, for logs."""
+    """One line about a batch, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
         f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
@@ -122,7 +122,7 @@ def line(batch: BatchReport) -> str:
 
 
 def closing_line(summary: Summary) -> str:
-    """The run in one line."""
+    """One line about the whole run."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
     others = "".join(
         f", {counted(count, name)}"
@@ -147,7 +147,7 @@ def closing_line(summary: Summary) -> str:
 
 
 def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
-    """Where events are late by how the input was cut into batches: what makes it so, and what to do."""
+    """The cause and the remedy if the cut of the input into batches may have made events late; else None."""
     order = spec.events.order
     if not summary.late:
         return None
@@ -163,13 +163,13 @@ def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
 
 
 def waiting(batch: BatchReport) -> str:
-    """If the stream stands still, the sources that it waits for; else nothing."""
+    """The sources that the stream waits for, as text; empty if it waits for none."""
     names = one_line(", ".join(batch.waiting_for))
     return f"waiting for sources: {names}; " if batch.waiting_for else ""
 
 
 def over_bound(batch: BatchReport) -> str:
-    """If no cut of lanes could keep the bound, why; else nothing."""
+    """The reason why no cut of lanes could keep the latency bound, as text; empty if the bound was kept."""
     return f"latency_bound cannot be kept: {batch.over_bound}; " if batch.over_bound else ""
 
 
@@ -179,7 +179,7 @@ def rate(batch: BatchReport) -> int:
 
 
 def frontier(batch: BatchReport) -> str:
-    """The time before which everything is decided."""
+    """The frontier as text: the time before which everything is decided."""
     if batch.finished:
         return "end"
     if batch.frontier_us is None:
@@ -188,7 +188,7 @@ def frontier(batch: BatchReport) -> str:
 
 
 def lag(batch: BatchReport) -> str:
-    """How far the frontier is behind the newest event, in event time."""
+    """How far the frontier is behind the newest event in event time, as text."""
     if batch.frontier_us is None or batch.max_time_us is None:
         return "none"
     return str(timedelta(seconds=max(0, batch.max_time_us - batch.frontier_us) // 1_000_000))

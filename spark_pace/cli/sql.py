@@ -21,7 +21,7 @@ from spark_pace.io.query import Tables
 
 SHOWN_ROWS = 40
 WIDTH = 10_000  # where the output is no terminal: no line is folded
-# The engine takes one statement at a time. One that begins like this only reads; COPY would write files.
+# The engine takes one statement at a time. One with this beginning only reads; COPY would write files.
 _READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
 
 
@@ -34,14 +34,14 @@ def sql_command(out: str | Path, sql: str, form: str) -> None:
     tables = Tables(out)
     try:
         answer = tables.query(sql)
-    except ConfigError:  # the query may name views of rules: to know them, all matches must be looked at
+    except ConfigError:  # the query may name views of rules; finding their names needs a look at all matches
         tables.add_rules(sql)
         answer = tables.query(sql)
     WRITERS[form](answer)
 
 
 def _show(answer: pa.RecordBatchReader) -> None:
-    """Show the first rows as a table. Texts in them are not read as markup, nor acted on by a terminal."""
+    """Show the first rows as a table. Markup and control characters in texts have no effect."""
     console = console_of(WIDTH)
     shown = Table(*(Column(Text(one_line(name))) for name in answer.schema.names))
     for batch in answer:
@@ -67,7 +67,7 @@ def _write_csv(answer: pa.RecordBatchReader) -> None:
 
 
 def _print(text: io.StringIO) -> None:
-    """Print what `text` holds, and empty it. For a terminal, characters that it would act on are escaped."""
+    """Print what `text` holds, and empty it. On a terminal, control characters are printed as escapes."""
     lines = text.getvalue()
     text.seek(0)
     text.truncate()
@@ -77,7 +77,7 @@ def _print(text: io.StringIO) -> None:
 
 
 def _write_json(answer: pa.RecordBatchReader) -> None:
-    """Print a JSON object for each row, in ASCII, where no character makes a terminal act."""
+    """Print a JSON object for each row, in ASCII, so that no character controls the terminal."""
     for batch in answer:
         sys.stdout.writelines(
             line + "\n" for line in as_json(batch.to_struct_array(), encode_basestring_ascii).to_pylist()

@@ -1,4 +1,4 @@
-"""`spark-pace status`: what a job has done, read from its Delta tables without Spark."""
+"""`spark-pace status`: shows what a job has done, from its Delta tables, without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def status_command(out: str | Path) -> None:
 
 
 def standing(metrics: pa.Table) -> list[str]:
-    """Where the job stands, as lines of text."""
+    """Lines of text about how far the job has come, from its table `metrics`."""
     if metrics.num_rows == 0:
         return ["no batch is done yet"]
     last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
@@ -63,9 +63,9 @@ def standing(metrics: pa.Table) -> list[str]:
 
 
 def found(tables: Tables) -> Table:
-    """A table that tells how many matches each rule has, and when the first and the last one matched.
+    """A table to print: each rule's number of matches, and the times of its first and last one.
 
-    Matches are counted while they are read: there may be more than fit into memory.
+    Matches are counted while they are read, because there may be more than fit into memory.
     """
     shown = Table("rule", "matches", "first", "last")
     columns = "rule, count(*), min(matched_at), max(matched_at)"

@@ -1,4 +1,4 @@
-"""`spark-pace why`: the answer for one event, as text or JSON."""
+"""`spark-pace why`: prints the answer for one event as text or JSON."""
 
 from __future__ import annotations
 

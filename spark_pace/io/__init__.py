@@ -1,1 +1,1 @@
-"""Readers and writers of files of events and of Delta tables; nothing here knows of patterns."""
+"""Reads files of events, reads and writes Delta tables. Nothing here knows patterns."""

@@ -1,4 +1,4 @@
-"""Records that are no events: the first ones of a file one by one, all others of it in one row."""
+"""Collects records that are no events: a row for each of a file's first ones, one row for all others."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from spark_pace.errors import one_line
 BAD_SCHEMA = pa.schema(
     [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
 )
-MOST_BAD_BYTES = 64 << 20  # of the records of a file that are told one by one
+MOST_BAD_BYTES = 64 << 20  # of a file's bad records that get a row each
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
-_Tell = Callable[[int], tuple[str, bytes]]  # the reason and the bytes of one of some records
+_Tell = Callable[[int], tuple[str, bytes]]  # gives the reason and the bytes of a record by its index
 _NEWLINE = ord("\n")
 
 
 class Raws(Protocol):
-    """Gives the bytes of records by their number."""
+    """The bytes of records, by their numbers."""
 
     def __getitem__(self, row: int) -> bytes:
         """The bytes of record `row`."""
 
 
 class Lines:
-    """The lines of a chunk."""
+    """The lines of a chunk, by their numbers."""
 
     def __init__(self, chunk: bytes) -> None:
-        """Look for no line yet."""
+        """Keep the chunk; lines are sought when the first one is asked for."""
         self.chunk = chunk
 
     @property
@@ -56,14 +56,14 @@ class Lines:
 
 @dataclass
 class _Others:
-    """The bad records that are not told one by one."""
+    """The bad records of a file that share one row."""
 
     first: Bad
     last: int
     count: int
 
     def told(self) -> Bad:
-        """All these records in one row, at the place of the first."""
+        """The row for all these records, with the offset of the first."""
         offset, reason, raw = self.first
         if self.count == 1:
             return self.first
@@ -72,14 +72,14 @@ class _Others:
 
 
 class BadRecords:
-    """Gathers the bad records of a file in bounded memory.
+    """Collects the bad records of a file in bounded memory.
 
     Attributes:
-        count: how many there are.
+        count: the number of bad records.
     """
 
     def __init__(self, most: int | None = MOST_BAD_RECORDS) -> None:
-        """Tell `most` bad records one by one; None: all."""
+        """Give the first `most` bad records a row each; None: all of them."""
         self.count = 0
         self._most = most
         self._bytes_left = MOST_BAD_BYTES
@@ -89,27 +89,27 @@ class BadRecords:
 
     @property
     def most(self) -> int | None:
-        """For how many of the next bad records a reason can be needed; None: for all."""
+        """How many of the next bad records may need a reason; None: all."""
         return None if self._most is None else max(0, self._most - len(self._told)) + 1
 
     def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:
-        """Take in bad records of the part of the file that is being read.
+        """Add bad records of the part of the file that is being read.
 
         Args:
-            first: the place of the part's record 0 in the file.
-            rows: int64[n], their numbers in the part.
-            reason: gives the reason for the one with this index among the n.
+            first: the offset of the part's record 0 in the file.
+            rows: int64[n], the numbers of the bad records in the part.
+            reason: gives the reason for a record by its index among the n.
             raws: the records of the part.
         """
         if len(rows):
             self._found.append((first + rows, lambda index: (reason(index), raws[int(rows[index])])))
 
     def add_one(self, offset: int, reason: str, raw: bytes) -> None:
-        """Take in one bad record."""
+        """Add one bad record."""
         self.add(offset, np.zeros(1, np.int64), lambda _: reason, (raw,))
 
     def settle(self) -> None:
-        """All bad records of a part of the file are known, and no later one comes from before its end."""
+        """Put the bad records added so far in order; later ones must come from later parts of the file."""
         if not self._found:
             return
         offsets = np.concatenate([some for some, _ in self._found])
@@ -136,17 +136,17 @@ class BadRecords:
             self._told.append(bad)
 
     def add_to_first(self, note: str) -> None:
-        """Tell of the first bad record, which is told alone, something more."""
+        """Append a note to the reason of the first bad record, which must have a row of its own."""
         offset, reason, raw = self._told[0]
         self._told[0] = offset, one_line(f"{reason}; {note}"), raw
 
     def rows(self) -> list[Bad]:
-        """What is told of the bad records, in the order of their places."""
+        """The rows for the bad records, by offset."""
         self.settle()
         return [*self._told, *([self._others.told()] if self._others else [])]
 
     def table(self, source: str) -> pa.Table:
-        """What is told of the bad records of the source, as a table of `BAD_SCHEMA`."""
+        """The rows for the bad records as a table of `BAD_SCHEMA`, with this source."""
         rows = self.rows()
         offsets, reasons, raws = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([[source] * len(rows), offsets, reasons, raws], schema=BAD_SCHEMA)

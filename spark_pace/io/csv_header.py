@@ -1,4 +1,4 @@
-"""What the header of a CSV file says beside the schema, told where a column is missing or cannot be right."""
+"""Messages about the header of a CSV file that does not fit the schema."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST_CHARACTERS = 200  # of a header in a message
 
 
 def no_event_time(event_time: str, columns: Sequence[str]) -> str:
-    """Why a file whose header lacks the event time has no events."""
+    """Return the reason for a file whose header lacks the event time."""
     do = _meant(event_time, columns) or "Its first line must be the header."
     must = f"must have the column {event_time}, the event time, in its header"
     return f"{must}; got: {_shown(columns) or 'nothing'}. {do}"
 
 
 def lacking_in(columns: Sequence[str], schema: EventSchema, source: str) -> dict[str, str]:
-    """What to tell of each attribute that no column has, for it is null in the events of the file."""
+    """Return a message for each attribute that is no column of the file, and so is null in its events."""
     attributes = [field.name for field in schema.fields]
     others = [column for column in columns if column not in attributes]
     told = {}
@@ -33,7 +33,7 @@ def lacking_in(columns: Sequence[str], schema: EventSchema, source: str) -> dict
 
 
 def look_at_header(columns: Sequence[str], schema: EventSchema, bad: BadRecords) -> None:
-    """Tell what to look at where no row of a file is an event, for want of a time."""
+    """If no row of a file has an event time, add to the first reason what the user should check."""
     told = bad.rows()
     if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
         return

@@ -1,4 +1,4 @@
-"""The Delta tables of a job: making them, appending a batch exactly once, and views for SQL."""
+"""Makes the Delta tables of a job, appends each batch to them exactly once, and makes views for SQL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MOST_CONFLICTS = 5
 
 
 def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
-    """The columns of the tables of a job with these rules."""
+    """The schema of each table of a job with these rules."""
     schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
     return dict(zip(TABLES, schemas, strict=True))
 
@@ -62,16 +62,16 @@ def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
 class DeltaTables:
     """Appends to the tables of one job, batch by batch.
 
-    Each append is a transaction (`app_id`, batch id) of its table: a second time, it does nothing. Tables on
-    a mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are), other
-    tables by Spark (500 ms, but with the file systems and credentials that Spark is set up for). Both record
-    transactions in the same way, and Spark reads both. Nobody else may write with the same `app_id`: see
-    `spark_pace.spark.checkpoint.lock`. Nobody may write with another one: before it appends, a batch calls
-    `claim`.
+    Each append is a transaction (`app_id`, batch id) of its table, so repeating it does nothing. Tables on a
+    mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are); others
+    are written by Spark (500 ms, but with its file systems and credentials). Both record transactions in the
+    same way, and Spark reads both. No other process may write with this `app_id`, which
+    `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim` ensures: a batch
+    calls it before it appends.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
-        """Write below `root` as `app_id`."""
+        """Take `root` as the folder of the tables, and `app_id` as the writer's name in transactions."""
         self._spark = spark
         self._root = root
         self._app_id = app_id
@@ -79,13 +79,13 @@ class DeltaTables:
         self._owner = SinkOwner(root, app_id, None if self._local else spark)
 
     def path(self, table: str) -> str:
-        """Where a table lies."""
+        """The path of a table."""
         return f"{self._root}/{table}"
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make missing tables, so that SQL finds them before the first match; add new columns to the others.
+        """Make missing tables, so that SQL finds them before the first match; add missing columns to others.
 
-        Other columns of a table stay; they are null in all that is appended from now on.
+        Further columns of a table stay; they are null in all rows that are appended from now on.
 
         Raises:
             StateError: a table has a column with the same name and another type.
@@ -109,12 +109,12 @@ class DeltaTables:
             empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
 
     def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
-        """Tell whether the batch's matches are written.
+        """True if the matches of the batch are written.
 
         Args:
             batch_id: the batch.
-            rule: one of which it has matches.
-            out_seq: the number of the first of them.
+            rule: a rule of which the batch has matches.
+            out_seq: the number of the first of these matches.
         """
         done = self.last_batch("matches")
         if done is not None:
@@ -123,7 +123,7 @@ class DeltaTables:
         return not matches.where((matches["rule"] == rule) & (matches["out_seq"] >= out_seq)).isEmpty()
 
     def last_batch(self, table: str) -> int | None:
-        """The last batch that was appended to a table, -1 if none was; None where that is not known."""
+        """The last batch that was appended to a table, -1 if none was; None if that is not known."""
         if not self._local:
             return None
         if not DeltaTable.is_deltatable(self.path(table)):
@@ -132,10 +132,10 @@ class DeltaTables:
         return -1 if done is None else done
 
     def written(self, tables: Iterable[str]) -> dict[str, int] | None:
-        """For each table that is there, the last batch that was appended to it, or -1; None if not known.
+        """The last batch that was appended to each existing table, or -1; None if that is not known.
 
         Raises:
-            StateError: a table is damaged, or they are not this checkpoint's.
+            StateError: a table is damaged, or belongs to another checkpoint.
         """
         if self._local:
             return require_own_tables(self._owner, tables)
@@ -143,7 +143,7 @@ class DeltaTables:
         return None
 
     def claim(self) -> None:
-        """Let this checkpoint be the only one that writes to the tables.
+        """Make this checkpoint the only one that writes to the tables.
 
         Raises:
             StateError: another one writes to them.
@@ -151,20 +151,20 @@ class DeltaTables:
         self._owner.claim()
 
     def has_batch(self, table: str, batch_id: int) -> bool:
-        """Tell whether a batch was appended to a table; False if that is not known."""
+        """True if it is known that a batch was appended to a table."""
         done = self.last_batch(table)
         return done is not None and done >= batch_id
 
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
-        """Append the rows that the table does not have yet: what a batch finds when it runs again.
+        """Append those rows that the table does not have yet, for a batch that runs again.
 
         Args:
-            table: its name.
-            rows: at least one.
-            key: the columns by which rows are the same.
+            table: the table's name.
+            rows: at least one row.
+            key: the columns that identify a row.
         """
         same = [f'(there."{name}" IS NOT DISTINCT FROM new."{name}")' for name in key]
-        for name in key:  # only files that may hold these rows are read
+        for name in key:  # with bounds, delta-rs reads only files that may hold these rows
             if pa.types.is_integer(rows.schema.field(name).type) and not rows[name].null_count:
                 least, most = pc.min_max(rows[name]).values()
                 same.append(f'there."{name}" BETWEEN {least} AND {most}')
@@ -174,12 +174,12 @@ class DeltaTables:
         merge.when_not_matched_insert_all().execute()
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
-        """Append a batch's rows as one file, if that was not done before. The sink must be claimed."""
+        """Append a batch's rows as one file, unless that was done before. The sink must be claimed."""
         append = self._append_here if self._local else self._append_elsewhere
         self._committed(partial(append, self.path(table), rows, batch_id))
 
     def _append_elsewhere(self, path: str, rows: pa.Table, batch_id: int) -> None:
-        rows = rows.combine_chunks()  # Spark leaves out what stands behind a chunk without rows
+        rows = rows.combine_chunks()  # Spark would drop all rows after an empty chunk
         frame = self._spark.createDataFrame(rows).coalesce(1)
         once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
         frame.write.format("delta").mode("append").options(**once).save(path)
@@ -197,9 +197,9 @@ class DeltaTables:
             write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
 
     def _committed(self, step: Callable[[], None]) -> None:
-        """Take a step, anew if another job makes a table or adds columns to it at the same moment.
+        """Take a step, and repeat it if another job makes or alters the table at the same moment.
 
-        Such a job is one that has not found yet that the sink is not its own.
+        Such a job has not noticed yet that the sink is not its own.
         """
         conflicts: tuple[type[Exception], ...] = (CommitFailedError,)
         if not self._local:
@@ -213,7 +213,7 @@ class DeltaTables:
 
 
 def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
-    """Tell whether an append needs a file of rows and nothing else, as it does unless a table was altered."""
+    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
     if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
         return False
     fields = {field.name: field for field in table.schema().fields}
@@ -222,10 +222,10 @@ def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The columns to add. A table does not tell names apart by letter case.
+    """The names of the columns to add. A table takes names for equal that differ in letter case only.
 
     Raises:
-        StateError: a column is there with another spelling or type.
+        StateError: the table has the column with another spelling or type.
     """
     known = {name.lower(): name for name in there}
     for name, kind in wanted.items():
@@ -239,7 +239,7 @@ def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> 
 
 
 def _types(schema: Schema) -> dict[str, str]:
-    """The columns of a table, and their types as Spark names them."""
+    """The columns of a table with Spark's names of their types."""
     texts = {
         field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
         for field in schema.fields
@@ -248,10 +248,10 @@ def _types(schema: Schema) -> dict[str, str]:
 
 
 def view_sql(rule: Rule, root: str) -> str:
-    """SQL that makes a temporary view of a rule's matches under the rule's name, with the columns it fills.
+    """The SQL that makes a temporary view of a rule's matches in Spark, with the columns that the rule fills.
 
-    `root` is the folder of the job's tables. What SQL without Spark sees is made by `Tables` in
-    `spark_pace.io.query`.
+    The view has the rule's name; `root` is the folder of the job's tables. For SQL without Spark, `Tables` in
+    `spark_pace.io.query` makes views.
     """
     left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
     fixed = [name for name in FIXED_COLUMNS if name not in left_out]
@@ -265,10 +265,10 @@ def view_sql(rule: Rule, root: str) -> str:
 
 
 def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> tuple[str, ...]:
-    """Make a temporary view of each table of a job, and one of each rule's matches, with its own fields.
+    """Make temporary views in Spark: one of each table of a job, and one of each rule's matches.
 
     Returns:
-        Their names.
+        The names of the views.
 
     Raises:
         ConfigError: `root` has no tables of a job.
@@ -290,5 +290,5 @@ def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> 
 
 
 def quoted(name: str) -> str:
-    """An SQL identifier."""
+    """The name as an SQL identifier of Spark's, in backquotes."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Checks, before a query starts, that the job's tables are whole and belong to its checkpoint."""
+"""Checks, before a query starts, that the job's tables are complete and belong to its checkpoint."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _RESTORE = "Restore it together with the checkpoint, or start with a new checkpo
 
 
 def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]:
-    """The last batch that this checkpoint has appended to each table that is there; -1 if it appended none.
+    """The last batch that this checkpoint has appended to each existing table; -1 if it appended none.
 
     Args:
-        owner: of the sink with the tables, which must be on a mounted file system.
-        names: of the tables.
+        owner: the owner of the sink, which must be on a mounted file system.
+        names: the names of the tables.
 
     Raises:
-        StateError: a table cannot be read, has lost a file, or has rows of another checkpoint; or the sink
-            belongs to another one.
+        StateError: a table cannot be read, has lost a file, or has rows of another checkpoint; or another
+            checkpoint owns the sink.
     """
     written: dict[str, int] = {}
     marked = owner.known()
@@ -43,7 +43,7 @@ def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]
 
 
 def _last_own_batch(table: DeltaTable, path: str, app_id: str, marked: str | None) -> int:
-    """The same as `require_own_tables` for one table; `marked` is the owner that the sink's mark names."""
+    """Check one table as `require_own_tables` does; `marked` is the owner that the sink's mark names."""
     done = table.transaction_version(app_id)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
     is_own = done is not None if marked is None else marked == app_id

@@ -19,24 +19,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-_YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # between which a log can name a day
+_YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
 
 
 def write_file(folder: str, rows: pa.Table) -> AddAction:
     """Write a new file into the folder of a table that is not partitioned.
 
-    Nobody reads the file before a commit names it. It is not synced: the file system decides how durable it
-    is.
+    Nobody reads the file before a commit names it. It is not synced: how durable it is depends on the file
+    system.
 
     Args:
-        folder: of the table.
-        rows: at least one.
+        folder: the table's folder.
+        rows: at least one row.
 
     Returns:
-        What the table's log has to say of the file.
+        The entry for the table's log.
 
     Raises:
-        OSError: the file cannot be written; nothing is left of it.
+        OSError: the file cannot be written; no part of it is left.
     """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
     path = os.path.join(folder, name)
@@ -65,7 +65,7 @@ def write_file(folder: str, rows: pa.Table) -> AddAction:
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns of Parquet that an Arrow column becomes: their paths and types."""
+    """The path and type of each Parquet column that an Arrow column becomes."""
     if pa.types.is_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
@@ -80,12 +80,12 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    """Tell whether values are whole numbers, which as a rule differ less from each other than from zero."""
+    """True for whole numbers, whose differences are usually smaller than the values themselves."""
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
 def _stats(schema: pa.Schema, told: pq.FileMetaData) -> dict[str, Any]:
-    """What Delta's log says of a file, so that a query which needs none of its rows leaves it out."""
+    """The statistics of a file for Delta's log, by which queries skip files that they do not need."""
     bounds, nulls = dict[str, tuple[Any, Any]](), dict[str, int]()
     places = {told.schema.column(place).path: place for place in range(told.num_columns)}
     groups = [told.row_group(group) for group in range(told.num_row_groups)]
@@ -108,9 +108,10 @@ def _stats(schema: pa.Schema, told: pq.FileMetaData) -> dict[str, Any]:
 
 
 def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | None:
-    """A value that none of the column is below, and one that none is above; None where the log takes none.
+    """A lower and an upper bound of a column's values; None for types without bounds in the log.
 
-    It takes none of floating-point numbers: NaN is above all of them, and Parquet's statistics leave it out.
+    Floating-point columns get none: NaN counts as greater than all numbers, and Parquet's statistics ignore
+    it.
     """
     if _is_text(kind):
         return min(part.min for part in parts), max(part.max for part in parts)

@@ -1,6 +1,6 @@
-"""Which records have possible times: an event time, and TIMESTAMPs and DATEs inside their range.
+"""Sorts out records with impossible times: no event time, or a TIMESTAMP or DATE outside its range.
 
-Every reader of files and of records asks here.
+All readers of files and of records use it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
 FAR_US = 1 << 62  # a time outside every range
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
-_MOST_CHARACTERS = 200  # of a value in a reason
+_MOST_CHARACTERS = 200  # of a value that a reason shows
 
 
 def timely(
     table: pa.Table, schema: EventSchema, rows: Ints, first: int, raws: Raws, bad: BadRecords
 ) -> pa.Table:
-    """The rows of a parsed chunk whose times are possible, as `with_places` gives them.
+    """Keep the rows of a parsed chunk whose times are possible; add the columns of `with_places`.
 
     Args:
         table: the parsed records, a column for each attribute.
         schema: the attributes.
-        rows: int64; for each row of `table` the number of its record in the chunk.
-        first: the number of the chunk's first record.
-        raws: the records' bytes by their number in the chunk.
-        bad: takes the records with an impossible time.
+        rows: int64[n], the number of each row's record in the chunk.
+        first: the offset of the chunk's first record.
+        raws: the bytes of the chunk's records.
+        bad: gets the records with an impossible time.
     """
     unit = UNIT_US[schema.time_unit]
     counts = pc.cast(table.column(schema.event_time), pa.int64())
@@ -62,7 +62,7 @@ def timely(
 
 
 def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
-    """Why a record is refused: its attribute `name` has an impossible time, the one entry of `value`."""
+    """The reason for a record whose attribute `name` has an impossible time, the only entry of `value`."""
     (kind,) = (field.type for field in schema.fields if field.name == name)
     must = "an event time from 1900 to 2199"
     if name != schema.event_time:
@@ -74,5 +74,5 @@ def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
 
 
 def with_places(table: pa.Table, times_us: Ints, offsets: Ints) -> pa.Table:
-    """The table with the columns `@time` and `@offset` in front."""
+    """Add the columns `@time` (int64, microseconds since 1970) and `@offset` (int64) in front."""
     return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))

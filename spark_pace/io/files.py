@@ -1,7 +1,7 @@
 """Reads files of events into typed columns: JSON lines, CSV with a header, lines of text, Parquet.
 
-pyarrow parses text in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone: so
-a bad record costs no other, and becomes one row of `EventsRead.bad`.
+Text is parsed in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone, so a
+bad record spoils no other one, and becomes one row of `EventsRead.bad`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
-WHOLE_FILE = "the file — "  # the reasons of a file that is one bad record as a whole begin so
-ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text; pyarrow goes by them
+WHOLE_FILE = "the file — "  # how the reason begins if a whole file is one bad record
+ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text, known to pyarrow
 _BOM = b"\xef\xbb\xbf"
-_MOST_CELLS = 1 << 24  # of the lines that are parsed together: so many times their attributes
+_MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 
 
 @dataclass(frozen=True)
 class EventsRead:
-    """What one file holds.
+    """The events and bad records of one file.
 
     Attributes:
         events: `@time` int64 (microseconds since 1970, UTC), `@source` dictionary<int32, string>, `@offset`
             int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
-        bad: what is told of the records that are no events, with the columns of `BAD_SCHEMA`: the first ones
-            of a file one by one, the others of it in one row.
-        read_rows: the number of records of both.
-        lacking: of each attribute that the header of a CSV file does not name, what there is to tell of it.
+        bad: a table of `BAD_SCHEMA`: a row for each of the file's first bad records, one for all others.
+        read_rows: the number of all records, good and bad.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
     """
 
     events: pa.Table
@@ -63,17 +62,17 @@ class EventsRead:
 def read_events(
     path: str, format: str, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
-    """Read a file of events. A record that cannot be an event is kept apart, with the reason.
+    """Read a file of events. Records that are no events go to a table of their own, with the reason.
 
     A damaged archive or Parquet file is one bad record: none of its events counts.
 
     Args:
         path: a file; text may be compressed (`ARCHIVES`).
         format: ``json``, ``csv``, ``text`` or ``parquet``.
-        schema: the attributes; others are ignored, missing ones are null. Where its form has times without a
-            year, the time at which the file was changed last says it, see `RecordForm.newest_us`.
-        source: the name of the file for its events, by custom the path below the source's root.
-        most_bad: so many bad records are told one by one.
+        schema: the attributes; others are ignored, missing ones are null. If its times lack the year, it is
+            taken from the time of the file's last change, see `RecordForm.newest_us`.
+        source: the source of the events, usually the file's path below the source's folder.
+        most_bad: how many bad records get a row each.
 
     Raises:
         EventError: the file is not there, or the system cannot read it.
@@ -91,7 +90,7 @@ def read_events(
         if format == "csv" and not any(part.num_rows for part in parts):
             look_at_header(header, schema, bad)
     except OSError as error:
-        if error.errno is None:  # a decoder's error, not the system's: what it gave before must not count
+        if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
         packed = ", compressed," if path.endswith(ARCHIVES) else ""
         empty = f"an empty {format} file of that name{packed} in its place"
@@ -106,7 +105,8 @@ def read_source_file(
 ) -> EventsRead:
     """Read one file of a source.
 
-    A device, a pipe, or a link out of the source's folder is one bad record, and is not opened.
+    A device, a pipe, or a link that leads out of the source's folder counts as one bad record and is not
+    opened.
 
     Args:
         root: the source's folder, or its only file.
@@ -133,23 +133,23 @@ def read_source_file(
 
 
 def source_name(name: str) -> str:
-    """The source of the events in a file of this name."""
+    """The source of events in a file: its name, with escapes for bytes that are no UTF-8."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 def table_events(
     table: pa.Table, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
-    """The rows of a table as events of the source `source`; `@offset` is the number of the row.
+    """Take the rows of a table as events of one source; `@offset` is the row's number.
 
-    So many of those that are no events are told one by one.
+    The first `most_bad` rows that are no events get a row each in `EventsRead.bad`.
     """
     bad = BadRecords(most_bad)
     return _events_read(list(_stored_events(table, schema, bad)), bad, schema, source)
 
 
 def one_bad_record(wrong: str, schema: EventSchema, source: str) -> EventsRead:
-    """A file that is one bad record as a whole."""
+    """The result for a file that counts as one bad record, with the reason `wrong`."""
     bad = BadRecords()
     bad.add_one(0, WHOLE_FILE + wrong, b"")
     return _events_read([], bad, schema, source)
@@ -207,7 +207,7 @@ def _read_text(
 
 
 class _Rows:
-    """The rows of a table as JSON, for records that are not text."""
+    """The rows of a table as JSON, for bad records that were not text."""
 
     def __init__(self, table: pa.Table, schema: EventSchema) -> None:
         self.table, self.schema = table, schema
@@ -219,7 +219,7 @@ class _Rows:
 def _read_parquet(
     path: str, format: str, schema: EventSchema, bad: BadRecords, _: list[str]
 ) -> Iterator[pa.Table]:
-    """The events of a file. A column with a wrong type makes the whole file one bad record."""
+    """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
             there = set(file.schema_arrow.names)
@@ -232,12 +232,12 @@ def _read_parquet(
 
 
 def columns_of(schema: EventSchema) -> list[str]:
-    """The columns of a table that hold the schema's attributes."""
+    """The names of the columns of a table that hold the schema's attributes, STRUCTs once."""
     return list(dict.fromkeys(schema.path_of(field.name)[0] for field in schema.fields))
 
 
 def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
-    """Why the columns of a table cannot be the schema's attributes; None if they can."""
+    """The reason why a table's columns do not fit the schema's attributes; None if they do."""
     try:
         fitted(stored, schema)
     except pa.ArrowInvalid as error:
@@ -246,10 +246,10 @@ def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
 
 
 def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
-    """The schema's attributes among the columns of a table; those that are missing are null.
+    """Take the schema's attributes from a table, in their types; missing ones are null.
 
     Raises:
-        pa.ArrowInvalid: one has another type.
+        pa.ArrowInvalid: a column has another type.
     """
     columns = []
     for attribute in schema.fields:
@@ -289,7 +289,7 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """A stored column in the declared type. Floats may lose precision, and times all below a microsecond.
+    """Convert a stored column to the declared type; floats may lose precision, times what is below 1 µs.
 
     Raises:
         pa.ArrowInvalid: more would be lost.
@@ -314,7 +314,7 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times of any unit in microseconds; what has no room there is as far outside the range as there is."""
+    """Convert times of any unit to microseconds; times too large for these stay far out of range."""
     unit, target = column.type.unit, pa.timestamp("us")
     if unit == "ns":
         # without its zone, for with it hours that a clock shows twice would be refused

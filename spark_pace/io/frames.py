@@ -1,4 +1,4 @@
-"""Events that a program has in memory: tables of Arrow, frames of pandas and polars, lists of dicts."""
+"""Makes a table of events in memory: of Arrow tables, frames of pandas and polars, lists of dicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.files import columns_of, fitted_column
 from spark_pace.io.text.column_types import inner, typed
 
-SOURCE = "table"  # of their events
+SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")
 _KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
 _MOST_CHARACTERS = 200  # of a value
@@ -27,15 +27,15 @@ Column: TypeAlias = pa.ChunkedArray
 
 
 def table_of(events: object, schema: EventSchema) -> pa.Table:
-    """Events as a table with the columns that hold attributes of the schema.
+    """Convert events to an Arrow table with the columns that hold attributes of the schema.
 
     Args:
-        events: a `pyarrow.Table`; a frame of pandas, whose index does not count; what has
-            ``__arrow_c_stream__``, as frames of polars have; or a list of dicts.
-        schema: the attributes. Times that are texts are read as those of JSON.
+        events: a `pyarrow.Table`; a frame of pandas, whose index is ignored; an object with
+            ``__arrow_c_stream__``, such as a frame of polars; or a list of dicts.
+        schema: the attributes. Times given as text are read like those of JSON.
 
     Raises:
-        ConfigError: it is nothing of these.
+        ConfigError: `events` is none of these.
         EventError: the values of a column have no common type, or not the type of their attribute.
     """
     table = _as_table(events, schema)
@@ -68,7 +68,7 @@ def _as_table(events: Any, schema: EventSchema) -> pa.Table | None:
 
 
 def _table(columns: Sequence[tuple[str, Any]], schema: EventSchema) -> pa.Table:
-    """A table of columns of Python's values, each with its name."""
+    """Return a table of columns of Python values, each given with its name."""
     arrays = [_column(name, values, schema) for name, values in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
 
@@ -95,7 +95,7 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
 
 
 def _misfit_of(name: str, value: object, schema: EventSchema) -> Field | None:
-    """The attribute that the value of a column cannot be, or be part of; None where it can be all."""
+    """Return the first attribute of a column that its value does not fit; None if it fits all."""
     fields = [field for field in schema.fields if schema.path_of(field.name)[0] == name]
     try:
         alone = pa.table({name: pa.array([value], from_pandas=True)})
@@ -114,7 +114,7 @@ def _shown(value: object) -> str:
 
 
 def _fitted(column: Column, field: Field, schema: EventSchema) -> Column:
-    """A column in the type of its attribute; times that are texts are read, but not those inside a STRUCT.
+    """Return a column in the type of its attribute. Times given as text are read, but not inside a STRUCT.
 
     Raises:
         pa.ArrowInvalid: it has another type, or a value that would change.
@@ -139,7 +139,7 @@ def _require_fit(table: pa.Table, field: Field, schema: EventSchema) -> None:
 
 
 def _all_fit(column: Column, field: Field, schema: EventSchema) -> Column:
-    """What `_fitted` gives.
+    """Return the column that `_fitted` returns.
 
     Raises:
         EventError: a value does not fit; it names the first.
@@ -161,7 +161,7 @@ def _all_fit(column: Column, field: Field, schema: EventSchema) -> Column:
 
 
 def _first(count: int, fails: Callable[[int], bool]) -> int:
-    """The row that fails first: with it, the rows from the first one on fail, and without it they do not."""
+    """Return the first row that fails; `fails` says whether one of the first n rows does."""
     good, bad = 0, count
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -1,4 +1,4 @@
-"""A table as HTML, for notebooks."""
+"""Makes HTML of a table, for notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 200  # of a value
 
 
 def html_table(table: pa.Table, caption: str) -> str:
-    """The first rows of a table of matches; what comes from events is escaped and cut."""
+    """The first rows of a table of matches as HTML; texts from events are escaped and cut."""
     head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
     rows = table.slice(0, SHOWN_ROWS).to_pylist()
     body = "".join(

@@ -1,4 +1,4 @@
-"""The matches of a replay, as a notebook shows them."""
+"""The matches of a replay, as a table that a notebook can show."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Matches:
     """The matches of a replay: a `pyarrow.Table`, which a notebook shows as a table.
 
-    What such a table has, this has as well: ``matches["field"]``, ``matches.num_rows``,
-    ``matches.to_pylist()``, ``matches.schema``. Frames of polars and others are made of it by Arrow's stream.
+    It has all that such a table has: ``matches["field"]``, ``matches.num_rows``,
+    ``matches.to_pylist()``, ``matches.schema``. Polars and other libraries make frames from it.
 
     Attributes:
         table: the `pyarrow.Table` itself, in output order. Its columns are `rule` and `key` (string; the key
@@ -49,21 +49,21 @@ class Matches:
         self.table = table
 
     def to_pandas(self) -> pd.DataFrame:
-        """The matches as a frame of pandas: a row for each, with the columns of `table`."""
+        """Return the matches as a pandas frame with the columns of `table`."""
         return self.table.to_pandas()
 
     @property
     def by_rule(self) -> dict[str, int]:
-        """How many there are of each rule that has any."""
+        """The number of matches of each rule that has any."""
         counts = pc.value_counts(self.table["rule"]).to_pylist()
         return {count["values"]: count["counts"] for count in counts}
 
     def equals(self, other: Matches | pa.Table) -> bool:
-        """Tell whether the columns and values of both are the same."""
+        """Tell whether both have the same columns and values."""
         return bool(self.table.equals(other.table if isinstance(other, Matches) else other))
 
     def __getattr__(self, name: str) -> Any:
-        """What the table has under that name."""
+        """Return the attribute of the table."""
         if name == "table" or name.startswith("__"):  # not there while a copy is made
             raise AttributeError(name)
         return getattr(self.table, name)
@@ -73,11 +73,11 @@ class Matches:
         return self.table[place]
 
     def __len__(self) -> int:
-        """How many matches there are."""
+        """The number of matches."""
         return int(self.table.num_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's stream, of which other libraries make frames."""
+        """Return an Arrow stream, from which other libraries make frames."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
 """The counters of a batch, and the table `metrics`, which has a row of them for each batch.
 
-To add a counter, add a field here and the line that counts it. The mark of the field says where that line is:
+To add a counter, add a field here and the line that counts it. The field's mark says where it is counted:
 
-- `TASKS`: in each task of the intake (`spark_pace.spark.stages.intake`); the batch has the sum;
-- `SLOTS`: in each slot (`spark_pace.core.split.slot_splitter`); the batch has the sum;
-- `ALIKE`: in each slot, with the same number in all;
-- `LANES`: for each lane that is worked off (`spark_pace.spark.stages.operators`); the batch has the sum;
+- `TASKS`: in each task of the intake (`spark_pace.spark.stages.intake`); the batch's number is the sum;
+- `SLOTS`: in each slot (`spark_pace.core.split.slot_splitter`); the sum as well;
+- `ALIKE`: in each slot, always the same number;
+- `LANES`: for each lane (`spark_pace.spark.stages.operators`); the sum as well;
 - none: in the merger (`spark_pace.spark.stages.merger`).
 """
 
@@ -29,18 +29,18 @@ LANES = "lanes"
 class Counts:
     """The counters that can be added up: those of one batch, or of a whole run."""
 
-    records: Annotated[int, TASKS] = 0  # all that was read: the sum of the next four and `repeats`
-    events: Annotated[int, TASKS] = 0  # on time and new, wanted by a rule or not
+    records: Annotated[int, TASKS] = 0  # all records: the sum of the next four and `repeats`
+    events: Annotated[int, TASKS] = 0  # events that are neither late nor repeats, used by a rule or not
     late: Annotated[int, TASKS] = 0  # events below the frontier
     bad_records: Annotated[int, TASKS] = 0  # records that are no events
     heartbeats: Annotated[int, TASKS] = 0  # records that only tell how far their source is
-    # Events equal to an earlier one; found when they are released, perhaps some batches after they came.
-    # The repeats that a batch finds are taken off its `events`, so the sum holds in every batch.
+    # Events equal to an earlier one. They are found when they are released, perhaps batches after they were
+    # read; then they are subtracted from that batch's `events`, so the sum holds in every batch.
     repeats: Annotated[int, ALIKE] = 0
     quarantined: int = 0  # bad records, and selections that an operator failed on
 
     def add_counts(self, others: Counts) -> None:
-        """Add the counters of a batch."""
+        """Add other counters to these."""
         for counter in fields(Counts):
             setattr(self, counter.name, getattr(self, counter.name) + getattr(others, counter.name))
 
@@ -63,24 +63,24 @@ class BatchReport(Counts):
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
-    # of attributes that the header of a CSV file lacks: what there is to tell
+    # for each attribute that the header of a CSV file lacks, the message about it
     lacking: dict[str, str] = field(default_factory=dict)
-    # selections that operators worked on; one that stays open counts in each batch that looks at it
+    # selections that operators worked on; an open one counts in each batch in which they do
     selections: Annotated[int, LANES]
-    operator_seconds: Annotated[float, LANES]  # what they took, summed over all that worked at once
-    lanes: Annotated[int, SLOTS]  # into how many the work for operators was cut
-    lane_rows: Annotated[int, SLOTS]  # events that were sent in them
-    distinct_rows: Annotated[int, SLOTS]  # the same without those that an earlier lane of the rule has too
-    longest_lane_seconds: float  # what operators took for the lane that took longest
-    longest_lane_predicted: float | None  # the longest time predicted for a lane; None where none was
-    over_bound: str | None  # why no cut could keep `latency_bound`, by what was predicted; else None
+    operator_seconds: Annotated[float, LANES]  # the time of operators, added over all lanes
+    lanes: Annotated[int, SLOTS]  # the number of lanes for operators
+    lane_rows: Annotated[int, SLOTS]  # events in these lanes
+    distinct_rows: Annotated[int, SLOTS]  # likewise, without those that an earlier lane of the rule has too
+    longest_lane_seconds: float  # the longest time that operators took for a lane
+    longest_lane_predicted: float | None  # the longest time predicted for a lane; None if none was
+    over_bound: str | None  # why no cut into lanes was predicted to keep `latency_bound`; else None
 
 
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
 _ARROW |= {float | None: pa.float64()}
-# the fields that are not a column of their own name, each with the columns that stand in its place
+# the fields that have no column of their name, each with the columns in its place
 _OTHERS = {
     "batch_id": {"batch_id": pa.int64(), "written_at": UTC_TIME},
     "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},

@@ -1,7 +1,7 @@
-"""Reads a job's tables without Spark: by SQL, in the engine (DataFusion) that delta-rs brings.
+"""Reads a job's tables without Spark, by SQL, in the engine (DataFusion) that delta-rs contains.
 
-delta-rs can also give a dataset of pyarrow, but a script that has read a table so is often aborted when it
-ends (`terminate called without an active exception`).
+delta-rs can also return a dataset of pyarrow, but a script that has read a table in this way often aborts
+when it ends (`terminate called without an active exception`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ TABLES = ("matches", "late", "quarantine", "metrics")
 
 
 class Tables:
-    """The tables of a job for SQL, as they are when it is made. Names are case-sensitive, as in rules.
+    """The tables of a job, opened for SQL in their present state. Names are case-sensitive, as in rules.
 
     Attributes:
-        schemas: the columns of each table.
-        rules: the rules that have matches; known after `add_rules`.
+        schemas: the schema of each table.
+        rules: the rules that have matches; empty before `add_rules`.
     """
 
     def __init__(self, out: str | Path, names: Sequence[str] = TABLES) -> None:
         """Open the tables `names` in the folder `out`.
 
         Raises:
-            ConfigError: one is not there.
-            StateError: the log of one is damaged, or cannot be read.
+            ConfigError: a table is not there.
+            StateError: the log of a table is damaged, or cannot be read.
         """
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
@@ -47,7 +47,7 @@ class Tables:
             except DeltaError as error:
                 must, got = "must be a Delta table with a whole log", str(error).splitlines()[0]
                 raise StateError(f"{out}/{name} — {must}; got: {got}. Restore the table.") from error
-            except OSError as error:  # its text has colours and several lines
+            except OSError as error:  # its text has colour codes and several lines
                 got = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).rstrip(".")
                 must, do = "must be where it can be read", "Check the address and the way to it."
                 raise StateError(f"{out}/{name} — {must}; got: {got}. {do}") from error
@@ -55,9 +55,9 @@ class Tables:
             self._engine.register(name, table)
 
     def add_rules(self, sql: str) -> None:
-        """Add a view of the matches of each rule that `sql` names, without the columns that are null in all.
+        """Add a view of the matches of each rule that `sql` names, without columns that are null in all rows.
 
-        Only the tables tell which rules there are and what they emit, so a rule without matches has no view.
+        Rules and their fields are known from the tables only, so a rule without matches has no view.
         """
         rules = self.query("SELECT DISTINCT rule FROM matches ORDER BY rule").read_all()
         self.rules = rules["rule"].to_pylist()
@@ -66,7 +66,7 @@ class Tables:
                 self._add_rule(rule)
 
     def _add_rule(self, rule: str) -> None:
-        """Add the view of one rule. `view_sql` in `spark_pace.io.delta` makes that of a Spark session."""
+        """Add the view of one rule; in Spark, `view_sql` of `spark_pace.io.delta` makes the views."""
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
         counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)
@@ -75,11 +75,12 @@ class Tables:
         self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
 
     def query(self, sql: str) -> pa.RecordBatchReader:
-        """The answer to one statement. Text columns may have Arrow's type string_view.
+        """Answer one statement. Text columns of the answer may have Arrow's type string_view.
 
         Raises:
             ConfigError: the statement is wrong.
-            StateError: while the answer is read: a table has lost a file, or a value cannot be computed.
+            StateError: raised while the answer is read: a table has lost a file, or a value cannot be
+                computed.
         """
         try:
             answer = pa.RecordBatchReader.from_stream(self._engine.execute(sql))
@@ -106,7 +107,7 @@ def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """One of a job's tables, without Spark and without a JVM.
+    """Read one of a job's tables, without Spark and without a JVM.
 
     Args:
         out: the folder of the job's tables, its `sink: path:`.
@@ -135,5 +136,5 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier of this SQL."""
+    """The name as an SQL identifier of DataFusion's, in double quotes."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,8 +1,8 @@
-"""Reads records of a log such as Kafka into typed columns: values in JSON, CSV or text, and columns beside.
+"""Reads records of a log such as Kafka into typed columns, from JSON, CSV or text and from other columns.
 
-The parsers of files parse the values of many records together, joined with newlines. So a newline inside a
-value must go first. In JSON it becomes a tab, which means the same between two tokens; inside a text neither
-may stand.
+The values of many records are joined with newlines and parsed together, by the parsers for files. So newlines
+inside a value must be replaced first. In JSON they become tabs, which mean the same between two tokens;
+neither is allowed inside a JSON string.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _MS_US = 1_000
 
 @dataclass(frozen=True)
 class Records:
-    """Some records; each of the columns here has one entry for each record.
+    """Some records; each column has one entry for each record.
 
     Attributes:
-        values: binary; null where the record has none.
-        sources: dictionary<int32, string>; where each comes from.
-        offsets: int64; its place there.
-        columns: for each attribute that is not in the value, the column of the record that it is taken from:
-            binary (text), string, integers or timestamp.
+        values: binary; null if the record has no value.
+        sources: dictionary<int32, string>: the source of each record.
+        offsets: int64: the offset of each record in its source.
+        columns: for each attribute that does not come from the value, the column of the record that it is
+            taken from: binary (text), string, integer or timestamp.
     """
 
     values: pa.Array
@@ -57,7 +57,7 @@ class Records:
     columns: Mapping[str, pa.Array]
 
     def slice(self, start: int, rows: int) -> Records:
-        """The `rows` records from `start` on."""
+        """The records from `start` on, `rows` of them."""
         values, sources, offsets = (
             column.slice(start, rows) for column in (self.values, self.sources, self.offsets)
         )
@@ -73,14 +73,13 @@ class Records:
 
 
 def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
-    """The events of records. A record that cannot be an event is kept apart, with the reason.
+    """Read the events of records. Those that are no events go to a table of their own, with the reason.
 
     Args:
         records: in any order.
         format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those in
-            `records.columns`), ``text`` or ``columns`` (nothing is read from inside a value).
-        schema: the attributes. Members of a JSON object that are none of them are ignored; missing ones are
-            null.
+            `records.columns`), ``text`` or ``columns`` (values are not read).
+        schema: the attributes. Other members of a JSON object are ignored; missing ones are null.
     """
     if format == "text" and schema.form.ignores_unmatched:
         records = records.where(pc.fill_null(text_parser(schema).matching(records.values), True))
@@ -107,7 +106,7 @@ def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
 
 
 class _Values:
-    """Gives the bytes of values by the number of the record, cut if they are too long."""
+    """The bytes of values by the number of the record, cut if they are too long."""
 
     def __init__(self, values: pa.Array) -> None:
         self.values = values
@@ -117,7 +116,7 @@ class _Values:
         return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
 
     def objection(self, row: int) -> str:
-        """Why a value that was neither read nor refused is no event: too long, empty, or several lines."""
+        """The reason for a value that was neither read nor refused: too long, empty, or several lines."""
         length = pc.binary_length(self.values[row]).as_py() or 0
         if length > MOST_RECORD_BYTES:
             return too_long(length)
@@ -126,9 +125,9 @@ class _Values:
 
 
 def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, raws: _Values) -> ParsedLines:
-    """The attributes that stand in the values; `rows` of the result are numbers of records.
+    """Read the attributes that are in the values; `rows` of the result are the numbers of records.
 
-    Records whose values are no event go to `bad`.
+    Records whose values are no events go to `bad`.
     """
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
@@ -147,13 +146,13 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
 
 
 def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
-    """The attributes of JSON objects. Compiled code reads those it can in place; the rest become lines."""
+    """Read JSON objects: compiled code reads those it can in place; the others are joined to lines."""
     plain = None
     if len(values) and pa.types.is_binary(values.type) and values.nbytes <= MOST_RECORD_BYTES:
         _, ends, text = values.buffers()
         ends = np.frombuffer(ends, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
         bounds = np.stack([ends[:-1], ends[1:]]) - ends[0]
-        if values.null_count:  # a null may have bytes in the buffer all the same
+        if values.null_count:  # even a null may have bytes in the buffer
             bounds[1] = np.where(values.is_null(), bounds[0], bounds[1])
         within = np.frombuffer(text if text is not None else b"", np.uint8)[ends[0] : ends[-1]]
         plain = parser.plain_values(within, bounds)
@@ -163,27 +162,27 @@ def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
 
 
 def _parse_values(values: pa.Array, parser: LineParser, format: str) -> ParsedLines:
-    """The attributes of values that are joined to lines; `rows` of the result are numbers of values."""
+    """Join values to lines and parse these; `rows` of the result are the numbers of values."""
     if values.nbytes > MOST_RECORD_BYTES:
         longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
         values = pc.if_else(longer, pa.scalar(None, values.type), values)
     lines = _joined(values)
     if lines.count(b"\n") >= max(len(values), 1):
         lines = _joined(_as_lines(values, format))
-    # compiled code has seen the values of JSON
+    # compiled code has tried the values of JSON before
     return parse_all(lines, parser) if format == "json" else parse_lines(lines, parser)
 
 
 def _joined(values: pa.Array) -> bytes:
-    """The values with a newline between any two."""
+    """The values joined by newlines."""
     whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pc.fill_null(values, b""))
     return pc.binary_join(whole, b"\n")[0].as_py()  # type: ignore[no-any-return]
 
 
 def _as_lines(values: pa.Array, format: str) -> pa.Array:
-    """The values without newlines inside.
+    """Remove newlines from values.
 
-    A newline at the end of a value in CSV or text is taken off; one with a newline inside becomes null.
+    A newline at the end of a value in CSV or text is cut off; a value with one inside becomes null.
     """
     if format == "json":
         return pc.replace_substring(values, "\n", "\t")
@@ -194,9 +193,9 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 def _with_columns(
     parsed: ParsedLines, records: Records, schema: EventSchema, bad: BadRecords, raws: _Values
 ) -> ParsedLines:
-    """All attributes in the schema's order: those of `parsed`, and those that are columns of the records.
+    """Add the attributes that are columns of the records to `parsed`; all are in the schema's order.
 
-    A record goes to `bad` if such a column does not fit its attribute.
+    A record goes to `bad` if one of these columns does not fit its attribute.
     """
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
@@ -215,9 +214,10 @@ def _with_columns(
 def _typed(
     column: pa.Array, field: Field, form: RecordForm, wrong: dict[int, str], first: int = 0
 ) -> pa.Array:
-    """A column of the records in the attribute's type; what does not fit, found by halving, becomes null.
+    """Convert a column of the records to the attribute's type; values that do not fit become null.
 
-    `wrong` takes the reason by the number of the record; `first` is the number of the column's first record.
+    They are found by halving the column. `wrong` gets their reasons by the record's number; `first` is the
+    number of the column's first record.
     """
     try:
         return _cast(column, field, form)

@@ -1,4 +1,4 @@
-"""Rules over files or tables of events without Spark: the core in this process."""
+"""Runs rules over files or tables of events without Spark: the core in this process."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found. A notebook shows its first matches as a table.
+    """The result of a replay. A notebook shows its first matches as a table.
 
     Attributes:
-        result: what the core found.
+        result: the result of the core.
         matches: the matches, see `Matches`.
-        bad: a `pyarrow.Table` of what is told of the records that are no events: `source` and `reason`
+        bad: the records that are no events, a `pyarrow.Table` of `source` and `reason`
             (string), `offset` (int64), `raw` (binary).
-        bad_rows: how many of those there are.
-        late: a `pyarrow.Table` of the late events: `event_time` (timestamp[us, UTC]), `lateness_us` and
+        bad_rows: how many records are no events.
+        late: the late events, a `pyarrow.Table` of `event_time` (timestamp[us, UTC]), `lateness_us` and
             `offset` (int64), `source`, `reason` and `event` (string, the last as JSON).
-        failed: a `pyarrow.Table` of the selections that a Python operator failed on: `rule`, `key`, `reason`
+        failed: the selections on which a Python operator failed, a `pyarrow.Table` of `rule`, `key`, `reason`
             and `source` (string), `selection_id` and `offset` (int64), `raw` (binary).
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
-        lacking: what there is to tell of each attribute that the header of a CSV file does not name.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
 
     Example:
         >>> import spark_pace
@@ -94,7 +94,7 @@ class Replay:
         return self.matches.to_pandas()
 
     def __len__(self) -> int:
-        """How many matches there are."""
+        """The number of matches."""
         return len(self.matches)
 
     def __repr__(self) -> str:
@@ -111,17 +111,17 @@ class Replay:
 
 
 def replay_table(rules: Sequence[Rule], events: object) -> Replay:
-    """What `rules` find in a table whose columns are the schema's attributes.
+    """Find the matches of `rules` in a table whose columns are the schema's attributes.
 
-    The order of its rows does not count, as in `detect`: events of one event time are put in order by the
-    schema's `tie_break`, or by all columns if it names none.
+    The order of its rows is ignored, as in `detect`: events of the same time are ordered by the schema's
+    `tie_break`, or by all columns if it has none.
 
     Args:
-        rules: over one schema.
+        rules: all over one schema.
         events: what `spark_pace.io.frames.table_of` takes.
 
     Raises:
-        ConfigError: `events` are no table.
+        ConfigError: `events` is no table.
         EventError: a column has another type than the rules declare, or a row lacks an event time.
     """
     schema = input_schema(rules)
@@ -142,18 +142,18 @@ def replay_files(
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
 ) -> Replay:
-    """What `rules` find in a file of events, or in all files of a directory, in the order of their names.
+    """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
-    With the order of a job, the events are late that are late in the job: by the files before theirs, or by
-    the earlier records of their source in their file, which stands for a partition. Without one none is.
+    With the order of a job the same events are late as in the job: because of earlier files, or of earlier
+    records of their source in the same file, which stands for a partition. Without it none is late.
 
     Args:
-        rules: over one schema.
+        rules: all over one schema.
         path: the file or directory.
-        order: of a job, whose repeats are dropped, too; None: nothing is.
+        order: of a job; repeats are dropped as it says. None: none is late or a repeat.
         source_column: of a job: the attribute that names an event's source.
-        heartbeat: what holds for records that are no events.
-        most_bad: so many bad records of a file are told one by one.
+        heartbeat: of a job: the condition for records that are no events.
+        most_bad: how many bad records of a file get a row each.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
@@ -169,20 +169,20 @@ def replay_files(
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
-    """The attributes that are null in every event, if there are events."""
+    """The attributes that are null in every event; none if there are no events."""
     names = [field.name for field in schema.own.fields] if read.events.num_rows else []
     return tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
 
 
 def read_all(path: Path, schema: EventSchema) -> EventsRead:
-    """Every event of a file or directory; sources are paths below the directory, or the file's name."""
+    """Read all events of a file or directory; sources are paths below the directory, or the file's name."""
     return all_read(read_each(path, schema))
 
 
 def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
     """Read the files one by one, in the order of their names, as a job does.
 
-    Of the bad records of a file so many are told one by one.
+    The first `most_bad` bad records of a file get a row each.
     """
     tables = read_side_tables(schema)
     reads = (_read_file(file, schema.own, path, most_bad) for file in _files(path, schema))
@@ -200,7 +200,7 @@ def _files(path: Path, schema: EventSchema) -> list[Path]:
 
 
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
-    """What all these files hold."""
+    """Put together what was read of several files."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
     # of the first file that lacks it
@@ -209,7 +209,7 @@ def all_read(reads: Sequence[EventsRead]) -> EventsRead:
 
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
-    """Events less those at the positions (`source`, `offset`) of the late ones."""
+    """The events without those at a position (`source`, `offset`) of `late`."""
     aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
     aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
     keys = pa.table({
@@ -234,13 +234,13 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 
 def _format(file: Path, schema: EventSchema) -> str | None:
-    """By the ending of its name; where events has the key text, a file of any other name is text."""
+    """The format of a file, from the ending of its name; other names are text if the schema reads text."""
     name = file.with_suffix("") if file.suffix in ARCHIVES else file
     return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
 
 
 def first_line(name: str) -> int:
-    """The line of a file of text that holds its first record, as an editor counts, by the file's name."""
+    """The line number, in an editor, of the first record of a text file of this name."""
     path = Path(name)
     return 2 if (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix == ".csv" else 1
 

@@ -1,9 +1,9 @@
-"""Which checkpoint owns a sink: the one that wrote to it first, for as long as its tables are there.
+"""Finds and sets the owner of a sink: the checkpoint that wrote to it first, as long as its tables exist.
 
-The first version of the table `_owner`, the mark, names the owner. Delta writes a version of a table once,
-even if several try to at the same moment. So of two checkpoints that begin together one reads its own name
-there, the other does not. A job that has only made the tables does not own them: if it is given up before its
-first batch, another may take them.
+The first version of the table `_owner`, the mark, names the owner. Delta lets only one writer make a version,
+even if several try at the same moment. So of two checkpoints that begin together, only one reads its own name
+there. A job that has only made the tables does not own them: if it ends before its first batch, another job
+may take them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _DO = "Go on with that checkpoint, choose another sink, or remove the tables and
 
 
 def foreign(where: str, got: str) -> StateError:
-    """The error for what belongs to another checkpoint."""
+    """The error for a table or sink that belongs to another checkpoint."""
     return StateError(f"{where} — must be written by this checkpoint alone; got {got}. {_DO}")
 
 
 @dataclass
 class SinkOwner:
-    """The owner of the sink `root`, as the checkpoint `app_id` sees it.
+    """The ownership of the sink `root`, seen by the checkpoint `app_id`.
 
-    `spark` reads and writes the mark where delta-rs cannot reach the file system; elsewhere it is None.
+    `spark` reads and writes the mark if delta-rs cannot reach the file system; otherwise it is None.
     """
 
     root: str
@@ -47,7 +47,7 @@ class SinkOwner:
     _is_claimed: bool = False
 
     def known(self) -> str | None:
-        """The checkpoint that owns the sink; None if none does yet.
+        """The id of the checkpoint that owns the sink; None if none does yet.
 
         Raises:
             StateError: the mark is damaged.
@@ -62,7 +62,7 @@ class SinkOwner:
             raise StateError(f"{self._path} — {must}; got: {got}. {do}") from error
 
     def require_free(self) -> str | None:
-        """This checkpoint if it owns the sink; None if none does yet.
+        """The id of this checkpoint if it owns the sink; None if none does yet.
 
         Raises:
             StateError: another checkpoint owns it, or the mark is damaged.
@@ -73,11 +73,10 @@ class SinkOwner:
         return owner
 
     def claim(self) -> None:
-        """Make this checkpoint the owner, if there is none yet.
+        """Make this checkpoint the owner if there is none yet.
 
-        Where Spark reads the mark, only the first call looks at it, for that takes half a second. On a
-        mounted file system each call looks (2 ms), so a job notices that its tables were removed and others
-        stand in their place.
+        If Spark reads the mark, only the first call reads it, because that takes half a second. On a mounted
+        file system each call does (2 ms), so a job notices if its tables were replaced by others.
 
         Raises:
             StateError: another checkpoint was first, or the mark that this one wrote is gone.
@@ -103,7 +102,7 @@ class SinkOwner:
             else:
                 frame = self.spark.createDataFrame(mark).coalesce(1)
                 frame.write.format("delta").mode("error").save(self._path)
-        except Exception:  # of many kinds if another checkpoint came first: the mark then says so
+        except Exception:  # if another checkpoint came first, many kinds are possible; the mark then shows it
             if self.require_free() is None:
                 raise
         self.require_free()

@@ -1,4 +1,4 @@
-"""Reads one file of a Delta table to typed columns, with the table's partition columns, which it lacks."""
+"""Reads one file of a Delta table into typed columns, and adds the table's partition columns."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from spark_pace.io.files import EventsRead, columns_of, misfit, one_bad_record, 
 def read_table_file(
     folder: str, file: TableFile, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
-    """Read the events in a file of a table. A damaged file is one bad record.
+    """Read the events in a file of a table. A damaged file counts as one bad record.
 
     Args:
-        folder: of the table.
+        folder: the table's folder.
         file: the file.
         schema: the attributes; other columns are ignored, missing ones are null.
-        most_bad: so many bad records are told one by one.
+        most_bad: how many bad records get a row each.
 
     Raises:
-        EventError: the file is gone, or a column has another type than the schema says.
+        EventError: the file is gone, or a column has another type than in the schema.
     """
     source = source_of(file)
     try:
@@ -42,15 +42,15 @@ def read_table_file(
 
 
 def source_of(file: TableFile) -> str:
-    """The source of the events in a file; the text sorts as commits follow each other."""
+    """The source of the events in a file; as text it sorts in the order of commits."""
     return f"{file.version:020d}/{file.path}"
 
 
 def require_columns(folder: str, metadata: Metadata, schema: EventSchema) -> None:
-    """Refuse a table that lacks an attribute of the schema, or has one in another type.
+    """Check that a table has each attribute of the schema, in its type.
 
     Raises:
-        ConfigError: it is so.
+        ConfigError: it lacks one, or has one in another type.
     """
     columns = column_types(metadata).empty_table()
     there = ", ".join(columns.column_names)
@@ -64,7 +64,7 @@ def require_columns(folder: str, metadata: Metadata, schema: EventSchema) -> Non
 
 
 def column_types(metadata: Metadata) -> pa.Schema:
-    """The columns of a table."""
+    """The columns of a table with their Arrow types."""
     from deltalake import Schema
 
     return pa.schema(Schema.from_json(metadata.schema).to_arrow())
@@ -76,17 +76,17 @@ def stored_rows(
     columns: list[str] | None = None,
     types: dict[str, pa.DataType] | None = None,
 ) -> pa.Table:
-    """The rows of a file, with those of the columns that it has or that partition the table.
+    """Read the rows of a file, with the table's partition columns.
 
     Args:
-        folder: of the table.
+        folder: the table's folder.
         file: the file.
-        columns: the columns; None: all.
-        types: of columns that partition the table; those without one are text.
+        columns: the columns to read, where they exist; None: all.
+        types: the types of partition columns; those without a type become text.
 
     Raises:
         EventError: the file is gone.
-        pa.ArrowInvalid: it is no Parquet, or a value is none of its type.
+        pa.ArrowInvalid: it is no Parquet, or a value does not fit its type.
     """
     path = os.path.join(folder, file.path)
     try:
@@ -111,7 +111,7 @@ def _types(schema: EventSchema) -> dict[str, pa.DataType]:
 
 
 def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:
-    """A value of a partition column, as the log has it: empty text stands for null, times are in UTC."""
+    """Convert a value of a partition column from its text in the log: empty means null, times are in UTC."""
     text = pa.scalar(value or None, pa.string())
     if pa.types.is_timestamp(kind) and value:
         zoned = text.cast(pa.timestamp("us", "UTC")) if value.endswith("Z") else text.cast(pa.timestamp("us"))

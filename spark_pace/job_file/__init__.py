@@ -1,4 +1,4 @@
-"""Job files: where events come from, where matches go, and how the job runs."""
+"""Reads job files, which say where events come from, where matches go, and how the job runs."""
 
 from spark_pace.job_file.checkpoint_settings import as_planned, planned_settings
 from spark_pace.job_file.reader import check_files, is_job, read_job, rules_in

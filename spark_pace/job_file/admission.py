@@ -14,7 +14,7 @@ _MOST_DOUBLINGS = 20
 
 
 def read_admission(fields: Section) -> Admission | None:
-    """The settings, with defaults for those that are missing or reported as wrong; None if it is off."""
+    """The settings, with defaults for those that are missing or wrong; None for ``admission: off``."""
     node = fields.node("admission")
     if node is None:
         return Admission()

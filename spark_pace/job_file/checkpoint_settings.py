@@ -1,11 +1,11 @@
 """The settings of a job that its checkpoint keeps.
 
-`event_settings` are fixed for the life of a checkpoint: the state of every rule rests on them. To which
-source a checkpoint belongs is said in `spark_pace.spark.sources.kinds`.
+`event_settings` never change while a checkpoint lives, because the state of every rule depends on them. The
+source that a checkpoint belongs to is checked in `spark_pace.spark.sources.kinds`.
 
-`planned_settings` are those that a batch is planned with: all that its result rests on besides rules and
-checkpoint. They may change between two batches. A batch that was planned and not finished runs again with the
-settings of its plan, for its state and some of its tables may be written already.
+`planned_settings` are the settings with which a batch is planned: all that its result depends on, besides
+rules and checkpoint. They may change between two batches. A batch that was planned and not finished runs
+again with the settings of its plan, because its state and some of its tables may be written already.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spark_pace.job_file.spec import JobSpec
 
 
 def event_settings(spec: JobSpec) -> dict[str, str]:
-    """The job's settings for events that a checkpoint fixes: their names and their values as text."""
+    """The settings of events that a checkpoint fixes, by name, each as text."""
     schema, order = spec.events.schema, spec.events.order
     types = {field.name: field.type for field in schema.fields}
     return {
@@ -33,7 +33,7 @@ def event_settings(spec: JobSpec) -> dict[str, str]:
 
 
 def planned_settings(spec: JobSpec) -> dict[str, Any]:
-    """The settings that a batch of the job is planned with, as JSON has them."""
+    """The settings that a batch of the job is planned with, as values that JSON has."""
     events = spec.events
     return {
         "schema": [[field.name, field.type] for field in events.schema.fields],
@@ -49,12 +49,12 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
 
 
 def _sides_of(schema: EventSchema) -> dict[str, Any]:
-    """The side tables; nothing where there are none, as releases before them have it."""
+    """The setting for side tables; empty if there are none, because older checkpoints lack the key."""
     return {"side_tables": list(map(asdict, schema.side_tables))} if schema.side_tables else {}
 
 
 def _form_of(schema: EventSchema) -> dict[str, Any]:
-    """How text says what an event is; nothing where the format alone says it, likewise."""
+    """The setting for the form of records; empty for the ordinary form, for the same reason."""
     form = schema.form
     return {} if form == ORDINARY else {"form": asdict(form) | {"time_formats": list(form.time_formats)}}
 
@@ -70,7 +70,7 @@ def _side(stored: dict[str, Any]) -> SideTable:
 
 
 def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
-    """The job with these settings in place of its own.
+    """The job with the settings of a planned batch in place of its own.
 
     Raises:
         KeyError, TypeError: `settings` are not of `planned_settings`.

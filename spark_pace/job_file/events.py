@@ -1,4 +1,4 @@
-"""Reads the section `events` of a job file: attributes, order of the stream, what becomes of bad input."""
+"""Reads the section `events` of a job file: attributes, order of the stream, handling of bad input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS = (
 
 
 def open_events(fields: Section) -> Section | None:
-    """The keys of the section; None if there is no section."""
+    """The section `events`, ready to be read; None if the job file has none."""
     mapping = fields.mapping("events", "{delay: 10 min}")
     return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
 
@@ -43,18 +43,18 @@ def declared_schema(keys: Section | None) -> EventSchema | None:
 
 
 def read_events(keys: Section | None, schema: EventSchema | None, *, sources_known: bool) -> Events | None:
-    """How the job treats events of this schema.
+    """Read how the job treats events.
 
     Args:
         keys: the section; None if the job file has none.
-        schema: of the rules and the job; None if it is reported as wrong: then names cannot be looked up.
-        sources_known: whether an event's place tells which source it comes from; a Kafka partition does, a
-            path does not.
+        schema: of the rules and the job; None if it was wrong, so names cannot be looked up.
+        sources_known: True if an event's position names its source, as a Kafka partition does and a path
+            does not.
 
     Returns:
         None if the schema is None.
     """
-    own = schema and schema.own  # what decides the order of events comes with them
+    own = schema and schema.own  # without columns of side tables: they do not decide the order
     if keys is None:
         order = OrderSpec(before=_before(sources_known, False))
         return None if schema is None else Events(schema, order)
@@ -84,9 +84,9 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
-    """What counts as before an event when it is found out whether it is late, see `Before`.
+    """What counts as earlier input when lateness is decided (see `Before`).
 
-    Files have an order, and so have the records of one partition of Kafka.
+    Files have an order; so have the records of one Kafka partition.
     """
     if not sources_known:
         return "files"

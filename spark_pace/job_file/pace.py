@@ -1,29 +1,29 @@
-"""How much the next batch of a job may read: a rate that follows what the last batches took.
+"""Decides how much the next batch of a job may read, from the time that the last batches took.
 
-Amounts are in a unit that a source knows before it reads: records of Kafka, bytes of files. Nothing here
-decides what a batch finds, only where the input is cut.
+Amounts are in a unit that the source knows before it reads: records of Kafka, bytes of files. They decide
+where the input is cut into batches, never what is found in it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-_SEEN = 3  # batches that the speed is taken from
-_AHEAD = 2.0  # times the last speed: no batch is planned to take longer than twice `batch_seconds`
-# No cap is below a hundredth of the first one. For Kafka that is 1,000 records: `_FIRST_CAPS` in
-# `spark_pace.spark.sources.kinds` is the other number that makes it.
+_SEEN = 3  # the last batches, from which the speed is computed
+_AHEAD = 2.0  # by the last batch's speed, no batch is planned for more than twice `batch_seconds`
+# A cap is at least a hundredth of the first one, which is in `_FIRST_CAPS` of
+# `spark_pace.spark.sources.kinds`. For Kafka that gives 1,000 records.
 _LEAST = 100
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch took.
+    """What one batch read and how long it took.
 
     Attributes:
         amount: how much it read, in the source's unit.
-        seconds: what it took, without waiting for the trigger.
-        records: the records it brought.
-        pending: the events that wait for the frontier after it.
+        seconds: its time, without the wait for the trigger.
+        records: how many records it had.
+        pending: how many events wait for the frontier after it.
     """
 
     amount: int
@@ -34,15 +34,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a job reads.
+    """The state of admission between two batches.
 
     Attributes:
         first: the cap of the first batch.
         cap: the most that the next batch reads, in the source's unit.
         doublings: how often the cap may still double; 0: the job is warm.
-        seen: the last batches that told something of the speed.
-        pending: the events that waited for the frontier after the last batch.
-        rate: the desired rate in units a second; it counts once the job is warm.
+        seen: the last batches from which the speed can be computed.
+        pending: how many events waited for the frontier after the last batch.
+        rate: the rate to read at, in units a second; used once the job is warm.
     """
 
     first: int
@@ -55,12 +55,12 @@ class Pace:
 
 @dataclass(frozen=True)
 class Admission:
-    """The settings.
+    """The settings of admission, and the rule by which they change the pace after each batch.
 
     Attributes:
-        batch_seconds: what a batch is to take.
+        batch_seconds: how long a batch should take.
         warm_up: how often the cap may double at the start.
-        max_deviation: the most by which the rate changes from a batch to the next, as a part of it.
+        max_deviation: the largest change of the rate from one batch to the next, as a fraction of it.
     """
 
     batch_seconds: float = 5.0
@@ -68,10 +68,10 @@ class Admission:
     max_deviation: float = 0.25
 
     def every(self, seconds: float) -> Admission:
-        """Give the settings for a job that starts a batch every so many seconds.
+        """These settings, adapted to a job that starts a batch every `seconds`.
 
-        Its batches should take that long: with shorter ones it would idle, and could fall behind for ever,
-        though it has the time to keep up.
+        Its batches should take at least that long. With shorter ones it would idle, and could fall behind for
+        ever although it has the time to keep up.
         """
         return replace(self, batch_seconds=max(self.batch_seconds, seconds))
 
@@ -82,9 +82,9 @@ class Admission:
     def after(self, pace: Pace, batch: Batch) -> Pace:
         """The pace after one more batch.
 
-        A batch that read less than half of its cap, and quickly, tells nothing: there was no more to read.
-        If more than half of a batch's records had to wait, the job reads ahead of what it can decide: then
-        the cap does not rise.
+        A batch that read less than half of its cap, and quickly, says nothing about the speed: there was no
+        more to read. If more than half of a batch's records had to wait, the job reads ahead of what it can
+        decide, so the cap does not rise.
 
         Sources:
             SPACE, section 4.5: the source's rate follows the speed of the instances within a maximum
@@ -100,9 +100,9 @@ class Admission:
         return self._warmer(pace, cold, swells) if pace.doublings else self._steered(pace, swells)
 
     def _warmer(self, pace: Pace, cold: bool, swells: bool) -> Pace:
-        """Double the cap, but not beyond what the last batch's speed allows: then the job is warm.
+        """Double the cap. Where the last batch's speed does not allow that, the job is warm.
 
-        The very first batch starts processes, so its speed says nothing if it is quick enough.
+        The very first batch starts processes, so its speed is ignored if it was quick enough.
         """
         last = pace.seen[-1]
         quick = cold and last.seconds <= self.batch_seconds
@@ -116,7 +116,7 @@ class Admission:
         return replace(pace, cap=cap, doublings=doublings, seen=seen, rate=cap / self.batch_seconds)
 
     def _steered(self, pace: Pace, swells: bool) -> Pace:
-        """Move the rate towards the speed; down, though not below the first batch's, while events pile up."""
+        """Move the rate towards the speed; while events pile up, lower it to the first batch's at most."""
         step = self.max_deviation * pace.rate
         rate = min(max(_speed(pace.seen), pace.rate - step), pace.rate + step)
         if swells:
@@ -131,5 +131,5 @@ class Admission:
 
 
 def _speed(batches: tuple[Batch, ...]) -> float:
-    """Units a second over some batches."""
+    """The mean speed of some batches, in units a second."""
     return sum(batch.amount for batch in batches) / sum(max(batch.seconds, 1e-3) for batch in batches)

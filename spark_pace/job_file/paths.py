@@ -9,12 +9,12 @@ from spark_pace.errors import SetupError
 
 
 def resolve(text: str, folder: Path) -> str:
-    """An absolute path for one that is relative to the job file's folder; ``s3://…`` and the like stay."""
+    """The absolute path of a path relative to `folder`; addresses such as ``s3://…`` stay as they are."""
     return text if "://" in text else str((folder / text).resolve())
 
 
 def local_path(path: str, key: str) -> Path:
-    """The absolute path on this machine that a path of the job file names.
+    """The absolute path, on this machine, of a path in the job file.
 
     Args:
         path: the path; ``file://`` may stand before it.

@@ -1,4 +1,4 @@
-"""Reads job files: gives the job, or every problem of its file and its rule files."""
+"""Reads job files: returns the checked job, or raises every problem of its file and its rule files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "admission", "operators"
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
-# in a table's path delta-rs (1.6) decodes %20 and the like, takes \\ for /, and ends the process at the rest
+# delta-rs (1.6) decodes %20 and the like in a table's path, takes \\ for /, and aborts on the others
 _MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
 
 
@@ -85,7 +85,7 @@ def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
 
 
 def is_job(path: str | Path) -> bool:
-    """Tell whether the file has keys that only job files have."""
+    """True if the file has a key that only job files have."""
     with suppress(TooManyError):
         return _is_job(read_document(path, Report()))
     return False
@@ -151,7 +151,7 @@ def _rule_paths(fields: Section, path: Path) -> list[str]:
 
 
 def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:
-    """The modules that rules may name; a package also stands for the modules in it."""
+    """The modules whose functions rules may name; a package allows all modules in it."""
     modules = tuple(item.text for item in fields.texts("operators", "operators: [my_rules]"))
     for rule in rules:
         module = (rule.function or "").partition(":")[0]
@@ -212,7 +212,7 @@ def _read_finish(fields: Section, trigger: int | Literal["available_now"]) -> bo
 def _read_parallelism(
     fields: Section, rules: Sequence[Rule]
 ) -> tuple[int | None, int | None, int | Literal["auto"], int | None]:
-    """The numbers of slots and buckets, the most lanes, and the bound of these in microseconds."""
+    """The numbers of slots and buckets, the most lanes, and the latency bound in microseconds."""
     mapping = fields.mapping("parallelism", "{slots: 4, buckets: 8, lanes: auto}")
     if mapping is None:
         return None, None, "auto", None
@@ -240,7 +240,7 @@ def _read_bound(keys: Section, most_lanes: int | None, rules: Sequence[Rule]) ->
 
 
 def _found_by_splitter(rule: Rule) -> bool:
-    """Tell whether operators only compute the fields of the rule's matches."""
+    """True if the splitter finds the rule's matches, so that operators only compute their fields."""
     pattern = rule.pattern
     return rule.span is None and pattern is not None and context_of(pattern).way.work == "matched"
 

@@ -1,6 +1,6 @@
-"""Puts the environment's values in for texts such as ``${env:KAFKA_PASSWORD}`` in a job file, and hides them.
+"""Replaces references such as ``${env:KAFKA_PASSWORD}`` in a job file, and hides their values.
 
-The values are read when the job starts, and kept out of everything that the job says.
+The values are read from the environment when the job starts, and masked in everything that the job prints.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 
 @dataclass
 class Secrets:
-    """Reads values of the environment, and remembers them, so that they can be hidden."""
+    """Reads values from the environment, and remembers them so that they can be masked."""
 
     _values: set[str] = field(default_factory=set, repr=False)
 
     def resolve(self, text: str, where: str) -> str:
-        """`text` with the environment's values in place of references.
+        """Return `text` with each reference replaced by its value from the environment.
 
         Args:
             text: a value of the job file.
@@ -46,20 +46,20 @@ class Secrets:
         return _REFERENCE.sub(value, text)
 
     def resolve_all(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """`texts`, the mapping under the key `where`, with each of its values resolved."""
+        """Resolve each value of `texts`, the mapping under the key `where` of the job file."""
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:
-        """`text` with ``***`` for each value that was read."""
+        """Return `text` with ``***`` in place of each value that was read."""
         for value in sorted(filter(None, self._values), key=len, reverse=True):
             text = text.replace(value, MASK)
         return text
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Mask the errors that leave this block.
+        """Mask the text of errors that leave the block.
 
-        If there are secrets, an error leaves without its causes, for these may name them.
+        If there are secrets, such an error loses its causes, because their texts may hold secrets too.
         """
         try:
             yield

@@ -63,12 +63,12 @@ _OWN_OPTIONS = {
     "failondataloss": "A record that is gone before it was read must stop the job.",
 }
 
-# a task that reads the middle of a partition does not know what stands before
+# a task that reads the middle of a partition does not know the records before it
 _SPLITTING = ("minpartitions", "maxrecordsperpartition")
 
 
 def read_source(fields: Section, folder: Path) -> Source | None:
-    """The source; None if it is reported as wrong. A path is relative to `folder`."""
+    """Read the source; None if it was wrong. Its path is relative to `folder`."""
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
@@ -102,7 +102,7 @@ def _read_delta(source: Section, folder: Path) -> DeltaSource | None:
 
 
 def _read_version(source: Section) -> int | None:
-    """The first commit to read; None for all rows there are at the start."""
+    """The number of the first commit to read; None if the job begins with all rows of the table."""
     node = source.node("from_version")
     value = node.value if isinstance(node, Scalar) else None
     if node is None or value == "start":
@@ -134,9 +134,9 @@ def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
     return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
 
 
-# by these keys a kind that is missing or misspelt is guessed
+# if the kind is missing or misspelt, these keys tell which one is meant
 _TELLING = {"topics": "kafka", "from_version": "delta"}
-# the keys of each kind of source, and what reads them
+# for each kind of source its keys, and the function that reads them
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section, Path], Source | None]]] = {
     "files": (_FILES_KEYS, _read_files),
     "kafka": (_KAFKA_KEYS, _read_kafka),
@@ -171,7 +171,7 @@ def _read_columns(source: Section) -> tuple[tuple[str, str], ...]:
 
 
 def _check_partitions_whole(fields: Section, source: Source | None, order: OrderSpec) -> None:
-    """Report options that cut a partition up for tasks, where its earlier records decide what is late."""
+    """Report options that split a partition over tasks, if its earlier records decide what is late."""
     if not isinstance(source, KafkaSource) or order.before != "records":
         return
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
@@ -196,7 +196,7 @@ def _read_options(source: Section) -> dict[str, str]:
 
 
 def read_texts(mapping: Mapping | None, fields: Section) -> dict[str, str]:
-    """The values of a mapping as texts. A value that is no single value is reported."""
+    """The values of a mapping as texts. Lists and mappings among them are reported."""
     found: dict[str, str] = {}
     for key, (_, node) in (mapping.entries if mapping else {}).items():
         if isinstance(node, Scalar) and node.value is not None:
@@ -210,7 +210,10 @@ def read_texts(mapping: Mapping | None, fields: Section) -> dict[str, str]:
 def check_source(
     fields: Section, source: Source | None, schema: EventSchema | None, events: Events | None
 ) -> None:
-    """Report what of the source does not go with the schema or the order of events; None: that is wrong."""
+    """Report conflicts of the source with the schema and the order of events.
+
+    `source`, `schema` or `events` is None if it was wrong; then it is not compared.
+    """
     if schema is not None and source is not None:
         _check_form(fields, source, schema)
         _check_columns(fields, source, schema)
@@ -219,7 +222,7 @@ def check_source(
 
 
 def _check_form(fields: Section, source: Source, schema: EventSchema) -> None:
-    """Report a format that the schema does not go with."""
+    """Report a format that cannot hold events of the schema."""
     place, form = fields.key_place("source"), schema.form
     parted = [field for field in schema.fields if not is_single(field.type)]
     if source.format == "csv" and parted:
@@ -245,15 +248,12 @@ def _check_form(fields: Section, source: Source, schema: EventSchema) -> None:
 
 
 def _check_columns(fields: Section, source: Source, schema: EventSchema) -> None:
-    """Report attributes under `columns` that the schema lacks.
-
-    With ``format: columns``, report attributes that no column fills.
-    """
+    """Report wrong attributes under `columns`, and with ``format: columns`` those that are missing there."""
     mapping = fields.mapping("source", KAFKA_EXAMPLE)
     parted = {field.name: field.type for field in schema.fields if not is_single(field.type)}
     if not isinstance(source, KafkaSource) or mapping is None:
         return
-    keys = Section(mapping, Report(), _KAFKA_KEYS)  # what is wrong with the keys has been said
+    keys = Section(mapping, Report(), _KAFKA_KEYS)  # problems of the keys were reported before
     columns = keys.mapping("columns", "columns: {sent_at: timestamp}")
     if columns is None:
         return

@@ -1,4 +1,4 @@
-"""What a checked job file says."""
+"""The content of a checked job file, as dataclasses."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class FilesSource:
         format: of the files.
         path: of the folder or the file.
         max_files_per_trigger: the most files of a batch; None: all that are there.
-        max_bad_records_per_file: so many bad records of a file have a row each in the table of quarantined
-            things; all others of the file have one together.
+        max_bad_records_per_file: how many bad records of a file get a row each in the table `quarantine`;
+            all others of the file share one row.
     """
 
     format: Format
@@ -35,13 +35,13 @@ class FilesSource:
     max_files_per_trigger: int | None
     max_bad_records_per_file: int = MOST_BAD_RECORDS
 
-    names_sources: ClassVar[bool] = False  # whether an event's place tells which source it comes from
+    names_sources: ClassVar[bool] = False  # True if an event's position names its source
 
     def resolved(self, secrets: Secrets) -> FilesSource:
-        """Return this source with the path as this machine has it.
+        """Return this source with its absolute path on this machine.
 
         Raises:
-            SetupError: there is nothing.
+            SetupError: nothing is there.
         """
         path = local_path(self.path, "source.path")
         if not path.exists():
@@ -110,7 +110,7 @@ class DeltaSource:
 
     Attributes:
         path: of the table.
-        from_version: the first commit that a new checkpoint reads; None: all rows that the table has then.
+        from_version: the first commit that a new checkpoint reads; None: it begins with all rows there are.
         max_files_per_trigger: the most files of a batch; None: all that are there.
         max_bad_records_per_file: as of `FilesSource`.
     """
@@ -124,7 +124,7 @@ class DeltaSource:
     format: ClassVar[str] = "parquet"
 
     def resolved(self, secrets: Secrets) -> DeltaSource:
-        """Return this source with the path as this machine has it.
+        """Return this source with its absolute path on this machine.
 
         Raises:
             SetupError: there is no table.
@@ -141,7 +141,7 @@ class DeltaSource:
         return {"format": self.format, "columns": []}
 
     def as_planned(self, settings: dict[str, Any]) -> DeltaSource:
-        """Return this source as it is: no result rests on a setting of it that may change."""
+        """Return this source: none of its settings that may change decides a result."""
         return self
 
 
@@ -158,8 +158,8 @@ class Events:
         source_column: the attribute that names an event's source for ``ordering: sources``; None: its Kafka
             partition.
         heartbeat: the condition for records that only tell the time of their source and are no events.
-        on_bad_record: what becomes of a record that is no event.
-        on_operator_error: what becomes of a selection that a Python operator fails on.
+        on_bad_record: what is done with a record that is no event.
+        on_operator_error: what is done with a selection on which a Python operator fails.
         operator_timeout_us: how long a Python operator may work on one selection.
     """
 
@@ -173,7 +173,7 @@ class Events:
 
     @property
     def stream(self) -> dict[str, Any]:
-        """What decides the events of the stream and their order, under the names that `build_plan` takes."""
+        """The settings that decide the events of the stream and their order, as arguments of `build_plan`."""
         return {
             "order": self.order,
             "source_column": self.source_column,

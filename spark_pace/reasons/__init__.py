@@ -1,7 +1,7 @@
-"""Why the event at one position is part of a rule's matches, or of none.
+"""Explains why one event is part of a rule's matches, or of none.
 
-To find out, the engine runs over all events. The rule's stream, selections and matches are taken as it has
-them; then a search in plain steps around the event finds what stopped the candidates that could have had it.
+The engine runs over all events and gives the rule's stream, selections and matches. A simple step-by-step
+search around the event then finds what stopped the candidates that could have had it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ def why(
     source_column: str | None = None,
     heartbeat: Expr | None = None,
 ) -> Why:
-    """Why the event at a position is part of the matches of a rule, or of none.
+    """Explain why the event at a position is part of the matches of a rule, or of none.
 
     Args:
-        rules: over one schema.
-        events: a file of events, all files of a directory, or a table with the schema's attributes, whose
-            rows have the source ``table``. Without the order of a job no event is late.
+        rules: all over one schema.
+        events: the path of a file or directory, or a table with the schema's attributes, whose rows get
+            the source ``table``.
         rule: the name of one of the rules.
         at: the `seq` of an event of the rule's stream, or ``source:offset``, as matches have them.
         key: the JSON object of the event's key; needed beside a `seq` where the rule has `partition_by`.
-        order: of a job: which events are late, and which are repeats.
+        order: of a job, which says which events are late or repeats; None: none is.
         source_column: of a job: the attribute that names an event's source.
-        heartbeat: what holds for records that are no events.
+        heartbeat: of a job: the condition for records that are no events.
+
+    Returns:
+        The answer; its fields say what is known of the event.
 
     Raises:
         ConfigError: there is no such rule, position or key, or a key is needed.

@@ -1,4 +1,4 @@
-"""What a rule that aggregates makes of the spans that hold an event: a match of each, or none, and why."""
+"""Explains, for a rule that aggregates, why the spans that hold an event have a match or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spark_pace.reasons.stretch import in_values
 
 
 def aggregated(source: Source, own: OfKey, spans: Opened, why: Why) -> Why:
-    """The answer with the matches of the spans that hold the event, and why others of them have none."""
+    """Add to the answer the matches of the spans that hold the event, and why its other spans have none."""
     here = spans.at(own.row)
     matches = matches_of_key(source.plan, source.on_time, own)
     opened_us: Ints = matches["opened_at"].cast(pa.int64()).to_numpy()
@@ -41,7 +41,7 @@ def aggregated(source: Source, own: OfKey, spans: Opened, why: Why) -> Why:
 
 
 def _failed(rule: Rule, own: OfKey, spans: Opened, index: int) -> Candidate:
-    """Why a span has no match: it was not full, or its condition is false."""
+    """Explain why a span has no match: it was not full, or its condition is false."""
     number = int(spans.ids[index])
     if isinstance(rule.span, CountSpan) and spans.waits(index):
         text = "waits for the end of its span"

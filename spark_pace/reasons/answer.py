@@ -1,6 +1,6 @@
-"""What `why` answers, as values that JSON has. The names of the fields are the keys of the JSON object.
+"""The answer of `why`, in values that JSON has. Field names are the keys of the JSON object.
 
-A time is ISO text in UTC.
+Times are ISO text in UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spark_pace.errors import one_line
 
 @dataclass(frozen=True)
 class EventRef:
-    """An event of the rule's stream: its `seq` there, its time, and where it came from."""
+    """An event of the rule's stream: its `seq` there, its time, its source and offset."""
 
     seq: int
     event_time: str
@@ -23,22 +23,22 @@ class EventRef:
 
 @dataclass(frozen=True)
 class Member:
-    """An event, and the name of the component that it stands for."""
+    """An event with the name of its component."""
 
     component: str
     event: EventRef
 
     def __str__(self) -> str:
-        """The event's name in tables of matches."""
+        """The text for an event in tables of matches, such as ``a#3``."""
         return f"{self.component}#{self.event.seq}"
 
 
 @dataclass(frozen=True)
 class ConditionTest:
-    """A condition on the event, whether it holds, and the values it reads.
+    """The test of an event against one condition, with the values that the condition reads.
 
-    `holds` is None where the condition reads other events as well and it is not known which: that depends on
-    the span, or the event is not in the rule's stream.
+    `holds` is None if the condition also reads other events and these are not known: they depend on the span,
+    or the event is not in the rule's stream.
     """
 
     condition: str
@@ -48,10 +48,11 @@ class ConditionTest:
 
 @dataclass(frozen=True)
 class ComponentTest:
-    """The test of an event against a component, with a test of each of the component's conditions.
+    """The test of an event against a component, condition by condition.
 
-    An event that passes may stand for the component or, if that is negated, forbid. `holds` is None if no
-    condition fails, but one cannot be told. What opens and closes a span is tested like a component.
+    An event that passes can be the component's event; if the component is negated, it can forbid a match.
+    `holds` is None if no condition fails but some are unknown. The `open` and `close` of a span are tested in
+    the same way.
     """
 
     component: str
@@ -66,14 +67,14 @@ class Selection:
 
     Attributes:
         selection_id: its number.
-        state: what became of it: "closed" by an event, "ended" with its window, or "open" to the last.
-        there: whether it was open at the event; else it is the last one that was over before.
+        state: "closed" by an event, "ended" with its window, or "open" until the input ended.
+        there: True if it was open at the event; False for the last selection that was over before it.
         opened_at: when it opened; for a window of a grid, the window's start.
         opened_by: the event that opened it; None for windows of a grid.
-        window_ends: when its window ends; None without a window of time.
-        closed_by: the event that closed it; None where none did.
-        components: for a span that was open at the event, the event's tests against those components whose
-            conditions read other events of the span.
+        window_ends: when its window ends; None if no length of time limits it.
+        closed_by: the event that closed it, or None.
+        components: for a span that was open at the event, the tests against those components whose conditions
+            read other events of the span.
     """
 
     selection_id: int
@@ -88,7 +89,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Match:
-    """A match that the event is part of; if the rule aggregates, the match of a span that holds the event."""
+    """A match with the event; of a rule that aggregates, the match of a span that holds the event."""
 
     out_seq: int
     selection_id: int
@@ -98,7 +99,7 @@ class Match:
 
 @dataclass(frozen=True)
 class LowerMatch:
-    """A match of a lower rule, which is an event of the rule above: its number there is the `offset`."""
+    """A match of a lower rule. It is an event of the rule above, whose `offset` is the match's number."""
 
     rule: str
     match: Match
@@ -106,21 +107,20 @@ class LowerMatch:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The furthest that a candidate with the event came from one initiator, and what stopped it.
+    """The longest candidate with the event that begins at one initiator, and what stopped it.
 
     Attributes:
         selection_id: its selection.
-        events: what it had; nothing where the rule aggregates all events of the span.
-        tried: the event that came next and was not taken; None where there was none.
-        status: "failed", or "unfinished" where the missing event could still have come.
+        events: its events; empty if the rule aggregates all events of the span.
+        tried: the next event, which did not fit; None if there was none.
+        status: "failed", or "unfinished" if the missing event could still have come.
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
             or "not chosen".
-        condition: the condition that is false; None where it is not one of the rule's.
-        values: what the condition reads: each side of a comparison, or each attribute.
-        by: the events that the reason is about: those that stood between, forbade, or were taken instead;
-            those between which, or the one behind which, no event came; those that opened and closed the
-            selection.
-        text: all that in words.
+        condition: the text of the condition of the rule that is false; None for other reasons.
+        values: the values that the condition reads: each side of a comparison, or each attribute.
+        by: the events that the reason names: those that stood between, forbade, or were taken instead; the
+            ones between or after which none came; or those that opened and closed the selection.
+        text: the reason in words.
     """
 
     selection_id: int
@@ -136,13 +136,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FoldStep:
-    """What a fold does at an event. All fields are None if it is a Python function, which is not called.
+    """What a fold does at an event. All fields are None for a Python function, which `why` does not call.
 
     Attributes:
         before: the state before the event.
-        since: when the key entered that state; None where it begins in it.
-        after: the state behind the event.
-        move: the number of the move that the event takes, from 1 on; None where none fits.
+        since: when the key entered that state; None if it began in it.
+        after: the state after the event.
+        move: the number of the move that is taken, from 1 on; None if no move fits.
     """
 
     before: str | None = None
@@ -153,28 +153,29 @@ class FoldStep:
 
 @dataclass(frozen=True)
 class Why:
-    """Why an event is part of matches of a rule, or of none.
+    """The answer: why an event is part of matches of a rule, or of none.
 
     Attributes:
         rule: the rule.
         key: the text of the event's key; None without `partition_by`.
-        source, offset, event_time: where it came from, and its time; no time if the record is no event.
-        seq: its place in the rule's stream; None where it does not belong to that stream.
-        not_in_stream: why it does not belong there; None where it does.
+        source, offset, event_time: its position and its time; no time if the record is no event.
+        seq: its position in the rule's stream; None if it is not in that stream.
+        not_in_stream: the reason why it is not there; None if it is.
         attributes: its attributes.
-        filter: the event's tests against the parts of the rule's filter.
-        components: its tests against each component; of a fold, against each move that leaves the state
+        filter: the tests of the event against the parts of the rule's filter.
+        components: the tests against each component; of a fold, against each move that leaves the state
             before the event.
-        matches: those that the event is part of, and how many `more_matches` there are.
-        selections: those that were open at the event, or the last one before; and how many more there are.
-        candidates: those that failed, and how many more there are, initiators that were not looked at
-            included.
-        untold: what of the rule is not explained here.
-        fold: what a fold does at the event; None for other rules, and for an event not in the stream.
-        made_of: of a rule over rules, the matches of lower rules that the event and `matches` are made of,
-            level by level down to the events of the input.
-        lower: of an event of the input that such a rule does not read: what its lower rules say of it;
-        upper: and what the rule says of the first of their matches that have it.
+        matches: the matches with the event; `more_matches` counts those that are not listed.
+        selections: the selections that were open at the event, or the last one before; `more_selections`
+            counts the others.
+        candidates: the candidates that failed; `more_candidates` counts the others, together with initiators
+            that were not searched.
+        untold: the parts of the rule that `why` cannot explain.
+        fold: the step of a fold at the event; None for other rules, and for an event not in the stream.
+        made_of: for a rule over rules: the matches of lower rules that make up the event and `matches`, level
+            by level down to the input.
+        lower: for an event of the input that a rule over rules does not read: the answers of its lower rules.
+        upper: for such an event: the answers of the rule for the first lower matches that have it.
 
     Example:
         >>> import spark_pace

@@ -1,4 +1,4 @@
-"""How far candidates with an event come: plain search, one step after the other, around one event."""
+"""Finds how far candidates with an event come, by a simple search, one event after the other."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from spark_pace.reasons.stretch import Stretch, events_of
 
 MOST_STEPS = 300  # of one search
 MOST_ROWS = 1_000  # of one step
-MOST_FAILURES = 60  # that are looked at for one that the event itself has caused
+MOST_FAILURES = 60  # failures among which one is sought that the event itself has caused
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The rows of the anchors that a candidate had, the one that was tried next, and what stopped it.
+    """A candidate as far as it came: the rows of its anchors, the row tried next, and what stopped it.
 
-    `tried` is None where no event came; `failure` is None where nothing did stop it. `search` says which
-    events belong to groups.
+    `tried` is None if no event came; `failure` is None if nothing stopped it. `search` is needed to find the
+    events of its groups.
     """
 
     search: Search
@@ -38,7 +38,7 @@ class Attempt:
     failure: Failure | None
 
     def events(self, *, walking: bool) -> list[tuple[str, int]]:
-        """(component, row) of the events that the candidate had, without the one that was tried."""
+        """(component, row) of the candidate's events, without the row that was tried."""
         if not self.rows:
             return []
         names = [component.name for component in self.search.pattern.components]
@@ -52,15 +52,15 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Origin:
-    """An initiator from which candidates with an event are sought.
+    """An initiator from which candidates with a certain event are sought.
 
     Attributes:
         selection: the index of its selection.
         start: its row.
-        stop: the row after the last one that they may use.
-        event: the row that they are to have.
-        waits: whether what is missing could still have come when the input ended.
-        over: what stops those that go on at row `stop` or behind it, their own windows aside.
+        stop: the row after the last one that the candidates may use.
+        event: the row of the event that they must have.
+        waits: True if a missing event could still have come when the input ended.
+        over: the failure of candidates that need a row from `stop` on although their own window goes on.
     """
 
     selection: int
@@ -76,12 +76,12 @@ class Seeking:
     """A search for candidates from one initiator.
 
     Attributes:
-        stretch: where they stand.
-        search: the search of the stretch, or one without the events that are used up.
-        origin: the initiator, and the event that they are to have.
-        role: the component that the event is to stand for; None: they need not have it.
-        last: the row at which they must end; None: any.
-        most_steps: after how many steps it ends.
+        stretch: the events that candidates are made of.
+        search: the search of the stretch, or a search without the events that are used up.
+        origin: the initiator, and the event that candidates must have.
+        role: the component of that event; None: candidates need not have it.
+        last: the row at which candidates must end; None: any.
+        most_steps: the search gives up after this many steps.
     """
 
     stretch: Stretch
@@ -93,7 +93,7 @@ class Seeking:
     _steps: int = field(default=0, init=False)
 
     def furthest(self) -> Attempt:
-        """The first whole candidate, or else the one that came furthest."""
+        """The first complete candidate; if there is none, the one that came furthest."""
         best: Attempt | None = None
         for attempt in self.attempts([self.origin.start]):
             if attempt.failure is None:
@@ -106,7 +106,7 @@ class Seeking:
         return best
 
     def stopped_by_event(self) -> Attempt | None:
-        """The furthest candidate that the event itself stops; None where it stops none."""
+        """The furthest candidate that the event itself stops; None if it stops none."""
         seq, best = int(self.stretch.stream.seq[self.origin.event]), None
         for attempt in islice(self.attempts([self.origin.start]), MOST_FAILURES):
             if attempt.failure is not None and attempt.failure.names(seq):
@@ -114,7 +114,7 @@ class Seeking:
         return best
 
     def attempts(self, rows: list[int]) -> Iterator[Attempt]:
-        """What stops each candidate that begins with these rows, or that nothing does."""
+        """Search on from these rows; yield an attempt for each candidate that is complete or stopped."""
         if len(rows) == self.search.steps:
             alone = failure_of(self.stretch, self.search, rows) if len(rows) == 1 else None
             yield Attempt(self.search, rows, None, alone)
@@ -137,13 +137,13 @@ class Seeking:
                 yield Attempt(self.search, rows, row, failure)
 
     def _within_reach(self, search: Search, rows: list[int]) -> Ints:
-        """The rows of the next anchor's component that stand where it may, whether or not in time."""
+        """The rows of the next anchor's component in its allowed range, inside the window or not."""
         low, high = self._range(rows)
         members = search.members[len(rows)]
         return members[(members >= low) & (members < high)]
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
-        """The rows among which the next anchor stands: behind those taken, with the event in its place."""
+        """The range of rows for the next anchor: behind those taken, so that the event keeps its role."""
         shape, level, event = self.search.between.shape, len(rows), self.origin.event
         low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
         if level == self.search.steps - 1 and self.last is not None:
@@ -163,7 +163,7 @@ class Seeking:
         return low, high
 
     def _missing(self, rows: list[int], beyond: Ints) -> Attempt:
-        """No event can be the next one; `beyond` are those that come too late."""
+        """The attempt if no event can be the next one; `beyond` holds events that come too late."""
         if len(beyond):
             late = too_late(self.stretch, rows[0], int(beyond[0]))
             return Attempt(self.search, rows, int(beyond[0]), late or self.origin.over)
@@ -179,11 +179,11 @@ class Seeking:
         return Attempt(self.search, rows, None, self._none_came(rows, name, unused))
 
     def _everything(self) -> Search:
-        """The search with the events that are used up."""
+        """The search that includes used-up events."""
         return self.stretch.search
 
     def _none_came(self, rows: list[int], name: str, unused: str) -> Failure:
-        """What is said where no event can be the next one; `unused` is what it would have to be as well."""
+        """The failure if no event can be the next one; `unused` is a further demand on it, as text."""
         stretch, (low, high) = self.stretch, self._range(rows)
         behind = stretch.member(max(low - 1, rows[-1]))
         if high < stretch.stream.rows:
@@ -197,7 +197,7 @@ class Seeking:
 
 
 def used_up(stretch: Stretch, row: int, until: int | None = None) -> Failure | None:
-    """The failure of an event that a match which ends at or before row `until` has used up."""
+    """The failure of an event that a match ending at or before row `until` has used up; else None."""
     for taken in stretch.matches:
         if row in taken.rows and (until is None or taken.rows[-1] <= until):
             text = f"#{stretch.stream.seq[row]} was used up by match {taken.out_seq}"
@@ -206,7 +206,7 @@ def used_up(stretch: Stretch, row: int, until: int | None = None) -> Failure | N
 
 
 def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
-    """How the walk from an initiator came by an event, or where it stopped; None: it is in its match."""
+    """Why the walk from an initiator did not take the event, or where it stopped; None if it took it."""
     search, rows, event = stretch.search.varied(walking=True), [origin.start], origin.event
     stop = stretch.window_end(origin.start)
     while len(rows) < search.steps:
@@ -231,7 +231,7 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
 
 
 def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) -> Attempt | None:
-    """Why the walk did not take an event that came while it went on."""
+    """Why the walk passed over an event that came while it went on; None if it sought another one then."""
     shape, stream = search.between.shape, stretch.stream
     before = [row for row in rows if row < event]
     level = len(before)

@@ -1,4 +1,4 @@
-"""The candidates that could have had an event, and what each failed at."""
+"""Finds the candidates that could have had an event, and what stopped each."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from spark_pace.reasons.selections import Opened
 from spark_pace.reasons.stretch import Stretch
 
 MOST_CANDIDATES = 5
-MOST_STARTS = 100  # initiators from which candidates are sought
-MOST_TERMINATORS = 20  # where a match uses up its events
+MOST_STARTS = 100  # initiators whose candidates are sought
+MOST_TERMINATORS = 20  # terminators that are tried if matches use up their events
 
 
 @dataclass(frozen=True)
 class OfSpan:
-    """The span whose events a stretch holds.
+    """The span that a stretch is.
 
     Attributes:
         selection_id: the span's number.
-        waits: whether it was open to the end of the input.
-        delivered: whether what is found in it counts as a match.
+        waits: True if it was still open when the input ended.
+        delivered: True if a complete candidate in it is a match.
     """
 
     selection_id: int
@@ -39,15 +39,15 @@ class OfSpan:
 def candidates_of(
     stretch: Stretch, opened: Opened, event: int, span: OfSpan | None
 ) -> tuple[list[Candidate], int]:
-    """The candidates that failed, those that came furthest first; and how many are not told.
+    """The candidates that failed, longest first, and how many more there are.
 
-    These are the candidates beyond `MOST_CANDIDATES`, and the initiators beyond `MOST_STARTS`.
+    The second number counts candidates beyond `MOST_CANDIDATES` and initiators beyond `MOST_STARTS`.
 
     Args:
-        stretch: where the candidates stand.
-        opened: its selections.
+        stretch: the events that candidates are made of.
+        opened: the selections of the stretch.
         event: the row of the event.
-        span: the span whose events the stretch holds; None: it is no span, so each selection has a number.
+        span: the span that the stretch is; None if it is no span.
     """
     tried: list[tuple[int, Attempt]] = []
     starts = list(_origins(stretch, opened, event, None if span is None else span.waits))
@@ -64,10 +64,10 @@ def candidates_of(
 
 
 def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -> Iterator[Origin]:
-    """Each initiator whose candidates may have the event, from the nearest back.
+    """The initiators whose candidates may have the event, the nearest first.
 
-    They are those of the selections that are open at the event; if none is, that of the one over last.
-    `waits` says whether the span of the stretch was open to the end of the input; None: it is no span.
+    They belong to the selections that are open at the event, or else to the last selection before it. `waits`
+    is True if the span of the stretch was still open when the input ended; None if the stretch is no span.
     """
     here = opened.at(event)
     at = here if len(here) else opened.before(event)
@@ -86,7 +86,7 @@ def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -
 
 
 def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
-    """The failure of a candidate that needs an event behind its selection, though its own window goes on."""
+    """The failure of a candidate whose selection was over before its own window."""
     opening, close = stretch.member(int(opened.openings[index])), int(opened.closes[index])
     of = f"that {opening} opened{' in the span' if stretch.span else ''}"
     if close < 0:
@@ -96,7 +96,7 @@ def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
 
 
 def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
-    """How far candidates from an initiator came, for each component that the event can stand for."""
+    """The furthest candidates from an initiator, one for each component that the event can be."""
     start, event = origin.start, origin.event
     if stretch.walks and origin.stop > event:
         attempt = walked(stretch, origin)
@@ -129,9 +129,9 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
 
 
 def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:
-    """The attempt that fails because its initiator is used up; None if neither it nor the event is.
+    """The attempt of an initiator that is used up; None if neither it nor the event is used up.
 
-    If only the event is used up, the list is empty, for the answer tells the event's match.
+    If only the event is used up, the list is empty, because the answer names the event's match anyway.
     """
     for row in dict.fromkeys([origin.start, origin.event]):
         failure = used_up(stretch, row)
@@ -141,10 +141,10 @@ def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:
 
 
 def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
-    """The attempt of a sequence that comes furthest, over all terminators.
+    """The furthest attempt of a sequence, over all terminators, in a list of one or none.
 
-    For each terminator the events are left out that were used up before it. Without a terminator all that
-    were ever used up are left out.
+    For each terminator, events that were used up before it are left out. If there is no terminator, all
+    events that were ever used up are left out.
     """
     origin, used = seeking.origin, _of_used_up(stretch, seeking.origin)
     if used is not None:
@@ -167,10 +167,10 @@ def _unused_in_sequence(stretch: Stretch, seeking: Seeking) -> list[Attempt]:
 
 
 def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
-    """The attempt of a conjunction that comes furthest, over all terminators and all components of the event.
+    """The furthest attempt of a conjunction, over all terminators and all components of the event.
 
-    Without a terminator: an attempt for each way to give the initiator and the event components. Events are
-    left out as in `_unused_in_sequence`.
+    If there is no terminator, one attempt for each way to assign components to the initiator and the event.
+    Used-up events are left out as in `_unused_in_sequence`.
     """
     used = _of_used_up(stretch, origin)
     if used is not None:
@@ -192,7 +192,7 @@ def _unused_in_any_order(stretch: Stretch, origin: Origin) -> list[Attempt]:
 def _told(
     stretch: Stretch, attempt: Attempt, selection_id: int, event: int, *, delivered: bool
 ) -> Candidate | None:
-    """An attempt as the answer tells it; None where it is a match."""
+    """An attempt as a candidate of the answer; None if it is a match."""
     own = attempt.events(walking=stretch.walks)
     failure = attempt.failure
     if failure is None and delivered:
@@ -215,7 +215,7 @@ def _told(
 
 
 def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
-    """The event in `row`, which was not taken, as the component that was sought, or else as one it can be."""
+    """The event in `row`, which was not taken, with the component sought or else one that it can be."""
     anchors, pattern = attempt.search.between.shape.anchors, attempt.search.pattern
     sought = pattern.components[anchors[min(len(attempt.rows), len(anchors) - 1)]].name
     components = enumerate(stretch.pattern.components)
@@ -224,7 +224,7 @@ def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
 
 
 def _not_chosen(stretch: Stretch, rows: list[int], event: int) -> Failure | None:
-    """Why a whole candidate is no match; None where the event is in a match that ends at the same event."""
+    """Why a complete candidate is no match; None if a match that ends at the same event has the event."""
     same_end = [taken for taken in stretch.matches if taken.rows[-1] == rows[-1]]
     if any(event in taken.rows for taken in same_end):
         return None

@@ -1,4 +1,4 @@
-"""What an event satisfies by itself, or beside those that its conditions read: part by part."""
+"""Tests an event against the conditions of a rule, part by part."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from spark_pace.reasons.wording import plain
 
 
 def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
-    """The parts of the filter; `event` has one row with the schema's attributes."""
+    """The tests against the parts of the filter; `event` has one row with the schema's attributes."""
     return () if rule.filter is None else _tests(rule.filter, EventColumns(event), beside=False)
 
 
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
-    """The parts of what each component demands of one event, and of what opens and closes a span."""
+    """The tests against each component, and against the `open` and `close` of a span."""
     columns = EventColumns(event)
     return tuple(_component(*one, columns, beside=False) for one in _conditions(rule))
 
 
 def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
-    """What has conditions that read other events than their own, by its name.
+    """The tests against components whose conditions also read other events, by component.
 
     Args:
         rule: the rule.
         stream: a stream with the attributes that the conditions read.
-        row: the event's.
-        first: the row at which the stream or the span begins.
+        row: the event's row.
+        first: the first row of the stream, or of the span.
     """
     found = {}
     for name, negated, condition in _conditions(rule):
@@ -56,7 +56,7 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
 
 
 def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
-    """(name, whether it is negated, condition) of each component or move, and of a span's ends."""
+    """(name, is negated, condition) of each component or move, and of a span's `open` and `close`."""
     if isinstance(rule.fold, StateMachine):
         conditions = rule.fold.conditions
         return [
@@ -71,7 +71,7 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
 
 
 def move_names(machine: StateMachine) -> list[str]:
-    """What each move is called: its number, and where it leads from and to."""
+    """A name for each move: its number, and the states that it leads from and to."""
     names = []
     for number, move in enumerate(machine.moves, 1):
         every = len(move.sources) == len(machine.states)
@@ -96,14 +96,14 @@ def _tests(condition: Expr, columns: Columns, *, beside: bool) -> tuple[Conditio
 
 
 def parts(condition: Expr) -> list[Expr]:
-    """What is joined by ``and``."""
+    """The conjuncts of a condition: what ``and`` joins, or the condition itself."""
     if isinstance(condition, Call) and condition.function == "and":
         return [part for argument in condition.arguments for part in parts(argument)]
     return [condition]
 
 
 def _test(part: Expr, columns: Columns, *, beside: bool) -> ConditionTest:
-    """One part; `beside`: whether the events that it reads beside its own are at hand."""
+    """Test one part; `beside` is True if the other events that it reads are known."""
     known = beside or not _reads_others(part)
     nodes = [node for node in walk(part) if isinstance(node, Column | Previous)]
     read = {canonical_text(node): node for node in nodes if known or not _reads_others(node)}

@@ -1,4 +1,4 @@
-"""How far candidates of a conjunction come: their other events stand anywhere behind the initiator."""
+"""Finds how far candidates of a conjunction come; their events may follow the initiator in any order."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ FEWEST_STEPS = 20  # of a search, however many searches there are: more than a p
 
 @dataclass
 class SeekingAnyOrder(Seeking):
-    """A search that takes components in an order of its own, wherever their events stand.
+    """A search that takes the components in a given order, wherever their events are in the stream.
 
     Attributes:
-        order: the components in that order, by their places in the pattern.
-        given: the rows for the first of them: the initiator, the event, and `last` if that is set.
+        order: the components' numbers in the pattern, in that order.
+        given: the rows of the first of them: the initiator, the event, and `last` if that is set.
     """
 
     order: tuple[int, ...] = ()
     given: tuple[int, ...] = ()
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
-        """The first row in which the next event may be, and the row after the last: behind the initiator."""
+        """The range of rows for the next event: behind the initiator, or the given row alone."""
         if len(rows) < len(self.given):
             return self.given[len(rows)], self.given[len(rows)] + 1
         return rows[0] + 1, self.stretch.stream.rows if self.last is None else self.last + 1
@@ -57,11 +57,11 @@ class SeekingAnyOrder(Seeking):
 def in_any_order(
     stretch: Stretch, search: Search, origin: Origin, last: int | None = None
 ) -> Iterator[SeekingAnyOrder]:
-    """A search for each way to give the initiator, the event and the row `last` components of their own.
+    """Yield a search for each way to assign components to the initiator, the event and the row `last`.
 
     Args:
-        stretch: where candidates stand.
-        search: the search of the stretch, or one without the events that are used up.
+        stretch: the events that candidates are made of.
+        search: the search of the stretch, or a search without the events that are used up.
         origin: the initiator and the event.
         last: the row at which candidates must end; None: any.
     """
@@ -77,7 +77,7 @@ def in_any_order(
 
 
 def _ways(search: AnyOrder, rows: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Each way to give the rows components of their own: the components, in the order of the rows."""
+    """Each way to assign different components to the rows, as components in the order of the rows."""
     ways: list[tuple[int, ...]] = [()]
     for row in rows:
         own = [role for role in range(search.steps) if has_bit(search.stream.mask[row], role)]

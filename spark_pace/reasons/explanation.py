@@ -1,4 +1,4 @@
-"""The answer for one event: what it is, where it stands, which selections and matches, what failed."""
+"""Builds the answer for one event: its tests, its selections, its matches, and what failed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 
 
 def explained(source: Source, place: Place) -> Why:
-    """All that is told of the event at a place."""
+    """The whole answer for the event at a place."""
     rule, reason = source.rule, bad_reason(source, place)
     told = None if reason is None else f"it is a bad record: {reason}"
     why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
@@ -69,7 +69,7 @@ def _with_lower(source: Source, place: Place, why: Why) -> Why:
 
 
 def _of_input(source: Source, place: Place, why: Why) -> Why:
-    """Of an event that a rule over rules does not read: what comes of it below, and then here."""
+    """The answer for an event that a rule over rules does not read: what its lower rules say, then itself."""
     names = [one.rule.name for one in source.lower_sources()]
     lower = tuple(explained(one, asked(one, place.asked)) for one in source.lower_sources())
     upper = []
@@ -144,7 +144,7 @@ def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
 
 
 def _with_tests(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
-    """What the event can be in each span that holds it, as far as that depends on the span."""
+    """Add to each span's selection the tests that depend on the span."""
     first = spans.openings[spans.at(own.row)[::-1]].tolist()
     if not first:
         return why
@@ -156,7 +156,7 @@ def _with_tests(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
 
 
 def _inside_spans(rule: Rule, own: OfKey, taken: list[Taken], ids: Ints, why: Why) -> Why:
-    """The spans that hold the event, what it can be in each, and what failed inside of each."""
+    """Add the spans that hold the event, its tests in each, and the candidates that failed in each."""
     spans = spans_in(rule, own.stream, own.horizon)
     why = _with_selections(why, own.stream, spans, own.row)
     why = _with_tests(rule, own, spans, why)
@@ -178,7 +178,7 @@ def _inside_spans(rule: Rule, own: OfKey, taken: list[Taken], ids: Ints, why: Wh
 
 
 def _span(rule: Rule, own: OfKey, ends: tuple[int, int], matches: list[Taken]) -> Stretch:
-    """The stretch of a span, from its first row to the one after its last, as the engine sees it inside."""
+    """The stretch of a span, as the engine sees it; `ends` is its first row and the row after its last."""
     assert rule.pattern is not None
     low, rows = ends[0], np.arange(*ends)
     inside = Inside.of(rule, own.stream)

@@ -1,4 +1,4 @@
-"""What a candidate fails first, in this order: the window, neighbours, groups, `where`, what forbids."""
+"""Finds the first reason why a candidate fails: window, neighbours, groups, `where`, forbidding events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_pace.reasons.wording import length
 
 @dataclass(frozen=True)
 class Failure:
-    """What stops a candidate; the fields are those of `answer.Candidate`."""
+    """The reason why a candidate stops, with the fields of `answer.Candidate`."""
 
     kind: str
     text: str
@@ -28,12 +28,12 @@ class Failure:
     waits: bool = False
 
     def names(self, seq: int) -> bool:
-        """Tell whether the event with that `seq` is what stops it."""
+        """True if the event with that `seq` stops the candidate."""
         return any(member.event.seq == seq for member in self.by)
 
 
 def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
-    """The failure of an event behind the window of a candidate's first event; None where it is inside."""
+    """The failure of an event behind the window of a candidate's first event; None if it is inside."""
     within, stream = stretch.pattern.within, stretch.stream
     if within is None or tried < stretch.window_end(first):
         return None
@@ -46,12 +46,12 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
 
 
 def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """What a candidate fails at its last anchor, given the rows of its first anchors; None for nothing.
+    """Why a candidate fails at the last of these rows; None if it does not.
 
     Args:
-        stretch: where it stands.
-        search: the search of the stretch, or one without the events that are used up.
-        rows: the rows; all but the last one have passed.
+        stretch: the events that it is made of.
+        search: the search of the stretch, or a search without the events that are used up.
+        rows: the rows of its first anchors; all but the last one have passed.
     """
     late = too_late(stretch, rows[0], rows[-1])
     if late is not None:
@@ -64,12 +64,12 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
 
 
 def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """What forbids a whole walk."""
+    """The failure of a complete walk that an event forbids, or None."""
     return _forbidden(stretch, search, rows, None)
 
 
 def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """The events between the last two anchors that may not stand there."""
+    """The failure by events between the last two anchors, if the pattern is strict; else None."""
     if stretch.pattern.contiguity != "strict" or len(rows) < 2:
         return None
     own = {row for _, row in events_of(search, rows, walking=stretch.walks)}
@@ -84,7 +84,7 @@ def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
 
 
 def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """The group before the last anchor, if it has too few or too many events."""
+    """The failure by a group before the last anchor with too few or too many events; else None."""
     if len(rows) < 2:
         return None
     gap = search.between.shape.gaps[len(rows) - 2]
@@ -100,7 +100,7 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
 
 
 def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """The first condition of `where` that is decided here and does not hold."""
+    """The failure by the first condition of `where` that is decided at the last row and is false."""
     pattern, shape, walking = search.pattern, search.between.shape, stretch.walks
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
     for conjunct, told in zip(pattern.where, stretch.pattern.where, strict=True):
@@ -113,7 +113,7 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
 
 
 def _forbidden(stretch: Stretch, search: Search, rows: list[int], level: int | None) -> Failure | None:
-    """The events that forbid what is known at a level."""
+    """The failure by events that forbid the candidate, as far as `level` decides that; else None."""
     found = search.between.forbidders(level, as_matrix(rows), capped=stretch.walks)
     if not found:
         return None
@@ -126,6 +126,6 @@ def _forbidden(stretch: Stretch, search: Search, rows: list[int], level: int | N
 
 
 def passing(search: Search, rows: list[int], pool: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """bool[n], which rows of a pool can be the next anchor behind these."""
+    """bool[n]: which rows of `pool` can be the next anchor after `rows`."""
     grown = np.column_stack([np.repeat(as_matrix(rows), len(pool), 0), pool])
     return search.passes(len(rows), grown, looked_up=False)

@@ -1,4 +1,4 @@
-"""What a fold with states and moves does at an event."""
+"""Explains what a fold with states and moves does at an event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_pace.reasons.wording import iso
 
 
 def folded(rule: Rule, machine: StateMachine, own: OfKey, why: Why) -> Why:
-    """The answer with the state before the event, the moves that leave it, and the one that is taken."""
+    """Add the state before the event, the tests of the moves that leave it, and the move that is taken."""
     begin = {column.name: pa.nulls(1, column.type) for column in columns_of_states(rule)}
     walked = walk(own.stream, machine, begin)
     state, since = int(walked.before[own.row]), int(walked.before_since[own.row])

@@ -1,4 +1,4 @@
-"""What the events of a rule over rules are made of: the matches of its lower rules, down to the input."""
+"""Finds the matches of lower rules that the events of a rule over rules are made of, down to the input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_pace.errors import ConfigError
 from spark_pace.reasons.answer import LowerMatch, Match
 from spark_pace.reasons.rule_stream import match_told
 
-MOST_LOWER = 100  # matches that are told
+MOST_LOWER = 100  # matches in the answer
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LowerMatches:
 
     Attributes:
         level: the rule, and what it reads.
-        of_rules: the matches of each rule that has any.
+        of_rules: for each rule with matches, the table of them.
     """
 
     level: Level
@@ -37,11 +37,11 @@ class LowerMatches:
 
     @staticmethod
     def of(level: Level, below: Plan, events: pa.Table) -> LowerMatches:
-        """From the rule's level, the plan of the rules that it reads, and the events of the input."""
+        """Run the rules below over the events of the input."""
         return LowerMatches(level, LocalRun(below).step(events, finish=True).of_rules)
 
     def events(self) -> pa.Table:
-        """The matches of the rules that are read, as the events of the rule."""
+        """The matches of the rules that the rule reads, as its events."""
         found = matches_as_events(self.level, self.of_rules)
         if found is not None:
             return found
@@ -53,7 +53,7 @@ class LowerMatches:
         return pa.table({**ours, **fields})
 
     def made_of(self, source: str, offset: int, matches: tuple[Match, ...]) -> tuple[LowerMatch, ...]:
-        """The matches that an event and these matches are made of, those of upper levels first."""
+        """The lower matches that make up an event and these matches, upper levels first."""
         waiting = [(source, offset), *_positions(matches)]
         found: dict[tuple[str, int], LowerMatch] = {}
         for name, number in waiting:
@@ -72,10 +72,10 @@ def _positions(matches: tuple[Match, ...] | list[Match]) -> Iterator[tuple[str, 
 
 
 def reading_all(rule: Rule) -> Rule:
-    """The rule, reading all events of the input where it reads some, so that each can be asked about.
+    """The rule, changed to read all events of the input if it reads some, so that any can be asked about.
 
     Raises:
-        ConfigError: a rule below has a Python operator, or it or one below has a fold in Python.
+        ConfigError: a rule below has a Python operator, or the rule or one below has a fold in Python.
     """
     for lower in every_rule(rule.reads):
         if lower.function is not None:

@@ -1,4 +1,4 @@
-"""Which event is asked about: where it is, or what is wrong with the position that was given."""
+"""Reads the events, and finds the event that is asked about; or says what is wrong with the position."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 
-_MOST_BAD = 1_000_000  # of a file: any of them may be asked for
+_MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The position as it was given, see `why`."""
+    """The position as the caller gave it, see `why`."""
 
     at: int | str
     key: str | None
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a job that the answer rests on, see `spark_pace.io.replay.replay_files`."""
+    """The settings of a job that decide its stream, see `spark_pace.io.replay.replay_files`."""
 
     order: OrderSpec
     source_column: str | None = None
@@ -54,9 +54,9 @@ class Input:
 
     Attributes:
         read: all records.
-        on_time: the events of `read` that are not late, and the heartbeats.
+        on_time: the records of `read` that are not late, heartbeats included.
         late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
-        ties: what orders events of one time, where the rules do not.
+        ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
     """
 
@@ -68,7 +68,7 @@ class Input:
 
     @staticmethod
     def of(rule: Rule, events: Path | pa.Table, settings: Settings) -> Input:
-        """Read the events for a rule."""
+        """Read all events for a rule, and put late ones aside."""
         schema = input_schema([rule])
         ties: TieBreak = "position"
         if isinstance(events, pa.Table):
@@ -89,15 +89,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Source:
-    """The events of a rule, its plan, and its whole stream.
+    """What a rule reads, its plan, and its whole stream.
 
     Attributes:
         given: the input.
-        read: all records that the rule reads; of a rule over rules, matches.
-        on_time: those that are not late.
-        plan: the plan of the one rule.
-        task: the rule's stream; None where it has no event.
-        lower: of a rule over rules, the matches of those below.
+        read: all records that the rule reads; for a rule over rules, matches.
+        on_time: those of them that are not late.
+        plan: the plan of this rule alone.
+        task: the rule's stream; None if it has no event.
+        lower: for a rule over rules, the matches of the rules below.
     """
 
     given: Input
@@ -123,7 +123,7 @@ class Source:
 
     @staticmethod
     def over(given: Input, rule: Rule) -> Source:
-        """What a rule makes of an input."""
+        """The source for a rule over an input."""
         plan = given.plan_of(rule)
         read, on_time, lower = given.read, given.on_time, None
         if rule.reads:
@@ -134,7 +134,7 @@ class Source:
         return Source(given, read, on_time, plan, task, lower)
 
     def lower_sources(self) -> Iterator[Source]:
-        """The lower rules of a rule over rules."""
+        """A source for each rule that a rule over rules reads."""
         for rule in () if self.lower is None else self.lower.level.reads:
             if not rule.hands_on:
                 yield Source.over(self.given, reading_all(rule))
@@ -147,7 +147,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event is: its source and offset, and its row in the rule's whole stream; None if not there."""
+    """The position of an event: source, offset, and its row in the rule's stream (None if not there)."""
 
     source: str
     offset: int
@@ -155,15 +155,15 @@ class Place:
 
     @property
     def asked(self) -> Asked:
-        """The position as it can be given to any rule."""
+        """The same position in a form that every rule understands."""
         return Asked(f"{self.source}:{self.offset}", None)
 
 
 def asked(source: Source, position: Asked) -> Place:
-    """The place of the record at a position.
+    """Find the record at a position.
 
     Raises:
-        ConfigError: there is no such record, or it cannot be told which of several is meant.
+        ConfigError: there is no such record, or several could be meant.
     """
     text = str(position.at)
     if re.fullmatch(r"\d{1,18}", text):
@@ -190,7 +190,7 @@ def asked(source: Source, position: Asked) -> Place:
 
 
 def _by_offset(position: str) -> str:
-    """A position by its offset, where it has the line of an editor: `events.csv:L3` is `events.csv:1`.
+    """The position with an offset in place of a line number: `events.csv:L3` becomes `events.csv:1`.
 
     Raises:
         ConfigError: the line is before the first record.
@@ -206,13 +206,13 @@ def _by_offset(position: str) -> str:
 
 
 def is_of_input(source: Source, place: Place) -> bool:
-    """Tell whether the place is that of a record of the input."""
+    """True if a record of the input is at the place."""
     events = source.given.read.events
     return bool(at_source(events, place.source, place.offset).any()) or bad_reason(source, place) is not None
 
 
 def bad_reason(source: Source, place: Place) -> str | None:
-    """Why a record is no event; None where it is one."""
+    """Why the record is no event; None if it is one."""
     bad = source.read.bad.to_pydict()
     for name, offset, reason in zip(bad["source"], bad["offset"], bad["reason"], strict=True):
         if (name, offset) == (place.source, place.offset):
@@ -221,7 +221,7 @@ def bad_reason(source: Source, place: Place) -> str | None:
 
 
 def late_reason(source: Source, place: Place) -> str | None:
-    """Why an event is late; None where it is not."""
+    """Why the event is late; None if it is not."""
     late = source.given.late
     rows = late.filter(
         pc.and_(pc.equal(late["source"], place.source), pc.equal(late["offset"], place.offset))
@@ -230,7 +230,7 @@ def late_reason(source: Source, place: Place) -> str | None:
 
 
 def _some(source: Source) -> str:
-    """The names of the first three sources, and how many more there are."""
+    """The names of the first three sources, and how many more there are, as text."""
     events = source.given.read.events
     names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -262,10 +262,10 @@ def _by_seq(source: Source, seq: int, key: str | None) -> Place:
 
 
 def _key_text(rule: Rule, key: str | None) -> str | None:
-    """The key as the engine writes it; None if the rule has no `partition_by`.
+    """The key in the engine's spelling; None if the rule has no `partition_by`.
 
     Raises:
-        ConfigError: the rule needs a key and has none, or must not have one, or `key` is no such object.
+        ConfigError: the rule needs a key and none is given, or must not have one, or `key` is no such object.
     """
     names = ", ".join(rule.partition_by)
     if not rule.partition_by:

@@ -1,4 +1,4 @@
-"""The rule's whole stream and its matches, from the engine; and where in it an event stands."""
+"""Runs the engine to get a rule's whole stream and its matches, and finds an event in them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 from spark_pace.reasons.wording import iso_of
 
-MOST_MATCHES = 100  # that are told
+MOST_MATCHES = 100  # in the answer
 
 
 @dataclass(frozen=True)
 class OfKey:
-    """The rule's stream of one key: one segment; and the row of the event in it."""
+    """The rule's stream of one key, as one segment, and the row of the event in it."""
 
     stream: Stream
     horizon: Horizon
@@ -38,10 +38,10 @@ class OfKey:
 
 
 def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
-    """The whole stream of the plan's one rule, where these records are all; None where it has no event.
+    """The whole stream of the plan's only rule over these records; None if it has no event.
 
-    It has every event and every attribute, also those that nothing needs once conditions on earlier events
-    have been tested. So the row of an event in the stream of its key is its `seq`.
+    It keeps every event and every attribute, also those that are not needed once conditions on earlier events
+    have been tested. So an event's row in the stream of its key is its `seq`.
     """
     plan = _of_everything(plan)
     sifted, order = sift(plan, records, Past()), Order()
@@ -63,7 +63,7 @@ def _of_everything(plan: Plan) -> Plan:
 
 
 def at_source(table: pa.Table, source: str, offset: int) -> Bools:
-    """bool[n], which rows come from there."""
+    """bool[n]: which rows have this source and offset."""
     if not table.num_rows:
         return np.zeros(0, np.bool_)
     same = pc.equal(array(table, SOURCE).cast(pa.string()), source).to_numpy(zero_copy_only=False)
@@ -71,7 +71,7 @@ def at_source(table: pa.Table, source: str, offset: int) -> Bools:
 
 
 def keys_of(task: SplitTask) -> list[str | None]:
-    """The key of each segment."""
+    """The key of each segment of a stream; None for a rule without keys."""
     column = task.planned.key_column
     if column is None:
         return [None]
@@ -80,7 +80,7 @@ def keys_of(task: SplitTask) -> list[str | None]:
 
 
 def of_key(task: SplitTask, row: int) -> OfKey:
-    """The stream of the key of a row of the whole stream."""
+    """The stream of the key that a row of the whole stream has."""
     stream = task.stream
     segment = int(stream.segment[row])
     low, high = int(stream.segment_start[row]), int(stream.segment_end[row])
@@ -115,7 +115,7 @@ def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, lis
 
 
 def match_told(row: dict[str, Any]) -> Match:
-    """A row of the table of matches for the answer."""
+    """A row of the table of matches as a `Match` of the answer."""
     members = [
         Member(
             one["component"], EventRef(one["seq"], iso_of(one["event_time"]), one["source"], one["offset"])

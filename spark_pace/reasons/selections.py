@@ -1,4 +1,4 @@
-"""The selections of a stretch, or the spans of a stream, as the engine opens and closes them."""
+"""Takes the selections of a stretch, or the spans of a stream, from the engine."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from spark_pace.reasons.answer import Selection
 from spark_pace.reasons.stretch import Stretch, ref
 from spark_pace.reasons.wording import iso, iso_or_none
 
-MOST_SPANS = 5  # in which it is told what failed
+MOST_SPANS = 5  # for which the answer says what failed
 
 
 @dataclass(frozen=True)
 class Opened:
-    """Selections by rows of a stream, in the order of their ids.
+    """Selections, in the order of their ids, by rows of a stream.
 
     Attributes:
         ids: int64[s].
         openings: int64[s], the first row of each.
-        closes: int64[s], the row that closed it; -1 where none did.
+        closes: int64[s], the row that closed each; -1 if none did.
         ends: int64[s], the row after the last one of its window.
-        over: bool[s], whether its window was over before the input ended.
+        over: bool[s], True if its window was over before the input ended.
         opened_us: int64[s].
-        window_us: int64[s], when its window ends; beyond all times where no time ends it.
-        by_event: whether an event opens it.
+        window_us: int64[s], when its window ends; beyond all times if no time ends it.
+        by_event: True if events open the selections.
     """
 
     ids: Ints
@@ -50,19 +50,19 @@ class Opened:
         return np.where(self.closes >= 0, self.closes, self.ends - 1)
 
     def at(self, row: int) -> Ints:
-        """The indices of the selections that are open at a row."""
+        """int64[n], the indices of the selections that are open at a row."""
         return np.flatnonzero((self.openings <= row) & (self.last_row() >= row))
 
     def before(self, row: int) -> Ints:
-        """The index of the last selection that was over before a row, if there is one."""
+        """int64[0 or 1], the index of the last selection that was over before a row."""
         return np.flatnonzero(self.last_row() < row)[-1:]
 
     def waits(self, index: int) -> bool:
-        """Tell whether a selection was open to the end of the input."""
+        """True if a selection was still open when the input ended."""
         return bool(self.closes[index] < 0 and not self.over[index])
 
     def told(self, stream: Stream, index: int, *, there: bool) -> Selection:
-        """A selection for the answer, without components."""
+        """One selection as the answer has it, without components."""
         close = int(self.closes[index])
         state = "closed" if close >= 0 else "open" if self.waits(index) else "ended"
         return Selection(

@@ -1,4 +1,4 @@
-"""A stretch of a rule's stream in which its pattern is sought by itself: the stream of a key, or a span."""
+"""A stretch of a rule's stream in which a pattern is searched: the stream of a key, or a span."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Taken:
-    """The events of a match, by rows of the stretch, and its number in the output."""
+    """The rows of a match in the stretch, and its number in the output."""
 
     out_seq: int
     rows: Ints
@@ -38,12 +38,12 @@ class Stretch:
 
     Attributes:
         stream: one segment.
-        pattern: the pattern, as the rule has it.
-        search: the pattern over the stream. In its conditions what is the opening event's are columns of
-            every event.
-        horizon: what is known of the future, the input having ended.
-        matches: in the order of the output.
-        span: whether it is a span.
+        pattern: the pattern as in the rule.
+        search: the search for the pattern; its conditions read attributes of a span's opening event as
+            columns of every event.
+        horizon: what is known of the future at the end of the input.
+        matches: in output order.
+        span: True if the stretch is a span.
     """
 
     stream: Stream
@@ -62,26 +62,26 @@ class Stretch:
         matches: list[Taken],
         inside: Pattern | None = None,
     ) -> Stretch:
-        """A stretch; in a span `inside` is the pattern whose conditions see the opening event in columns."""
+        """Make a stretch; for a span, `inside` is the pattern that reads the opening event as columns."""
         search = search_of(stream, inside or pattern)
         return Stretch(stream, pattern, search, horizon, tuple(matches), inside is not None)
 
     @property
     def any_order(self) -> bool:
-        """True if components may stand in any order."""
+        """True for a conjunction, whose components may come in any order."""
         return self.pattern.order == "conjunction"
 
     @property
     def walks(self) -> bool:
-        """True if a match is what a walk takes."""
+        """True if the context finds matches by a walk."""
         return walks(context_of(self.pattern).way)
 
     def window_end(self, row: int) -> int:
-        """The row after the last one of the window that starts at a row."""
+        """The row after the last row of the window that starts at a row."""
         return int(window_end(self.stream, np.array([row]), self.pattern.within)[0])
 
     def unused(self, last: int) -> Search:
-        """The search in which no event of a match that ends before row `last` matches any component."""
+        """A search in which events of matches that end before row `last` match no component."""
         used = [taken.rows for taken in self.matches if taken.rows[-1] < last]
         if len(used) not in self._unused:  # as many are the same ones
             mask = self.stream.mask.copy()
@@ -91,29 +91,29 @@ class Stretch:
         return self._unused[len(used)]
 
     def ref(self, row: int) -> EventRef:
-        """The event of a row."""
+        """The reference to the event of a row."""
         return ref(self.stream, row)
 
     def member(self, row: int, component: str = "") -> Member:
-        """The event of a row as one of a component."""
+        """The event of a row with the name of its component."""
         return Member(component, self.ref(row))
 
 
 def ref(stream: Stream, row: int) -> EventRef:
-    """The event of a row of a stream."""
+    """The reference to the event of a row of a stream."""
     source, offset = stream.events[SOURCE][row].as_py(), stream.events[OFFSET][row].as_py()
     return EventRef(int(stream.seq[row]), iso(stream.time[row]), source, offset)
 
 
 def as_matrix(rows: list[int]) -> Ints:
-    """Rows as the one candidate of a matrix."""
+    """int64[1, n]: the rows of one candidate as a matrix of candidates."""
     return np.array([rows], np.int64)
 
 
 def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[int, int]]:
     """(component of the search's pattern, row) of the events of a candidate with these first anchors.
 
-    Groups have their events as far as they are settled.
+    The events of groups are included as far as they are decided.
     """
     shape, matrix = search.between.shape, as_matrix(rows)
     found = {(shape.anchors[level], row) for level, row in enumerate(rows)}
@@ -125,18 +125,18 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
 
 
 def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> bool:
-    """Tell whether a condition is not true of a candidate."""
+    """True if a condition does not hold for a candidate."""
     columns = search.varied(walking=walking).columns(as_matrix(rows))
     return not bool(evaluate_mask(expr, columns)[0])
 
 
 def in_values(columns: Columns, expr: Expr, told: Expr) -> tuple[str, dict[str, object]]:
-    """A false condition with its values: ``b.card = a.card: 'B' = 'A' is false``; and these values.
+    """Describe a false condition: ``b.card = a.card: 'B' = 'A' is false``; and return the values in it.
 
     Args:
-        columns: what it sees, one row.
+        columns: one row of what the condition reads.
         expr: the condition.
-        told: the same as the rule has it, where columns may have other names.
+        told: the same condition as in the rule, where columns may have other names.
     """
 
     def value(node: Expr) -> object:

@@ -1,4 +1,4 @@
-"""Values, times and lengths in words."""
+"""Turns values, times and lengths into text."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
 
 def iso(time_us: int) -> str:
-    """Microseconds since 1970 as ISO text in UTC."""
+    """ISO text in UTC for microseconds since 1970."""
     return iso_of(_EPOCH + timedelta(microseconds=int(time_us)))
 
 
 def iso_of(moment: datetime) -> str:
-    """A moment in UTC as ISO text."""
+    """ISO text for a moment in UTC."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 def iso_or_none(time_us: int) -> str | None:
-    """Give a time as `iso` does; None for one that is not known, or that is none of ours."""
+    """Return the text of `iso`; None for a time that is unknown or stands for no time."""
     known = abs(int(time_us)) < UNKNOWN_TIME // 4
     return iso(time_us) if known else None
 
 
 def length(time_us: int) -> str:
-    """A length of time: ``23 min 10 s``."""
+    """The text of a length of time, such as ``23 min 10 s``."""
     parts, left = [], int(time_us)
     for name, unit_us in _UNITS:
         if left >= unit_us:
@@ -44,7 +44,7 @@ def length(time_us: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value as one that JSON has."""
+    """Convert a value to one that JSON has."""
     if isinstance(value, datetime):
         return value.isoformat() + "Z"
     if isinstance(value, date):
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A plain value, nearly as the rule language writes it: a quotation mark in a text stays as it is."""
+    """The text of a plain value, nearly as in rules: quotation marks inside a text are not doubled."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""Spark moves rows and state; it takes no decision about a pattern."""
+"""Runs the core on Spark, which moves rows and state and decides nothing about patterns."""

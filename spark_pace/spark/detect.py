@@ -1,4 +1,4 @@
-"""Matches of a user's streaming DataFrame, as a streaming DataFrame."""
+"""Finds the matches of rules in a user's streaming DataFrame, as another streaming DataFrame."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 
 Batches = Iterator[pa.RecordBatch]
-COUNTS = ("events", "late", "carry", "open")  # those of `StepOutput.stats` that Spark is told
+COUNTS = ("events", "late", "carry", "open")  # the counters that Spark's metrics show
 
 
 def detect(
@@ -44,30 +44,31 @@ def detect(
     tie_break: Sequence[str] = (),
     slots: int | None = None,
 ) -> DataFrame:
-    """The matches of `rules` in a streaming DataFrame, each as soon as it is decided.
+    """Find the matches of `rules` in a streaming DataFrame, each as soon as it is decided.
 
-    Every rule is taken as with ``merge: detection``: the result is in no order and has no `out_seq`; sort
-    what you need by (`rule`, `selection_id`, `seq`).
+    All rules count as having ``merge: detection``: the result is unordered and has no `out_seq`; to order it,
+    sort by (`rule`, `selection_id`, `seq`).
 
-    The frontier moves with the event times of the rows that some rule wants; these times must be from 1900 to
-    2199. Where a condition only compares attributes and constants, other rows do not even cross into Python.
-    Late rows are left out. They are counted, with `events`, `carry` and `open`, in the query's
-    ``lastProgress["observedMetrics"]["spark_pace"]``.
+    The frontier follows the event times of the rows that some rule uses; these times must be from 1900 to
+    2199. Rows that fail a simple condition (attributes compared with constants) are dropped in the JVM.
+
+    Late rows are left out. The query's ``lastProgress["observedMetrics"]["spark_pace"]`` counts them as
+    `late`, besides `events`, `carry` and `open`.
 
     Spark runs a task per shuffle partition and batch: set ``spark.sql.shuffle.partitions`` to about the
     number of cores.
 
     Args:
-        df: has the attributes of the rules' schema; other columns are ignored.
-        rules: over one schema.
-        delay_us: by how much an event may be late, in microseconds.
-        tie_break: the attributes that order events of one event time, before those that the schema names. If
-            there are none at all, all attributes order them.
+        df: a streaming DataFrame with the attributes of the rules' schema; other columns are ignored.
+        rules: all over one schema.
+        delay_us: how many microseconds an event may come behind the newest one without being late.
+        tie_break: the attributes that order events of the same time, before those of the schema's own
+            `tie_break`. If there are none at all, all attributes order them.
         slots: the number of groups of the stateful stage; by default the shuffle partitions, at most eight.
-            Keep it, and the rules, for the life of a checkpoint.
+            Do not change it, nor the rules, while a checkpoint is used.
 
     Returns:
-        `rule, key, selection_id, seq, opened_at, matched_at`, every field of every rule, and `events`.
+        A streaming DataFrame: `rule, key, selection_id, seq, opened_at, matched_at`, all fields, `events`.
     """
     spark = df.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -78,17 +79,17 @@ def detect(
 
 
 def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
-    """The rows of the intake (`SLOT_ROWS`), of the rows that some rule may want."""
+    """The intake's rows (`SLOT_ROWS`), made of those rows of `df` that some rule may use."""
     fields = plan.schema.fields
     typed = df.select(*(_declared(field, plan.schema) for field in fields))
-    # by number, for mapInArrow takes a dot in a name for a way into a struct
+    # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
     crossing = [_crossing(field).alias(str(number)) for number, field in enumerate(fields)]
     crossed = typed.where(wanted_sql(plan)).select(*crossing)
     return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
 
 
 def _declared(field: Field, schema: EventSchema) -> Column:
-    """An attribute as a column of its type and name; of a STRUCT, whether it is there."""
+    """The column of an attribute, in its type and with its name; for a STRUCT, True where it is present."""
     column = F.col(".".join(map(quoted, schema.path_of(field.name))))
     if field.type == STRUCT:
         return F.when(column.isNotNull(), True).alias(field.name)
@@ -96,7 +97,7 @@ def _declared(field: Field, schema: EventSchema) -> Column:
 
 
 def _merged(results: DataFrame, plan: Plan) -> DataFrame:
-    """The matches in the rows for the merger (`PART_ROWS`); Spark is told the sums of `COUNTS`."""
+    """Turn the rows for the merger (`PART_ROWS`) into matches, and report the sums of `COUNTS` to Spark."""
     counts = F.when(F.col("kind") == STATS, F.col("body").cast("string"))
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
@@ -129,7 +130,7 @@ def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots:
 
 
 def wanted_sql(plan: Plan) -> str:
-    """A condition for the JVM: true for all events of rules' streams, and perhaps others."""
+    """A condition in Spark SQL that is true for all events of the rules' streams, and perhaps for others."""
     return " OR ".join(_stream_sql(plan, planned) for planned in plan.rules)
 
 
@@ -141,7 +142,7 @@ def _stream_sql(plan: Plan, planned: RulePlan) -> str:
 
 
 def _crossing(field: Field) -> Column:
-    """A column as it crosses into Python: times as numbers, for timestamps would have the session's zone."""
+    """The column in the form in which it goes to Python: times as numbers, free of the session's zone."""
     column = F.col(quoted(field.name))
     if array_element(field.type) == "TIMESTAMP":
         return F.transform(column, F.unix_micros)
@@ -150,7 +151,7 @@ def _crossing(field: Field) -> Column:
 
 @dataclass(frozen=True)
 class ColumnsIntake:
-    """Host of the intake for a DataFrame: rows of the schema in, frames for the slots out."""
+    """The intake for a DataFrame: takes rows with the schema's attributes, gives frames for the slots."""
 
     plan: Plan
 
@@ -184,7 +185,7 @@ class ColumnsIntake:
 
 @dataclass(frozen=True)
 class ResultsMerger:
-    """Host of the merger for a DataFrame: results in, matches out, with no numbers."""
+    """The merger for a DataFrame: takes results of operators, gives matches without `out_seq`."""
 
     plan: Plan
 
@@ -204,7 +205,7 @@ class ResultsMerger:
 
 
 def _without_zone(schema: pa.Schema) -> pa.Schema:
-    """The columns of matches with times as numbers, as they cross out of Python."""
+    """The schema of matches with times as numbers, as they leave Python."""
 
     def crossing(kind: pa.DataType) -> pa.DataType:
         return pa.int64() if pa.types.is_timestamp(kind) else kind
@@ -215,7 +216,7 @@ def _without_zone(schema: pa.Schema) -> pa.Schema:
 
 
 def _final(field: pa.Field) -> Column:
-    """A column of matches, made of what has crossed."""
+    """A column of matches in its final type, made from what Python gave."""
     column = F.col(quoted(field.name))
     if field.name != "events":
         return _time(column, field)

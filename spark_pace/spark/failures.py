@@ -1,4 +1,4 @@
-"""One clear error out of a Spark exception, in which a worker's error is text between two stack traces."""
+"""Makes one clear error of a Spark exception, in which the cause is text between stack traces."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
-# a module that every worker imports: what a rule's operator imports may be missing for its own reasons
+# modules that every worker imports; modules that an operator imports may be missing for other reasons
 _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|pandas|pyarrow)[^'\n]*'"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
-# what reads from a Python process of Spark's, or writes to it, finds nobody there
+# Spark reads from a Python process, or writes to it, after that has ended
 _WORKER_ENDED = re.compile(
     r"Python worker exited unexpectedly"
     r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
@@ -44,11 +44,11 @@ _CLASSES = (EventError, OperatorError, SetupError, StateError)
 
 
 def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPaceError:
-    """The error that stopped a query, as one of ours.
+    """Turn the error that stopped a query into one of ours.
 
     Args:
-        error: what the query raised.
-        failure: what the merger raised, if it raised: Spark hands on only its text.
+        error: the error that the query raised.
+        failure: the error that the merger raised, if it did; Spark hands on only its text.
     """
     for candidate in (failure, error):
         if isinstance(candidate, SparkPaceError):
@@ -71,17 +71,17 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
 
 
 def _text(error: Exception) -> str:
-    """What an error says, with Java's trace if it has one: some tell their reason only there."""
+    """The text of an error and of its Java trace, which alone gives the reason of some errors."""
     return f"{error}\n{java_trace(error)}"
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Tell whether a call to Spark failed, and not a step of this program."""
+    """True if the error comes from a call to Spark, not from this program."""
     return isinstance(error, (GatewayError, PySparkException))
 
 
 def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
-    """The error if an executor cannot start Python workers; else None."""
+    """The error if executors cannot start Python workers; else None."""
     whole = "\n".join(texts)
     missing = _NO_PYTHON.search(whole) or _NO_MODULE.search(whole)
     told = _NO_WORKER.search(whole)
@@ -147,7 +147,7 @@ def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
 
 
 def _cause(texts: list[str]) -> str:
-    """The last error of Python that the texts name, else the last cause in Java, else the first line."""
+    """The last Python error in the texts; else the last Java cause; else the first line."""
     for text in texts:
         python = [found for found in _PYTHON.findall(text) if not found[0].startswith(_GATEWAY)]
         if python:

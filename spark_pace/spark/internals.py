@@ -1,8 +1,20 @@
 """All that this package calls of Spark behind its public API. No other module calls any of it.
 
-Each part says why there is no other way. `require_known` looks, at the start of a session, whether what a
-job cannot do without is there, and says in one line if it is not. Each part that a job can do without says
-what happens then. Nothing here imports PySpark before it is called, for some callers do without Spark.
+Each part says why there is no other way. `require_known` checks, at the start of a session, what a job cannot
+do without, and says in one line what is missing. Nothing here imports PySpark before it is called, because
+some callers do without Spark. What happens where a Spark lacks the rest:
+
+- `has_limits`: the job reads as with ``admission: off``, and says so when it starts.
+- `end_jvm`: `make setup` makes no archive of classes, so starts take longer.
+- `spark_schema`: `detect` ends with an ImportError.
+- `fork_workers`: PySpark's own daemon forks the workers; they start more slowly.
+- `silent_gateway`, `hush_updates`, `hush_ends`, `is_ending`: more is printed when a JVM ends.
+
+Other modules know names of Spark that are not documented, and call nothing: `java/settings.py` has four
+settings; `failures.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
+as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content is
+read here; `sitecustomize`, which every Python process of Spark runs, takes `pyspark.zip` off its path:
+without that they start more slowly.
 """
 
 from __future__ import annotations
@@ -11,9 +23,11 @@ import json
 import logging
 import os
 import traceback
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -27,61 +41,82 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-GatewayError = Py4JError  # a call to the JVM failed
-JavaError = Py4JJavaError  # it failed with an exception of Java
+GatewayError = Py4JError  # a call to the JVM that failed
+JavaError = Py4JJavaError  # a call that failed with a Java exception
 
-# Values of settings. Each batch writes some fifty small files. For each of them the default manager makes a
-# .crc file and forks a process. FILE_MANAGER does not, and is for local checkpoints only: it looks whether a
-# file is there, then renames, which is safe if only one process writes (lock.py).
+# Values of settings. Each batch writes some fifty small files. The default manager makes a .crc file and
+# forks a process for each; FILE_MANAGER does not. It checks that a file is absent and then renames, which is
+# safe only if one process writes (see lock.py), so it is for local checkpoints only.
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
-# The modules that Spark runs as Python processes: `spark_pace.spark.stages.daemon` stands in for the first.
+# The modules that Spark runs as Python processes; `spark_pace.spark.stages.daemon` replaces the first.
 DAEMON = "pyspark.daemon"
 WORKER = "pyspark.worker"
 
+# The versions in which Spark writes its notes of a batch's offsets and of its end. We read the first.
+_NOTE_VERSIONS = (
+    "spark.sql.streaming.offsetLog.formatVersion",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion",
+)
+
 _DO = "Use PySpark 4.2 or 4.3."
 
-# A task knows its batch by this property alone: `foreachBatch` tells the driver only. Without it the intake
-# refuses to work.
+# A task knows its batch only by this property, because `foreachBatch` tells only the driver.
 BATCH_ID = "streaming.sql.batchId"
 
 
 def require_known(spark: SparkSession) -> None:
-    """Look whether this Spark has what a job cannot do without.
-
-    Raises:
-        SetupError: it has not.
-    """
+    """Check that this Spark has what a job cannot do without; raise `SetupError` if it lacks something."""
+    if getattr(spark, "_jvm", None) is None:
+        raise _lacking(spark, "must let this process use its JVM")
+    for module in (DAEMON, WORKER):
+        if find_spec(module) is None:
+            raise _lacking(spark, f"must have the module {module}")
     for name in (FILE_MANAGER, STATE_STORE):
         if not has_class(spark, name):
-            must, got = f"must have the class {name}", f"got none in Spark {spark.version}"
-            raise SetupError(f"Spark — {must}; {got}. {_DO}")
+            raise _lacking(spark, f"must have the class {name}")
+    runtime, batch_id = jvm_of(spark).org.apache.spark.sql.execution.streaming.runtime, None
+    with suppress(Py4JError, TypeError):
+        batch_id = runtime.MicroBatchExecution.BATCH_ID_KEY()
+    if batch_id != BATCH_ID:
+        raise _lacking(spark, f"must tell each task its batch by the property {BATCH_ID}")
+    for setting in _NOTE_VERSIONS:
+        version = spark.conf.get(setting, "1")
+        if version != "1":
+            raise SetupError(f"{setting} — must be 1, which jobs can read; got {version}. Leave it out.")
 
 
-# --- The start of the JVM
+def _lacking(spark: SparkSession, must: str) -> SetupError:
+    return SetupError(f"Spark — {must}; got none in Spark {spark.version}. {_DO}")
+
+
+def has_limits(spark: SparkSession) -> bool:
+    """True if a running query lets `set_limits` change how much it reads."""
+    loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(f"{_STREAMING}.runtime.StreamExecution").getDeclaredField("uniqueSources")
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def has_jvm() -> bool:
-    """Tell whether this process has a JVM already, which outlives sessions: then no other can be started."""
+    """True if this process has a JVM. It outlives sessions, and a second one cannot be started."""
     from pyspark import SparkContext
 
-    return SparkContext._gateway is not None
+    return getattr(SparkContext, "_gateway", None) is not None
 
 
 def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
-    """Let PySpark start a JVM with these settings on its command line, and connect to it.
+    """Let PySpark start a JVM with these settings on its command line; return its connection to it.
 
-    `SparkSession.builder` would do so too, with all settings, the secret ones included, on the command line,
-    which every user of the machine can read. And the JVM would write to this process's standard error from
-    its first moment.
-
-    Args:
-        settings: for the command line.
-        errors: a descriptor, the JVM's standard error. It is closed here.
+    `SparkSession.builder` would put all settings on the command line, also secrets, and every user of the
+    machine can read it. The JVM would also write to this process's standard error from the beginning. Here it
+    writes to the file descriptor `errors`, which is closed in this process.
 
     Raises:
         PySparkRuntimeError: the JVM has ended.
@@ -100,17 +135,14 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
         os.close(errors)
 
 
-# --- The JVM while Spark runs
-
-
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM, for classes of Java and of Kafka's client, to which PySpark gives no other way."""
+    """The JVM, for classes of Java and of Kafka's client, which PySpark does not offer otherwise."""
     assert spark._jvm is not None
     return spark._jvm
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Tell whether a class is on Spark's class path: what needs it would fail later, and with a trace."""
+    """True if a class is on Spark's class path; without this check its use would fail later, with a trace."""
     try:
         jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
     except Py4JJavaError:
@@ -119,9 +151,9 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_ending() -> bool:
-    """Tell whether this process's JVM is ending or has ended, as after a signal to all processes of the job.
+    """True if this process's JVM is ending or has ended, or does not answer.
 
-    A JVM that does not tell counts as ended, for this is asked after a signal and a failure.
+    Callers ask after a failure, for the signal that stopped the job may have been sent to the JVM too.
     """
     from pyspark import SparkContext
 
@@ -135,7 +167,7 @@ def is_ending() -> bool:
 
 
 def end_jvm() -> None:
-    """Let this process's JVM end in order, and wait for it. Its sessions are stopped already."""
+    """Shut down this process's JVM, and wait for its end. Its sessions must be stopped."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -145,7 +177,7 @@ def end_jvm() -> None:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Tell whether this error, or one that led to it, says that the JVM does not answer."""
+    """True if this error, or one that caused it, says that the JVM does not answer."""
     while error is not None:
         if isinstance(error, Py4JNetworkError):
             return True
@@ -160,20 +192,16 @@ def _raised_in_py4j(error: BaseException) -> bool:
 
 
 def java_trace(error: Exception) -> str:
-    """The trace of Java in an error of PySpark, else an empty text: some errors have no other reason."""
+    """The Java trace of a PySpark error, or an empty text; some errors give their reason only there."""
     return getattr(error, "_stackTrace", None) or ""
-
-
-# --- What is said of the JVM's end beside our one line is silenced. Where that fails, more is said.
 
 
 @contextmanager
 def silent_gateway(stays: Callable[[], bool]) -> Iterator[None]:
-    """Let Py4J log nothing: it tells of the JVM's end by traces, some of them in the root log.
+    """Keep Py4J from logging inside the block; it logs the JVM's end as traces, some in the root log.
 
-    Args:
-        stays: says at the end whether to stay silent. Python lets go of the JVM's objects later, and each of
-            them would send it a message.
+    After the block it stays silent if `stays` returns True: Python frees objects of the JVM later, and each
+    would send a message to it.
     """
     root, own = logging.getLogger(), logging.getLogger("py4j")
     level = own.level
@@ -192,17 +220,17 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def hush_updates(spark: SparkSession) -> None:
-    """Let the server for accumulators print nothing if the JVM ends in the middle of a message to it."""
+    """Keep PySpark's accumulator server from printing an error if the JVM ends while it sends to it."""
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda request, client_address: None
 
 
 def hush_ends(spark: SparkSession) -> None:
-    """Let a thread of the JVM that fails write to Spark's log, which is silent here, not to standard error.
+    """Send errors of the JVM's threads to Spark's log, which is silent here, not to standard error.
 
-    A signal to all processes of the job ends the JVM while its threads work. What makes a query fail is told
-    by the query, and a lack of memory in any thread ends the JVM.
+    A signal to all processes of the job ends the JVM while its threads work, and each would print an error.
+    The failure of a query is reported by the query, and a lack of memory in any thread ends the JVM.
     """
     jvm = jvm_of(spark)
     with suppress(Py4JError, TypeError):
@@ -210,16 +238,11 @@ def hush_ends(spark: SparkSession) -> None:
         jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
-# --- Batches
-
-
 def offsets_in(note: str) -> list[Any]:
-    """The offset of each source in Spark's note of a batch: a version, settings, then a line for each source.
+    """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.
 
-    `recentProgress` tells the same, but of the batches of this run alone.
-
-    Raises:
-        ValueError: the text is none of Spark's.
+    A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
+    only those of this run.
     """
     version, _, *offsets = note.splitlines()
     if version != "v1" or not offsets:
@@ -227,22 +250,39 @@ def offsets_in(note: str) -> list[Any]:
     return [json.loads(offset) for offset in offsets]
 
 
+def is_commit(note: bytes) -> bool:
+    """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
+    version, _, text = note.partition(b"\n")
+    try:
+        return version == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def is_query(note: bytes) -> bool:
+    """True if this is Spark's note of a query's id."""
+    try:
+        stored = json.loads(note)
+        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
 def batch_of(task: TaskContext) -> str | None:
-    """The number of the batch that a task works for; None: this Spark does not say."""
+    """The number of the batch that a task belongs to; None if Spark does not say."""
     return task.getLocalProperty(BATCH_ID)
 
 
 def set_limits(query: StreamingQuery, cap: int) -> None:
     """Set the limit of each source that has one. Call it inside the query's `foreachBatch`.
 
-    Spark asks a source for the end of a batch with a limit, which it takes from the query's own table of
-    sources and limits. Nothing public changes that table, but it is there to be set between two batches, for
-    every source alike. The alternatives were a file that a source of ours reads, which Kafka's does not, and
-    another query whenever the limit changes, with processes and a plan of its own. What a batch reads is
-    noted by Spark before it is read, so a batch that runs again does not depend on any of this.
+    Spark asks a source for the end of a batch with a limit from the query's own table, which no public
+    function changes (`docs/decisions/admission.md`). Spark notes what a batch reads before it reads it, so a
+    batch that runs again does not depend on the limit.
 
     Raises:
-        AttributeError, GatewayError, TypeError, ValueError: this Spark does not let us. The last limit stays.
+        AttributeError, GatewayError, TypeError, ValueError: this Spark does not allow it. The last limit
+            stays.
     """
     execution: Any = query._jsq.streamingQuery()
     sources = execution.uniqueSources()
@@ -254,7 +294,7 @@ def set_limits(query: StreamingQuery, cap: int) -> None:
 
 
 def _limited(limit: Any, cap: int) -> Any:
-    """A limit of the same kind with the number `cap`; `limit` itself if it is none on records or bytes."""
+    """A limit of the same kind with the number `cap`; `limit` itself if it is not about records or bytes."""
     from pyspark import SparkContext
 
     spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
@@ -276,26 +316,25 @@ def _limited(limit: Any, cap: int) -> Any:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """A schema of Arrow in Spark's types. The public ways depend on a setting of the user's session."""
+    """Convert an Arrow schema to Spark's types; public functions for it depend on a session setting."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
-# --- Python workers
+def fork_workers() -> bool:
+    """Run PySpark's daemon, which forks the Python workers, until Spark ends it; False if it has none.
 
-
-def fork_workers() -> None:
-    """Be the process that Spark's Python workers are forked from.
-
-    Spark has a setting for the module that does this (`spark.python.daemon.module`), but only PySpark's own
-    can do it. Here a worker whose connection has gone ends without a word. Else there would be a trace of
-    where the write failed, above the one line that a job ends with.
+    Only PySpark's own module can do that. Here a worker that has lost its connection ends silently; otherwise
+    it would print a trace above the one line with which a job ends.
     """
     from pyspark import daemon
 
+    if not hasattr(daemon, "manager") or not hasattr(daemon, "worker"):
+        return False
     daemon.worker = partial(_quiet, daemon.worker)
     daemon.manager()
+    return True
 
 
 def _quiet(work: Callable[..., int], *arguments: Any) -> int:

@@ -1,7 +1,7 @@
-"""The one query: what `spark_pace.spark.sources` gives -> splitter -> operators -> merger.
+"""Builds the streaming query: intake rows of `spark_pace.spark.sources` -> splitter -> operators -> merger.
 
-In a job it is the merger that starts the operators, and only if lanes are left that the splitter did not work
-off itself (`spark_pace.spark.stages.operators`).
+In a job the merger starts the operators, and only if the splitter has left lanes to work off
+(`spark_pace.spark.stages.operators`).
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 
-# a batch every so many microseconds; or batches of all that is there now; or only the batch that was planned
-# and not finished
+# the microseconds from batch to batch; or all that is there now; or only the batch that was planned and
+# not finished
 Trigger = int | Literal["available_now", "unfinished"]
 
 
 def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int) -> DataFrame:
-    """The rows for the merger (`PART_ROWS`), with all lanes worked off; arguments: see `split_rows`."""
+    """The rows for the merger (`PART_ROWS`) after operators have worked off all lanes; see `split_rows`."""
     return operated(split_rows(intake, plan, keys, parts), plan)
 
 
 def split_rows(
     intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int, chunks: ChunkFiles | None = None
 ) -> DataFrame:
-    """What the splitters make of the rows of the intake (`SLOT_ROWS`), dealt out to operators (`PART_ROWS`).
+    """The splitters' output for rows of the intake (`SLOT_ROWS`), distributed for operators (`PART_ROWS`).
 
     The query must have as many shuffle partitions as there are slots.
 
     Args:
         intake: the rows of the intake.
         plan: the plan.
-        keys: for each slot the key of its group.
-        parts: the number of tasks that operators run in.
-        chunks: where large chunks of what is carried are kept; None: with the rest, in Spark's state.
+        keys: the group key of each slot.
+        parts: the number of tasks for operators.
+        chunks: the files for large chunks of the carry; None: all of it is in Spark's state.
     """
     # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
     # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
@@ -62,7 +62,7 @@ def split_rows(
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
-    """Start the query on the merger's checkpoint, and tell its tasks what that says of earlier records."""
+    """Start the query on the merger's checkpoint, after telling its tasks about earlier records."""
     tell_pasts(rows.sparkSession, kept_pasts(merger.checkpoint))
     writer = rows.writeStream.queryName(name).foreachBatch(merger)
     writer = writer.option("checkpointLocation", str(merger.checkpoint))

@@ -1,4 +1,4 @@
-"""The Spark session of a job."""
+"""Starts the Spark session of a job."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _DELTA = SETTINGS["spark.sql.extensions"]
 def job_session(
     name: str, settings: Mapping[str, str], written: Mapping[str, str], *, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """A session with settings that are this job's alone. Spark is stopped at the end if it was started here.
+    """A session whose settings no other job shares. Spark is stopped at the end if it was started here.
 
     Args:
         name: the name that Spark shows.
-        settings: the settings of the job, with values of the environment put in.
-        written: the same settings as the job file has them. A setting whose value differs is a secret.
+        settings: the settings of the job, with values from the environment.
+        written: the same settings as written in the job file. One whose value differs is a secret.
         quick: see `build_session`.
 
     Raises:
@@ -65,16 +65,17 @@ def build_session(
     secret: Mapping[str, str] | None = None,
     quick: bool = False,
 ) -> SparkSession:
-    """The session, started if there is none.
+    """Return the running session, or start one.
 
     Under `spark-submit`, that command sets the master and the jars. Otherwise the master is ``local[*]``, and
-    the jars come from the directory that `SPARK_PACE_JARS` names, else from that of the checkout. If none is
-    named and that of the checkout is empty, Spark downloads them.
+    the jars come from the directory in `SPARK_PACE_JARS`, or else from the checkout. If there are none, Spark
+    downloads them.
 
     Args:
         name: the name that Spark shows.
-        settings: the settings of the user; they win over `SETTINGS`.
-        secret: more settings, kept off the JVM's command line, which every user of the machine can read.
+        settings: the user's settings, which override `SETTINGS`.
+        secret: more settings; they must not be on the JVM's command line, which all users of a machine can
+            read.
         quick: see `spark_pace.spark.java.settings`.
 
     Raises:
@@ -96,7 +97,7 @@ def build_session(
 
 
 def _started(settings: Mapping[str, str], secret: Mapping[str, str], submitted: bool) -> SparkSession:
-    # queries need it; it is loaded while the JVM starts, which takes seconds
+    # queries need pandas; it is imported while the JVM starts, which takes seconds
     threading.Thread(target=import_module, args=("pandas",), daemon=True).start()
     every = {**settings, **secret}
     try:
@@ -118,15 +119,15 @@ def _not_started(got: str) -> SetupError:
 
 
 def path_of_workers(sent: str, given: str | None) -> str:
-    """The PYTHONPATH by which the daemon that forks Python workers finds the archives of `--py-files`.
+    """The PYTHONPATH with which the daemon that forks Python workers finds the archives of `--py-files`.
 
-    Spark tells workers of archives only once the daemon runs, and of wheels never. An executor has them in
-    the folder that it starts the daemon in; the driver, which starts one too, has them where they were named.
-    It finds single modules in that folder without this.
+    Spark tells workers about archives only after the daemon has started, and never about wheels. On an
+    executor they are in the folder in which the daemon starts; on the driver, which starts one too, they are
+    at the paths given. Single modules in that folder are found anyway.
 
     Args:
         sent: the setting `spark.submit.pyFiles`.
-        given: the PYTHONPATH that the user has set for executors.
+        given: the PYTHONPATH that the user has set for executors, or None.
     """
     named = [re.sub("^(file|local):(//)?", "", path) for path in sent.split(",")]
     archives = [path for path in named if path and not path.endswith(".py")]
@@ -134,7 +135,7 @@ def path_of_workers(sent: str, given: str | None) -> str:
 
 
 def _let_workers_find(spark: SparkSession) -> None:
-    """Let Python workers find what was sent. As a setting of Spark's it would hide what executors have."""
+    """Let Python workers find what was sent; a setting of Spark's would replace the executors' own path."""
     settings = spark.sparkContext.getConf()
     path = path_of_workers(settings.get(_SENT, ""), settings.get(f"spark.executorEnv.{_PATH}"))
     if path:

@@ -1,4 +1,4 @@
-"""Writes conditions as Spark SQL, which the JVM can test before events reach the core."""
+"""Writes conditions in Spark SQL, so that the JVM can drop events before they reach the core."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ TESTS = {
 
 
 def to_spark_filter(condition: Expr) -> str:
-    """A condition in Spark SQL that is true wherever `condition` is true, and perhaps elsewhere.
+    """A condition in Spark SQL that is true where `condition` is true, and perhaps elsewhere.
 
-    Spark tests only attributes and constants. It must not compute: its optimizer multiplies the constants of
-    ``i * 5000000000 * 5000000000`` before it knows `i`, and takes the parts of a time in the session's zone.
+    It only compares attributes with constants. Spark must not compute, because its results differ: its
+    optimizer multiplies the constants of ``i * 5000000000 * 5000000000`` first, and it takes the parts of a
+    time in the session's zone.
 
     Raises:
-        ValueError: the condition names components or aggregates, which one event does not have.
+        ValueError: the condition reads components or aggregates, which a single event does not have.
     """
     if isinstance(condition, Call) and condition.function in ("and", "or"):
         return TESTS[condition.function].format(*map(to_spark_filter, condition.arguments))
@@ -46,7 +47,7 @@ def _is_plain(expr: Expr) -> bool:
 
 
 def plain_sql(expr: Expr) -> str:
-    """An attribute, a constant, or a test of them in Spark SQL; each attribute is a column of its name."""
+    """The Spark SQL for an attribute (the column of its name), a constant, or a test of these."""
     if isinstance(expr, Literal):
         return _literal(expr)
     if isinstance(expr, Aggregate | Previous):
@@ -60,9 +61,9 @@ def plain_sql(expr: Expr) -> str:
 
 
 def in_sql(call: Call, arguments: list[str]) -> str:
-    """``x in (1, 2)`` in Spark SQL; with DOUBLEs as equalities.
+    """The Spark SQL for ``x in (1, 2)``; for DOUBLEs, a chain of equalities.
 
-    Spark looks DOUBLEs up in a long list by their bits, so that -0.0 would not be 0.0.
+    Spark looks up DOUBLEs in a long list by their bits, so that -0.0 would differ from 0.0.
     """
     if call.arguments[0].type == "DOUBLE":
         return "(" + " OR ".join(f"({arguments[0]} = {item})" for item in arguments[1:]) + ")"
@@ -74,7 +75,7 @@ def _literal(literal: Literal) -> str:
     if value is None:
         return "NULL" if literal.type == "NULL" else f"CAST(NULL AS {literal.type})"
     if literal.type == "STRING":
-        # Spark replaces ${...} before it parses, so a dollar sign must not show
+        # Spark replaces ${...} before it parses, so a dollar sign must be written as an escape
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
     if literal.type == "BIGINT":
         return f"{value}L" if value != _LEAST else f"CAST('{_LEAST}' AS BIGINT)"

@@ -1,4 +1,4 @@
-"""How a query ends: with its input, by a signal, or by a failure, which is told in our words."""
+"""Ends a query: with its input, by a signal, or by a failure, which becomes one of our errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_SECONDS = 1
 
 @dataclass
 class Stop:
-    """The signal that has told the job to stop, if one has."""
+    """The request to stop the job, once a signal has made it."""
 
     event: threading.Event = field(default_factory=threading.Event)
     signal: signal.Signals | None = None
@@ -29,15 +29,15 @@ class Stop:
     def ended_spark(self) -> bool:
         """True if the signal has ended the JVM too, so that calls to Spark fail.
 
-        A service manager sends its signal to all processes of the job.
+        Service managers send their signal to all processes of a job.
         """
         return self.event.is_set() and is_ending()
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note SIGINT and SIGTERM while inside.
+        """Record SIGINT and SIGTERM inside the block.
 
-        A handler may interrupt a call to the JVM, so it must not make one itself.
+        The handler may interrupt a call to the JVM, so it must not make one itself.
         """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may set handlers
@@ -57,14 +57,13 @@ class Stop:
 
 @contextmanager
 def in_our_words(stop: Stop) -> Iterator[None]:
-    """Turn what fails inside into an error of ours.
+    """Turn errors inside the block into errors of ours.
 
-    If the signal to stop has ended Spark too, a call to Spark that fails is no failure.
+    If the signal to stop has ended Spark too, an error of a call to Spark is ignored.
 
     Raises:
         SparkPaceError: something failed.
-        GatewayError, ConnectionError: the JVM is gone; `survived_in_words` makes an error of ours of
-            that.
+        GatewayError, ConnectionError: the JVM is gone; `survived_in_words` turns that into one of ours.
     """
     try:
         yield
@@ -76,7 +75,7 @@ def in_our_words(stop: Stop) -> Iterator[None]:
 
 
 def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
-    """Wait for the end of the query, or end it when a signal says so. What fails meanwhile is raised."""
+    """Wait until the query ends, or end it when a signal asks for that; raise what fails meanwhile."""
     try:
         while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
             pass
@@ -94,4 +93,4 @@ def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
         finally:
             merger.close()
     if merger.failure is not None and not is_of_spark(merger.failure):
-        raise as_our_error(merger.failure)  # the end of the query makes calls to Spark fail, and no others
+        raise as_our_error(merger.failure)  # at the end of a query only calls to Spark may fail

@@ -1,4 +1,4 @@
-"""What one run of a job did: the sums over its batches."""
+"""The result of one run of a job: sums over its batches."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from spark_pace.io.metrics import BatchReport, Counts
 
 @dataclass
 class Summary(Counts):
-    """What one run of a job did; an earlier run on the same checkpoint is not counted.
+    """The result of one run of a job, without earlier runs on the same checkpoint.
 
     Attributes:
-        matches: of each rule; 0 where it found none.
-        batches: how many were written.
-        has_all_batches: no earlier run wrote a batch.
-        seconds: from the call to the end.
-        still_open: selections open at the end.
-        pending: events that wait at the end until the frontier has passed them.
-        finished: the end of the input was reached and everything decided.
-        stopped_by: the signal that stopped the job, if one did.
-        over_bound: in how many batches no cut of lanes could keep `latency_bound`.
-        why_over_bound: why, in the last of them.
-        lacking: of attributes that the header of a CSV file lacks: what there is to tell.
+        matches: the number of matches of each rule.
+        batches: the number of batches that were written.
+        has_all_batches: True if no earlier run wrote a batch.
+        seconds: the time from the call to the end.
+        still_open: selections that are open at the end.
+        pending: events that still wait for the frontier at the end.
+        finished: True if the input has ended and everything is decided.
+        stopped_by: the signal that stopped the job, or None.
+        over_bound: the number of batches in which no cut into lanes could keep `latency_bound`.
+        why_over_bound: the reason in the last of them.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
     """
 
     matches: dict[str, int]
@@ -39,7 +39,7 @@ class Summary(Counts):
     lacking: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: BatchReport) -> None:
-        """Count a batch, and take from its report what earlier ones have told of headers."""
+        """Add a batch. Messages about headers that earlier batches had are removed from its report."""
         self.add_counts(report)
         for rule, count in report.matches.items():
             self.matches[rule] += count

@@ -162,7 +162,7 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
         stream = stream_of(seed, len(components), overlapping=overlapping)
         search = Search(stream, pattern)
-        assert search.runnable
+        assert search.techniques.unused.compilable
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
         expected = in_turn(search, search.initiators)
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)

@@ -73,7 +73,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
     """The dear functions that a search of this kind goes through."""
     by_method = {
         "nearest": set[str](),
-        "in order": {"queues"} if form == "two" else {"earliest_unused"},  # of few events
+        "in order": {"earliest_unused"},
         "walk": {"depth_first"} if told["compiled"] else set(),
         "in turn": {"in_turn"} if told["compiled"] else {"in_turn", "chosen"},
         "first candidate": {"depth_first"},
@@ -130,6 +130,20 @@ def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, eve
     }
     found = called_in(rule, events, {"nearest_sets", "_by_orders", "ending_with"})
     assert found == called[method]
+
+
+@pytest.mark.parametrize(
+    ("where", "method", "dominant"),
+    [("", "in order", "events"), (", where: a.x < b.x", "in turn", "candidates")],
+)
+def test_conjunctions_that_use_events_up_cost_what_their_conditions_do(
+    tmp_path: Path, where: str, method: str, dominant: str
+) -> None:
+    path = rule_file(tmp_path, SEQUENCES["plain"][0], f"context: 'earliest, selected', within: 8 s{where}")
+    path.write_text(path.read_text(encoding="utf-8").replace("sequence:", "conjunction:"), encoding="utf-8")
+    (rule,) = load_rules(path)
+    cost = explain_as_json(rule)["cost"]
+    assert (cost["search"]["method"], cost["dominant"]) == (method, dominant)
 
 
 def cost_of(directory: Path, sequence: str, rest: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Matches for people and for files: a table on the terminal, JSON lines, CSV."""
+"""Shows matches as a table on the terminal, and writes them as JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def json_lines(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _fields(batch: pa.RecordBatch, rules: Sequence[Rule]) -> pa.Array:
-    """For each match the text of a JSON object with the fields that its rule emits."""
+    """A JSON object for each match, with the fields that its rule emits: large_string[n]."""
     texts, places = [pa.array([], TEXT)], [np.array([], np.int64)]
     for rule in rules:
         place = np.flatnonzero(pc.equal(batch["rule"], rule.name))

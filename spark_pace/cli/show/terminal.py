@@ -1,4 +1,4 @@
-"""The console that tables and lines are shown on."""
+"""The console on which tables and lines are shown."""
 
 from __future__ import annotations
 

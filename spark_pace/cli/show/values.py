@@ -1,7 +1,7 @@
-"""Columns of any type as text, for JSON, CSV and tables on the terminal: whole columns at a time.
+"""Turns whole columns of any type into text, for JSON, CSV and tables on the terminal.
 
-A time is written as ISO text in UTC, bytes as their UTF-8 text (with escapes for what is no UTF-8), a number
-that is not finite as text, a map as an object.
+A time becomes ISO text in UTC, bytes become UTF-8 text (with escapes for bytes that are no UTF-8), numbers
+that are not finite become text, and a map becomes an object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Encode = Callable[[str], str]
 
 
 def json_objects(members: Mapping[str, pa.Array], rows: int, encode: Encode = encode_basestring) -> pa.Array:
-    """JSON objects, one for each row.
+    """Build one JSON object for each row.
 
     Args:
         members: for each name its values as JSON text, large_string[rows] without nulls.
@@ -65,7 +65,7 @@ def as_json(values: pa.Array, encode: Encode = encode_basestring) -> pa.Array:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Values that are neither numbers nor nested as text: large_string[n], null where the value is."""
+    """Text of values that are neither numbers nor nested: large_string[n], null where the value is null."""
     kind = values.type
     if kinds.is_timestamp(kind):
         texts = values.cast(pa.timestamp("us"), safe=False).cast(TEXT)
@@ -84,7 +84,7 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 def as_cells(values: pa.Array) -> list[Any]:
-    """Each value as a cell: None, numbers and truth values as they are, nested ones as JSON, else text."""
+    """The values as cells: None, numbers and booleans as they are, nested values as JSON, others as text."""
     kind = values.type
     if kinds.is_nested(kind):
         return pc.if_else(values.is_valid(), as_json(values), None).to_pylist()  # type: ignore[no-any-return]
@@ -102,14 +102,14 @@ def _json_maps(values: pa.Array, encode: Encode) -> pa.Array:
 
 
 def _joined(lists: pa.Array, texts: pa.Array) -> pa.Array:
-    """The texts of the elements of each list, with commas."""
+    """The texts of each list's elements, joined by commas: large_string[n]."""
     lengths = pc.list_value_length(lists).fill_null(0)
     offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)])
     return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(offsets), texts), pa.scalar(", ", TEXT))
 
 
 def _put_together(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
-    """The parts of each row as one text, with nothing between them; null where a part is null."""
+    """The texts of each row's parts, joined without a separator; null where a part is null."""
     return pc.binary_join_element_wise(
         *(pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts), pa.scalar("", TEXT)
     )

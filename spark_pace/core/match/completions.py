@@ -11,7 +11,6 @@ from spark_pace.core.match.first import depth_first, nearest
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.technique import of_completion
 
 
 def completions(search: Search, starts: Ints, end: Ints) -> Ints:
@@ -27,7 +26,7 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     """
     if isinstance(search, AnyOrder):
         return _in_any_order(search, starts, end)
-    technique = of_completion(search)
+    technique = search.techniques.completion
     if technique.how == "nearest":
         rows = starts
         for level in range(1, search.steps):
@@ -51,7 +50,7 @@ def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
 
     Where each order of its components is searched as a sequence, the first completion of all orders counts.
     """
-    rows, how = search.stream.rows, of_completion(search).how
+    rows, how = search.stream.rows, search.techniques.completion.how
     if how == "nearest set":
         closes = search.lasts(nearest_sets(search, starts, starts, backwards=False))
         return np.where(closes < end, closes, -1)

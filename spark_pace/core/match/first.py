@@ -20,7 +20,6 @@ from spark_pace.core.match.search.level import compiled_levels
 from spark_pace.core.match.search.nearest_sets import nearest_sets
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.search_arguments import Searches
-from spark_pace.core.match.technique import of_best, of_walk
 from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.ranks import segments_of
 
@@ -41,7 +40,7 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         best_of, latest = chosen(search, terminators, start, backwards=True)
         found = best_of[:, 0] >= 0
         return best_of[found], latest[found] if search.trailing else None
-    if of_best(search).how == "nearest":  # of each step, from the terminator back
+    if search.techniques.best.how == "nearest":  # of each step, from the terminator back
         columns = [terminators]
         for level in range(search.steps - 2, -1, -1):
             columns.append(search.preceding(level, columns[-1]))
@@ -61,7 +60,7 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
     if not search.simple:
         best_of, _ = chosen(search, terminators, start, backwards=False)
         return best_of[best_of[:, 0] >= 0]
-    if of_best(search).how == "nearest":  # of each step, from the start on
+    if search.techniques.best.how == "nearest":  # of each step, from the start on
         columns = [start - 1]
         for level in range(search.steps - 1):
             columns.append(search.following(level, columns[-1]))
@@ -124,7 +123,7 @@ def _best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, back
         int64[m, n], by components; -1 where there is none.
     """
     best_of = np.full((len(terminators), search.steps), -1)
-    if of_best(search).how == "nearest set":
+    if search.techniques.best.how == "nearest set":
         beyond = terminators if backwards else start - 1
         matrix = nearest_sets(search, terminators, beyond, backwards=backwards)
         here = (search.firsts(matrix) >= start) & (search.lasts(matrix) == terminators)
@@ -138,7 +137,7 @@ def _best_in_any_order(search: AnyOrder, terminators: Ints, start: Ints, *, back
 
 def _by_orders(search: AnyOrder, terminators: Ints, start: Ints, *, backwards: bool) -> Iterator[Ints]:
     """Candidates of the terminators, the best ones among them: of a few orders of components that of each."""
-    if of_best(search).how == "all candidates":
+    if search.techniques.best.how == "all candidates":
         yield from search.ending_with(terminators, start)
         return
     for order in search.orders:
@@ -159,7 +158,7 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
-    technique = of_walk(search)
+    technique = search.techniques.walk
     if technique.how == "nearest":
         return _nearest_of_each(search, ranges)
     search = search.walker
@@ -198,7 +197,7 @@ def first(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         As `walk` does.
     """
-    technique = of_best(search)
+    technique = search.techniques.best
     if technique.compilable and search.many:
         return depth_first(search, ranges)
     if technique.how == "walk":

@@ -15,7 +15,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, Way
 from spark_pace.core.plan.previous_tests import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import initiator_bits, shape_of, terminator_bits
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,15 @@ class Method:
         pattern: what is tested among events that are matched together: the rule's pattern without the
             equalities that make `join`. None if the rule has no pattern.
         waits: whether a match waits until all selections with smaller ids are resolved.
+        ends_go: whether an event that can only end matches is carried no further: each of its matches has
+            gone out with it.
     """
 
     way: Way | None
     join: str | None
     pattern: Pattern | None
     waits: bool
+    ends_go: bool = False
 
 
 def method_of(rule: Rule) -> Method:
@@ -56,8 +59,20 @@ def _method(rule: Rule, way: Way | None) -> Method:
         for name, stated in equalities.items():
             if _join_all(stated, len(pattern.components), in_turn=way.in_turn):
                 rest = tuple(conjunct for conjunct in pattern.where if conjunct not in stated)
-                return Method(way, name, replace(pattern, where=rest), waits)
-    return Method(way, None, pattern, waits)
+                return Method(way, name, replace(pattern, where=rest), waits, _ends_go(pattern, way, waits))
+    return Method(way, None, pattern, waits, _ends_go(pattern, way, waits))
+
+
+def _ends_go(pattern: Pattern, way: Way, waits: bool) -> bool:
+    """See `Method.ends_go`.
+
+    Matches must not wait, nor an event that completed no match have closed a selection, nor windows or
+    neighbours ask which events are there.
+    """
+    timed = pattern.within is not None and pattern.within.time_us is not None
+    open_ = isinstance(way, Backwards) or (isinstance(way, Forwards) and pattern.close == "window")
+    own = pattern.order == "sequence" and not terminator_bits(pattern) & initiator_bits(pattern)
+    return timed and open_ and own and not waits and shape_of(pattern).simple
 
 
 def _waits(rule: Rule, pattern: Pattern) -> bool:

@@ -8,7 +8,7 @@ one; then the first event of the second group is an anchor too, which says where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -148,6 +148,17 @@ def shape_of(pattern: Pattern) -> Shape:
     complete = tuple(min(last, building.complete[index]) for index in range(len(components)))
     strict = pattern.contiguity == "strict"
     return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete, strict)
+
+
+@lru_cache(maxsize=4096)
+def places_of(pattern: Pattern) -> Mapping[str | None, int]:
+    """The level of each component that stands for one event, by its name; negated ones behind all levels."""
+    shape, components = shape_of(pattern), pattern.components
+    alone = [(components[index], level) for level, index in enumerate(shape.anchors)]
+    places: dict[str | None, int] = {one.name: level for one, level in alone if one.times is None}
+    negated = (one.name for one in components if one.negated)
+    places.update({name: level for level, name in enumerate(negated, len(shape.anchors))})
+    return places
 
 
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:

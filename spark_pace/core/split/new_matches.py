@@ -23,7 +23,7 @@ from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_selection import matched_lanes
-from spark_pace.core.split.parallel_selections import backward_keep
+from spark_pace.core.split.parallel_selections import backward_keep, without_enders
 from spark_pace.core.split.task import Split, SplitTask, from_first
 from spark_pace.core.tables import numbers
 
@@ -75,7 +75,8 @@ def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> 
         search = search.starting(search.may_fit(initiators, lasts))
     found = way.match(task.stream, search.pattern, search.ending(lasts), whole(task.stream))
     open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
-    return Split(_lanes(task, found), from_first(task.stream, open_), np.array([len(open_)]))
+    keep = without_enders(task, from_first(task.stream, open_))
+    return Split(_lanes(task, found), keep, np.array([len(open_)]))
 
 
 def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:

@@ -19,6 +19,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import terminator_bits
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Piece, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -49,7 +50,23 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     if isinstance(way, Backwards) and pattern.within is None:  # no window ends these; some are out of reach
         assert way.tail is not None
         open_ = np.intersect1d(open_, way.tail(task.stream, search, task.stream.rows))
+    keep = without_enders(task, keep)
     return Split(lanes, keep, count_in_segments(task.stream, open_), resolution=task.resolution)
+
+
+def without_enders(task: SplitTask, keep: Bools) -> Bools:
+    """`keep` without the new events that `Method.ends_go` is about.
+
+    Those of batches before are left as they are: to drop them from what is carried would mean to store the
+    others anew.
+    """
+    pattern = task.pattern
+    if pattern is None or not task.method.ends_go:
+        return keep
+    other = ~np.uint16(terminator_bits(pattern))
+    new = task.stream.time >= task.passed_us
+    kept: Bools = keep & ~(new & (task.stream.mask & other == 0))
+    return kept
 
 
 def _closings(

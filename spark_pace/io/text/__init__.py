@@ -1,1 +1,1 @@
-"""Lines of text, and values in text, as columns of declared types."""
+"""Parses lines of text, and values in text, into columns of declared types."""

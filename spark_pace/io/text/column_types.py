@@ -1,4 +1,4 @@
-"""Which types a parser is asked to read, and its columns put into the types of the core."""
+"""Says which types a parser is to read, and converts the columns that it returns to the types of the core."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
-_LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # more digits of a second than are kept
+_LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits of a second
 _MOST_DIGITS = 76  # of a decimal that Arrow can hold
 
 
 def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
-    """The type that the parser of JSON is to read for an attribute of type `kind`; `time` for a TIMESTAMP."""
+    """The type that the JSON parser is to read for an attribute of type `kind`; `time` for a TIMESTAMP."""
     if kind == "TIMESTAMP":
         return time
     if decimal_digits(kind):
@@ -34,13 +34,13 @@ def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
 def json_fields(
     fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], time: pa.DataType, depth: int = 0
 ) -> Iterator[pa.Field]:
-    """The columns that the parser of JSON is to read, each STRUCT with the attributes inside it.
+    """The columns that the JSON parser is to read, each STRUCT with the attributes inside it.
 
     Args:
         fields: the attributes.
-        paths: for each attribute the names of the STRUCTs around it, from outside to inside, and its own.
+        paths: for each attribute the names of the STRUCTs around it, outermost first, then its own name.
         time: the type to read for a TIMESTAMP.
-        depth: how many STRUCTs are around all `fields`: so many names of their paths are passed over.
+        depth: how many STRUCTs are around all of `fields`; as many names of their paths are skipped.
     """
     inside: dict[str, list[Field]] = {}
     for field in fields:
@@ -56,7 +56,7 @@ def json_fields(
 def flat(
     table: pa.Table, fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], form: RecordForm
 ) -> pa.Table:
-    """The attributes `fields` of a table of JSON, in the types of the core; if there are none, the table.
+    """Take `fields` from a table of parsed JSON, in the types of the core; without fields, the table itself.
 
     Raises:
         pa.ArrowInvalid: a value is not of its type.
@@ -66,10 +66,10 @@ def flat(
 
 
 def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
-    """The column at the path: null where a STRUCT around it is null, or where there is no such column.
+    """The column at a path; null where a STRUCT around it is null, or everywhere if there is no such column.
 
     Raises:
-        pa.ArrowInvalid: what stands around it is no STRUCT, or several columns have one name of the path.
+        pa.ArrowInvalid: a column around it is no STRUCT, or several columns have a name of the path.
     """
     name, *deeper = path
     there = table.schema.get_all_field_indices(name)
@@ -85,14 +85,14 @@ def inner(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
 
 
 def _one(columns: list[int]) -> bool:
-    """Tell whether one column has a name, by the indices of all that have it; raises if several have."""
+    """True if there is one column, False if there is none; raises `pa.ArrowInvalid` if there are several."""
     if len(columns) > 1:
         raise pa.ArrowInvalid(f"{len(columns)} columns of that name")
     return len(columns) == 1
 
 
 def not_utf8(table: pa.Table) -> dict[int, str]:
-    """The rows in which a STRING holds bytes that are no UTF-8, each with the name of one such attribute."""
+    """The rows with a STRING that is no UTF-8, each with the name of one such attribute."""
     found: dict[int, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
@@ -111,15 +111,15 @@ def _is_utf8(column: pa.ChunkedArray) -> bool:
 
 
 def csv_type(kind: TypeName) -> pa.DataType:
-    """The type that the parser of CSV is to read for an attribute of type `kind`."""
-    # pyarrow refuses a column that mixes times with and without a zone, does not round decimals, and reads
-    # nothing that has parts
+    """The type that the CSV parser is to read for an attribute of type `kind`."""
+    # pyarrow refuses a column that mixes times with and without a zone, does not round decimals, and cannot
+    # read lists and structs from CSV
     as_text = kind == "TIMESTAMP" or decimal_digits(kind) or not is_single(kind)
     return pa.string() if as_text else ARROW_TYPES[kind]
 
 
 def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ORDINARY) -> pa.ChunkedArray:
-    """A column that a parser gave, or one of text that is written as `form` says, in the type `kind`.
+    """Convert a parser's column, or a column of text in the form `form`, to the type `kind`.
 
     Raises:
         pa.ArrowInvalid: a value is not of that type.
@@ -148,13 +148,13 @@ def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ORDINARY) 
 
 
 def has_infinite(column: pa.ChunkedArray) -> bool:
-    """Tell whether a number of a column, or of its lists, is infinite: as written, or as it is too large."""
+    """True if a column, or a list in it, holds an infinite number: written so, or too large for a DOUBLE."""
     numbers = pc.list_flatten(column) if pa.types.is_list(column.type) else column
     return pc.any(pc.is_inf(numbers)).as_py() is True
 
 
 def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """True where the STRUCT is there, null where it is not."""
+    """bool[n]: True where the STRUCT is present, null where it is not."""
     if not pa.types.is_struct(column.type) and not pa.types.is_null(column.type):
         raise pa.ArrowInvalid(f"a column of {column.type}")
     return pc.if_else(pc.is_valid(column), True, None)
@@ -163,7 +163,7 @@ def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def with_elements(
     column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], pa.ChunkedArray], target: pa.DataType
 ) -> pa.ChunkedArray:
-    """Lists with other elements: `convert` makes them of the column of all elements.
+    """Convert the elements of lists, by applying `convert` to the column of all elements.
 
     Raises:
         pa.ArrowInvalid: the column holds no lists, or `convert` raises it.
@@ -180,7 +180,7 @@ def with_elements(
 
 
 def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
-    """Numbers as a DECIMAL, rounded half away from zero as Spark does; one that does not fit is an error."""
+    """Convert to a DECIMAL, rounding half away from zero as Spark does; numbers that do not fit raise."""
     digits = decimal_digits(kind)
     assert digits is not None
     if pa.types.is_string(column.type):
@@ -191,17 +191,17 @@ def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
 
 
 def large_number(kind: TypeName) -> str:
-    """A regular expression that finds numbers with too many digits before the point, or with an exponent."""
+    """A regular expression for numbers with too many digits before the point, or with an exponent."""
     digits = decimal_digits(kind)
     assert digits is not None
     return rf"[+-]?(?:0*[1-9][0-9]{{{digits[0] - digits[1]},}}|[0-9.]+[eE]\+?[0-9])"
 
 
 def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
-    """Refuse numbers that have too many digits before the point: Arrow reads some of them as other numbers.
+    """Refuse numbers with too many digits before the point, because Arrow reads some as other numbers.
 
     Raises:
-        pa.ArrowInvalid: one has more digits before the point than `kind`.
+        pa.ArrowInvalid: one has more digits before the point than `kind` allows.
     """
     digits = decimal_digits(kind)
     assert digits is not None
@@ -217,7 +217,7 @@ def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
 def _wide(kind: TypeName) -> pa.DataType:
     """The type in which numbers are read before they are rounded to `kind`.
 
-    It has one digit more than `kind` before the point, and behind it as many as Arrow can hold.
+    It has one digit more than `kind` before the point, and as many after it as Arrow can hold.
     """
     digits = decimal_digits(kind)
     assert digits is not None
@@ -225,7 +225,7 @@ def _wide(kind: TypeName) -> pa.DataType:
 
 
 def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """ISO 8601 texts, with or without a zone, as UTC; a seventh to ninth digit of a second is cut off."""
+    """Parse ISO 8601 texts, with or without a zone, as UTC; of a second nine digits are read, six kept."""
     try:
         return _timestamps(texts)
     except pa.ArrowInvalid:
@@ -234,7 +234,7 @@ def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     zoned = pc.match_substring_regex(texts, _ZONE)
-    zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # the day of a bare date is no zone
+    zoned = pc.and_kleene(zoned, pc.greater(pc.utf8_length(texts), 10))  # a date's "-07" is no zone
     zoned = pc.fill_null(zoned, False)
     plain = pc.if_else(zoned, None, texts).cast(pa.timestamp("us"))
     if not pc.any(zoned).as_py():

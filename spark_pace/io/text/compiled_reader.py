@@ -1,12 +1,11 @@
-"""The compiled reader of JSON: machine code that is made once on a machine, kept in a file, and loaded.
+"""Compiles the reader of JSON once on a machine, keeps the machine code in a file, and loads it.
 
-numba takes a second to load and several to compile the reader; what is kept takes a tenth of a second, for
-llvmlite alone loads it. So a process loads it when it has read so much that this pays; Spark's workers are
-forked from one that has loaded it, if it was kept by then. It is kept beside the package, in the folder that
-`NUMBA_CACHE_DIR` names, or in the user's cache directory; where nothing can be written, pyarrow reads
-everything.
+Loading numba takes a second, and compiling the reader several. Loading kept code takes a tenth of a second,
+because it needs only llvmlite. A process loads it once it has read enough for this to pay; Spark's workers
+are forked from a process that has loaded it. The code is kept in the folder that `NUMBA_CACHE_DIR` names,
+beside the package, or in the user's cache directory. If none can be written to, pyarrow reads everything.
 
-``python -m spark_pace.io.text.compiled_reader`` compiles the reader ahead.
+``python -m spark_pace.cli.kernels`` compiles the reader ahead of time.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _NAME = "scan"
 _OPTIMISE = 3
 _DIGEST_BYTES = 32
 
-Scan = Callable[[int, int, int, int], int]  # `spark_pace.io.text.scan.scan`, with addresses
+Scan = Callable[[int, int, int, int], int]  # `spark_pace.io.text.scan.scan`; arguments are addresses
 
 
 class CompiledReader:
-    """Gives the compiled reader to a process once it pays."""
+    """The compiled reader of a process, loaded once it pays."""
 
     def __init__(self) -> None:
-        """Load nothing yet."""
+        """Start without the reader."""
         self._read_bytes = 0
         self._may_load = True
         self._may_compile = True
@@ -45,19 +44,19 @@ class CompiledReader:
         self._engine: object = None
 
     def scan_for(self, size: int) -> Scan | None:
-        """The compiled reader for `size` bytes more; None while it does not pay."""
+        """The compiled reader, to read `size` bytes more; None while loading it does not pay."""
         self._read_bytes += size
         if ways.is_loaded(self._read_bytes):
             self.load()
         return self._scan
 
     def load(self) -> None:
-        """Load the compiled reader now, for this process and those that are forked from it."""
+        """Load the compiled reader now, for this process and processes forked from it."""
         if self._scan is not None or not self._may_load:
             return
         try:
             self._load()
-        except Exception:  # of a processor or an LLVM that it is not made for: pyarrow reads everything
+        except Exception:  # made for another processor or LLVM: pyarrow reads everything
             self._may_load = False
 
     def _load(self) -> None:
@@ -75,7 +74,7 @@ def compiled_reader() -> CompiledReader:
 
 
 def kept_code() -> bytes | None:
-    """The machine code that was kept for this version and this processor."""
+    """The kept machine code for this version and this processor; None if there is none."""
     for path in _places():
         with suppress(OSError):
             kept = path.read_bytes()
@@ -86,7 +85,7 @@ def kept_code() -> bytes | None:
 
 
 def compiled_code() -> bytes | None:
-    """Compile the reader and keep it; None if there is no place for it."""
+    """Compile the reader, keep its machine code and return it; None if there is no place to keep it."""
     for path in _places():
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +103,7 @@ def compiled_code() -> bytes | None:
 
 
 def _places() -> Iterator[Path]:
-    """Where the code may be kept; the name tells its version and the processor."""
+    """The files in which the code may be kept; their name depends on version and processor."""
     name = f"{_NAME}-{_version()}.o"
     if folder := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(folder, name)
@@ -129,7 +128,7 @@ def _version() -> str:
 
 
 def _machine() -> Any:
-    """What LLVM makes code for: the processor of this machine."""
+    """LLVM's target machine: the processor of this machine."""
     from llvmlite import binding as llvm
 
     llvm.initialize_native_target()
@@ -150,13 +149,13 @@ def _machine_code() -> bytes:
     module = llvm.parse_assembly(scan_compiled.inspect_llvm())
     module.get_function(scan_compiled.native_name).name = _NAME
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
-    assert not outside, outside  # loading code that is not whole would end the process
+    assert not outside, outside  # loading code with missing functions would end the process
     code: bytes = _machine().emit_object(module)
     return code
 
 
 def _loaded(code: bytes) -> tuple[object, Scan]:
-    """Machine code put into memory: what owns the memory, and the function."""
+    """Load machine code; return the object that owns its memory, and the function."""
     from llvmlite import binding as llvm
 
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())

@@ -1,4 +1,4 @@
-"""Reads lines that hold JSON behind a text, such as ``May 01 10:00:00 web1 app: {"kind": "login"}``."""
+"""Reads lines with JSON after some text, such as ``May 01 10:00:00 web1 app: {"kind": "login"}``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JsonInTextParser(JsonParser):
     """Parses the JSON of a line, from the first brace to the end of the line."""
 
     def plain(self, chunk: bytes) -> PartlyParsed:
-        """What compiled code reads; lines without a brace are left, or no records."""
+        """Let compiled code read; lines without a brace are left over, or ignored if the form says so."""
         bounds, numbers = filled_lines(chunk)
         if self.form.ignores_unmatched:
             has_brace = self.matching(lines_at(np.frombuffer(chunk, np.uint8), bounds))
@@ -34,15 +34,15 @@ class JsonInTextParser(JsonParser):
         return replace(read, left=left, bounds=among)
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
-        """Tell which values have a brace; null where there is none."""
+        """bool[n]: which values have a brace; null for a null."""
         return pc.match_substring(values, "{")
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines if each has JSON to its end."""
+        """The number of lines if each has one JSON object at its end, else None."""
         return super().plain_rows(_json(chunk))
 
     def parse(self, chunk: bytes) -> pa.Table:
-        """The declared attributes, in the types of the core."""
+        """Parse the JSON of lines into the declared attributes, in the types of the core."""
         return super().parse(_json(chunk))
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
@@ -51,5 +51,5 @@ class JsonInTextParser(JsonParser):
 
 
 def _json(chunk: bytes) -> bytes:
-    """The lines without what stands before their first brace."""
+    """The lines without the text before their first brace."""
     return _BEFORE.sub(b"", chunk)

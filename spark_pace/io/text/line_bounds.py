@@ -1,4 +1,4 @@
-"""Where lines stand in a text, by whole columns, so that a flood of blank ones costs little but its bytes."""
+"""Finds the lines of a text by operations on whole arrays, so that a flood of blank lines costs little."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow as pa
 from spark_pace.io.text.blocks import Bytes, Ints
 
 _NEWLINE, _SPACE = b"\n "
-_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))  # as Python's `strip` has it
+_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))  # as for Python's `strip`
 
 
 def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
-    """The lines of a chunk in parts of at most `most` lines, without the newlines between the parts."""
+    """Cut a chunk into parts of at most `most` lines, without the newlines between the parts."""
     start = 0
     if len(chunk) >= most:
         ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE)
@@ -25,10 +25,10 @@ def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
 
 
 def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
-    """The lines that are not blank.
+    """Find the lines that are not blank.
 
     Returns:
-        int64[2, n], where each begins and ends; int64[n], their numbers among all lines.
+        int64[2, n], where each begins and ends; int64[n], its number among all lines.
     """
     text = np.frombuffer(chunk, np.uint8)
     if not len(text) or chunk.isspace():
@@ -42,10 +42,10 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
     if empty.any():
         bounds, numbers = np.ascontiguousarray(bounds[:, ~empty]), numbers[~empty]
     first_letters = text[bounds[0]]
-    spaced = np.flatnonzero(first_letters <= _SPACE)  # some of these are no spaces, which changes nothing
+    spaced = np.flatnonzero(first_letters <= _SPACE)  # other control characters do no harm here
     if len(spaced):
         letters = ~_IS_SPACE[text]
-        # in turn how many letters a line has, and how many stand between it and the next, which are dropped
+        # pairs: the letters in a line, and the letters between it and the next, which are dropped
         counts = np.add.reduceat(np.append(letters, False), bounds[:, spaced].T.ravel(), dtype=np.int64)[::2]
         filled = np.ones(len(numbers), np.bool_)
         filled[spaced] = counts > 0

@@ -1,12 +1,11 @@
 """Reads text in chunks of whole lines and parses each chunk into columns.
 
-A chunk that fails is looked through line by line, each different line once: so a flood of equal lines costs
-little. Those that may be records are parsed in quarters, and these again, until the bad lines are found. A
-call of the parser costs as much as a hundred lines, so a flood of bad lines must not take many calls: of a
-few lines that fail, one column after the other is looked through, which takes one or two calls for each bad
-line.
+In a chunk that fails, each different line is parsed once, so a flood of equal lines costs little. The lines
+are parsed in quarters, and the failing quarters in quarters again, until few lines are left. A call of the
+parser costs as much as a hundred lines, so a flood of bad lines must not take many calls: a few failing lines
+are parsed column by column, which takes one or two calls for each bad line.
 
-One record is one line. Blank lines are no records, but they count in the row numbers.
+Each line is one record. Blank lines are no records, but count in the row numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from spark_pace.io.text.line_bounds import filled_lines, lines_at
 
 CHUNK_BYTES = 4 << 20
 MOST_RECORD_BYTES = 16 << 20
-KEPT_BYTES = 64 << 10  # so much of a record that is too long is kept
+KEPT_BYTES = 64 << 10  # kept of a record that is too long
 _REASON_CHARACTERS = 300
 _AROUND_A_VALUE = (
     (re.compile(r"JSON parse error: Column\(.*\) changed from \w+ to (\w+)"), r"a JSON \1"),
@@ -42,46 +41,46 @@ _AROUND_A_VALUE = (
     (re.compile(r"Failed to parse string: ('.*') as a scalar of type \S+", re.DOTALL), r"\1"),
 )  # fmt: skip
 
-Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if any of the lines is wrong
-Line = tuple[int, bytes]  # its number, and the record in it
+Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if a line is wrong
+Line = tuple[int, bytes]  # the line's number, and its record
 
 
 @dataclass(frozen=True)
 class Check:
-    """One demand on lines: in words, and as a parser that reads no more than it needs to see it."""
+    """One demand on lines: its text for the reason, and a parser that fails if a line does not meet it."""
 
     must: str
     parse: Parse
 
 
 class LineParser(Protocol):
-    """Reads the lines of one format."""
+    """A reader of lines of one format."""
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """The records that compiled code has read; None if there is none for this format or these types."""
+        """Read what compiled code can read; None if there is no such code for this format or these types."""
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines, if a glance shows that each can only be one record; else None."""
+        """The number of lines, if a quick look shows that each is one record; else None."""
 
     def parse(self, chunk: bytes) -> pa.Table:
-        """Lines as columns; raises `pa.ArrowInvalid` if any of them is wrong."""
+        """Parse lines into columns; raises `pa.ArrowInvalid` if a line is wrong."""
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The records in lines of which none is blank."""
+        """The records in lines, none of which is blank."""
 
     def objections(self, records: list[bytes]) -> Objections:
-        """What is wrong with the outer form of records, checked before `parse` sees them."""
+        """Check the outer form of records, before `parse` sees them."""
 
     def checks(self) -> Sequence[Check]:
-        """What `parse` demands of lines; of a line that fails several demands, the first is told."""
+        """The demands of `parse` on lines; the reason for a bad line is the first that it does not meet."""
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """Why `parse` refused a line that passes all checks."""
+        """The reason why `parse` refused a line that passes all checks."""
 
 
 @dataclass(frozen=True)
 class Objections:
-    """bool[n], which of n records are refused, and the reason."""
+    """Which of n records are refused, bool[n], and the reason for all of them."""
 
     refused: npt.NDArray[np.bool_]
     reason: str
@@ -93,14 +92,14 @@ class Refused:
 
     Attributes:
         rows: int64[n], their numbers, ascending.
-        reasons: of the first of them, as many as were asked for.
+        reasons: the reasons for the first of them, as many as were asked for.
     """
 
     rows: Ints
     reasons: list[str]
 
     def moved(self, numbers: Ints) -> Refused:
-        """Return these objections for lines of which line i has the number `numbers[i]`."""
+        """The same lines with other numbers: line i becomes line `numbers[i]`."""
         return replace(self, rows=numbers[self.rows])
 
 
@@ -109,9 +108,9 @@ class ParsedLines:
     """The records of a chunk.
 
     Attributes:
-        table: the good ones as columns.
-        rows: for each row of `table` the number of its line in the chunk, from 0.
-        refused: the bad ones.
+        table: the good records as columns.
+        rows: int64[n], the number of each good record's line in the chunk, from 0.
+        refused: the bad records.
     """
 
     table: pa.Table
@@ -121,13 +120,13 @@ class ParsedLines:
 
 @dataclass(frozen=True)
 class PartlyParsed:
-    """Some records of a text.
+    """The records of a text, of which compiled code has read some.
 
     Attributes:
-        table: those that have been read, as columns.
-        rows: int64; the number of each.
-        left: int64[n], the numbers of those that `LineParser.parse` must read.
-        bounds: int64[2, n], where each of these begins and ends.
+        table: the records that were read, as columns.
+        rows: int64[m], the number of each of them.
+        left: int64[n], the numbers of the records that `LineParser.parse` must read.
+        bounds: int64[2, n], where each of these begins and ends in the text.
     """
 
     table: pa.Table
@@ -136,7 +135,7 @@ class PartlyParsed:
     bounds: Ints
 
     def with_left(self, parse: Callable[[PartlyParsed], ParsedLines]) -> ParsedLines:
-        """All records; `parse` reads those that are left, and counts them from 0."""
+        """Complete the records: `parse` reads those that are left, and numbers them from 0."""
         if not len(self.left):
             return ParsedLines(self.table, self.rows, NONE_REFUSED)
         read = parse(self)
@@ -151,21 +150,21 @@ NONE_REFUSED = Refused(np.empty(0, np.int64), [])
 
 @dataclass(frozen=True)
 class TooLong:
-    """A line that is too long for a record: its beginning, and its length in bytes."""
+    """A line that is too long for a record: its first bytes, and its length in bytes."""
 
     raw: bytes
     length: int
 
 
 def too_long(length: int) -> str:
-    """The reason why a record of so many bytes is refused."""
+    """The reason for refusing a record of this many bytes."""
     return f"the record — must be at most {MOST_RECORD_BYTES >> 20} MiB; got {length} bytes, cut here"
 
 
 def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
-    """The stream's bytes in pieces of about `CHUNK_BYTES` that end where a line ends.
+    """Yield the stream in chunks of about `CHUNK_BYTES` that end at the end of a line.
 
-    Memory is bounded, whatever the stream holds: a line longer than `MOST_RECORD_BYTES` is cut.
+    Memory is bounded for any stream, because a line longer than `MOST_RECORD_BYTES` is cut.
     """
     rest, length = [b""], 0  # a line whose end has not come yet
     while piece := stream.read(CHUNK_BYTES):
@@ -190,12 +189,12 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
 
 
 def parse_lines(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
-    """The records of the lines in `chunk`; what compiled code does not read is read by the parser.
+    """Read the records of a chunk; the parser reads what compiled code leaves.
 
     Args:
         chunk: whole lines.
-        parser: of their format.
-        most: of how many bad lines the reason is wanted; None: of all.
+        parser: the parser of their format.
+        most: for how many bad lines a reason is needed; None: for all.
     """
     plain = parser.plain(chunk)
     if plain is None:
@@ -209,10 +208,7 @@ def parse_lines(chunk: bytes, parser: LineParser, most: int | None = None) -> Pa
 
 
 def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
-    """Parse a chunk as `parse_lines` does, but by the parser alone.
-
-    A chunk that cannot be parsed is looked through line by line.
-    """
+    """Read the records of a chunk by the parser alone, and line by line if the whole cannot be parsed."""
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:
@@ -225,7 +221,7 @@ def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> Pars
 
 
 def _search(chunk: bytes, parser: LineParser, most: int | None) -> ParsedLines:
-    """The records of a chunk in which lines may be bad; each different line is looked at once."""
+    """Read a chunk in which lines may be bad; each different line is parsed once."""
     bounds, numbers = filled_lines(chunk)
     if not len(numbers):
         return ParsedLines(parser.parse(b""), numbers, NONE_REFUSED)
@@ -241,12 +237,12 @@ def _search(chunk: bytes, parser: LineParser, most: int | None) -> ParsedLines:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What became of n different lines.
+    """The result for n different lines.
 
     Attributes:
-        table: the good ones as columns, in their order.
-        places: int64[n], the row of `table` of each; -1 for a bad one.
-        reasons: why the first bad ones are bad, as many as were asked for, by their number.
+        table: the good lines as columns, in their order.
+        places: int64[n], each line's row of `table`; -1 for a bad line.
+        reasons: the reasons for the first bad lines, by number, as many as were asked for.
     """
 
     table: pa.Table
@@ -284,7 +280,7 @@ def _judged(lines: list[bytes], parser: LineParser, most: int | None) -> _Judged
 def _sieve(
     lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
 ) -> Iterator[tuple[Ints, pa.Table]]:
-    """The good ones of a few lines, in parts with a table each; the reasons of the others go to `refused`."""
+    """Yield the good lines among a few, as (numbers, table); the reasons for the others go to `refused`."""
     for check in parser.checks():
         passed: list[Line] = []
         for first, some, read in _parsed([line for _, line in lines], check.parse, 1, records=False):
@@ -303,10 +299,9 @@ def _sieve(
 def _parsed(
     lines: list[bytes], parse: Parse, few: int, records: bool = True, first: int = 0
 ) -> Iterator[tuple[int, list[bytes], pa.Table | pa.ArrowInvalid]]:
-    """The lines in parts, with the number of the first of each.
+    """Yield the lines in parts: the number of the first line, the lines, and their table or the error.
 
-    A part that can be parsed comes with its table, another with the error; that one has at most `few` lines.
-    With `records`, each line must hold exactly one record.
+    A part with an error has at most `few` lines. With `records`, each line must hold exactly one record.
     """
     if not lines:
         return
@@ -326,9 +321,9 @@ def _parsed(
 
 
 def short(reason: str) -> str:
-    """The reason on one line, with the value that pyarrow means instead of what it says around it.
+    """Reduce a message of pyarrow's to one line with the value that it is about.
 
-    Its row numbers count from the start of some chunk.
+    Its row numbers are dropped, because they count from the start of some chunk.
     """
     reason = re.sub(r"\s*in row \d+$", "", reason)
     for words, value in _AROUND_A_VALUE:

@@ -1,4 +1,4 @@
-"""JSON lines and CSV read by pyarrow into columns of declared types."""
+"""Parses JSON lines and CSV by pyarrow, into columns of declared types."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from spark_pace.io.text.column_types import (
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.plain import PlainReader
 
-_MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # of a record, up to a number or one of a list
+_MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # a member up to its number, or one in its list
 _MOST_COLUMNS = 10_000  # of a CSV header
-_LARGE = re.compile(rb"\d{200}|[eE]\+?\d{3}")  # in each number that no DOUBLE can hold
-_EMPTY = re.compile(rb'(:[ \t]*)""')  # the empty text of a member of an object
-_NO_COLUMN = "\n"  # no header can name it
+_LARGE = re.compile(rb"\d{200}|[eE]\+?\d{3}")  # matches in every number too large for a DOUBLE
+_EMPTY = re.compile(rb'(:[ \t]*)""')  # a member whose value is the empty text
+_NO_COLUMN = "\n"  # a name that no header can hold
 _TIME = pa.timestamp("us")
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 
@@ -44,7 +44,7 @@ _NEWLINE, _OPEN, _CLOSE = b"\n{}"
 class JsonParser:
     """Parses JSON, one object a line. Unknown members are ignored, missing ones are null.
 
-    A DOUBLE may be written as an integer. Beyond that, each type must be written as itself.
+    A DOUBLE may be written as an integer. Otherwise a value must be written in its own type.
     """
 
     def __init__(self, schema: EventSchema) -> None:
@@ -56,15 +56,15 @@ class JsonParser:
         self._plain = PlainReader(self.fields) if is_plain else None
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """What compiled code reads; None for types that it does not know."""
+        """Let compiled code read; None for types that it does not know."""
         return None if self._plain is None else self._plain.lines(chunk)
 
     def plain_values(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """Do what `plain` does for the records that lie between bounds, int64[2, n], in a text."""
+        """Let compiled code read the records that begin and end at `bounds`, int64[2, n], in a text."""
         return None if self._plain is None else self._plain.records(text, bounds)
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines if each begins with ``{`` and ends with ``}``: then each is one record."""
+        """The number of lines if each begins with ``{`` and ends with ``}``, as a record does; else None."""
         lines = chunk.rstrip(b"\n")
         if not lines.startswith(b"{") or not lines.endswith(b"}"):
             return None
@@ -82,25 +82,25 @@ class JsonParser:
         return pc.ascii_trim_whitespace(lines.view(pa.string())).view(pa.binary())
 
     def objections(self, records: list[bytes]) -> Objections:
-        """Refuse what is no object. pyarrow's reader must not see a bare ``null``: it crashes the process."""
+        """Refuse records that are no objects; on a bare ``null`` pyarrow's reader crashes the process."""
         objects = (record.startswith(b"{") and record.endswith(b"}") for record in records)
         reason = "the record — must be a JSON object that begins with { and ends with } in its line"
         return Objections(~np.fromiter(objects, np.bool_, len(records)), reason)
 
     def checks(self) -> list[Check]:
-        """A line must be JSON, then each attribute must have its type."""
+        """A line must be JSON, and each attribute must have its type."""
         attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check("the record — must be JSON", partial(self._parse, fields=())), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The line is not one record, or its attributes cannot be read together."""
+        """The reason for a line that is not one record, or whose attributes cannot be read together."""
         return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
         if self.form.empty_is_null and fields:
             filled = _EMPTY.sub(rb"\1null", chunk)
             if filled != chunk:
-                self._parse_in(chunk, (), _TIME)  # what is no JSON must not become some
+                self._parse_in(chunk, (), _TIME)  # the replacement must not turn other text into JSON
                 chunk = filled
         if self.form.time_formats:
             return self._parse_in(chunk, fields, pa.string())
@@ -132,11 +132,11 @@ class JsonParser:
 
 
 def _check_doubles(chunk: bytes, paths: Sequence[tuple[str, ...]]) -> None:
-    """Refuse numbers that no DOUBLE can hold: pyarrow takes them for the value of ``Infinity``."""
+    """Refuse numbers that are too large for a DOUBLE; pyarrow reads them as ``Infinity``."""
     for line in filter(_LARGE.search, chunk.split(b"\n")):
         try:
             record = json.loads(line, parse_float=str, parse_int=str)
-        except (ValueError, RecursionError):  # it holds several records
+        except (ValueError, RecursionError):  # the line holds several records
             continue
         for number in (text for path in paths for text in _texts_at(record, path)):
             if math.isinf(float(number)):
@@ -144,7 +144,7 @@ def _check_doubles(chunk: bytes, paths: Sequence[tuple[str, ...]]) -> None:
 
 
 def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse numbers that no DECIMAL attribute can hold, see `require_decimals`."""
+    """Refuse numbers that do not fit a DECIMAL attribute, see `require_decimals`."""
     text = pa.array([chunk], pa.large_binary()).view(pa.large_string())
     for field in fields:
         kind = array_element(field.type) or field.type
@@ -165,17 +165,16 @@ def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str,
 
 
 def _texts_at(record: Any, path: tuple[str, ...]) -> list[str]:
-    """The texts at a path, those of a list one by one; none where there are none."""
+    """The texts at a path of a record: one, those of a list, or none."""
     for name in path:
         record = record.get(name) if isinstance(record, dict) else None
     return [value for value in (record if isinstance(record, list) else [record]) if isinstance(value, str)]
 
 
 def header_names(line: bytes) -> list[str]:
-    """The columns that the first line of a CSV file names.
+    """The column names in the first line of a CSV file.
 
-    A line that is no header is taken as the name of one column: nobody looks for it, so every record is
-    refused.
+    If the line is no header, the whole line counts as one name. No schema has it, so every record is refused.
     """
     header = line.strip().decode("utf-8", "replace")
     try:
@@ -198,12 +197,12 @@ class CsvParser:
         return None
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines if no line is blank and all quotation marks are in pairs.
+        """The number of lines if none is blank and all quotation marks are in pairs; else None.
 
         None for a single column, where a line of spaces is blank too.
         """
         lines = chunk.rstrip(b"\r\n")
-        # pyarrow would close an open quotation at the end, and end a line at a bare carriage return
+        # pyarrow closes an open quotation at the end, and takes a bare carriage return for the end of a line
         if lines.count(b'"') % 2 or lines.count(b"\r") != lines.count(b"\r\n"):
             return None
         blank = lines.startswith((b"\n", b"\r")) or b"\n\n" in lines or b"\n\r" in lines
@@ -216,22 +215,22 @@ class CsvParser:
         return self._parse(chunk, self.fields)
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The lines with all their spaces, which belong to the values."""
+        """The lines without a carriage return at the end; spaces stay, because they belong to the values."""
         return pc.replace_substring_regex(lines, r"\r\z", "")
 
     def objections(self, records: list[bytes]) -> Objections:
-        """Refuse records that leave a quotation mark open: the next line is a record of its own."""
+        """Refuse records that leave a quotation mark open; the next line is a record of its own."""
         wrong = "the record — must close its quotation marks in its line; got an open one"
         opened = (b'"' in record and _leaves_open(record) for record in records)
         return Objections(np.fromiter(opened, np.bool_, len(records)), wrong)
 
     def checks(self) -> list[Check]:
-        """A line must have as many values as there are columns, then each attribute must have its type."""
+        """A line must have a value for each column, and each attribute must have its type."""
         attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
         return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The line is not one record."""
+        """The reason for a line that is not one record."""
         return short(f"{self._must_have()}; got: {error}")
 
     def _must_have(self) -> str:
@@ -268,16 +267,16 @@ class CsvParser:
 
 
 def must_be(field: Field) -> str:
-    """What an attribute must be, in words."""
+    """The demand on an attribute's type, in words."""
     return f"{field.name} — must be {field.type}"
 
 
 def _leaves_open(line: bytes) -> bool:
-    """Tell whether a value begins with a quotation mark that nothing closes.
+    """True if a value begins with a quotation mark that is not closed.
 
-    In a value that does not begin with a quotation mark, such marks are letters like others.
+    Inside a value that does not begin with one, quotation marks are ordinary letters.
     """
-    # two in a row never close; of a longer row one is left if their number is odd
+    # two in a row stand for one in the text; of a longer row one is left if their number is odd
     line = b"," + line.replace(b'""', b"")
     at = 0
     while (opened := line.find(b',"', at)) >= 0:
@@ -288,7 +287,7 @@ def _leaves_open(line: bytes) -> bool:
 
 
 def declared_columns(table: pa.Table, fields: tuple[Field, ...], form: RecordForm) -> pa.Table:
-    """Exactly the declared columns, in order, in the types of the core; without any, the table as it is."""
+    """The declared columns, in order, in the types of the core; without fields, the table itself."""
     columns = {field.name: typed(table.column(field.name), field.type, form) for field in fields}
     return pa.table(columns) if fields else table
 

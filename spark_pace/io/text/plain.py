@@ -1,4 +1,4 @@
-"""Reads plain JSON by compiled code, and leaves the other records to pyarrow's reader.
+"""Reads plain JSON by compiled code, and leaves all other records to pyarrow's reader.
 
 `spark_pace.io.text.scan` says which records are plain.
 """
@@ -44,16 +44,16 @@ _KINDS: dict[TypeName, int] = {
     "STRING": TEXT,
 }
 _WITH_TEXTS = (DOUBLE, TEXT)
-_MOST_BYTES = 1 << 30  # of text at once: it is counted in 32 bits
+_MOST_BYTES = 1 << 30  # of text at a time, because Arrow's offsets have 32 bits
 _GUESSED = 256  # members of a record whose order is remembered
 _END_OF_ASCII = 128
 
 
 class PlainReader:
-    """Reads plain records with some attributes."""
+    """A reader of plain records with certain attributes."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
-        """Read records with these attributes, of which `reads` has said that they can be read here."""
+        """Read records with these attributes, for which `reads` must be True."""
         self.fields = fields
         names = [field.name.encode() for field in fields]
         self.kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
@@ -65,16 +65,16 @@ class PlainReader:
 
     @staticmethod
     def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
-        """Tell whether all attributes are single values beside each other, with plain names."""
+        """True if all attributes are single values at the top of the record, with plain names."""
         return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:
         """Read those lines of a chunk that are plain.
 
         Returns:
-            the events, the lines that they stand in, and the lines that are left to pyarrow's reader. None:
-            pyarrow must read all of the chunk, for this process has not loaded compiled code yet, or too few
-            of its lines are plain, or it is no UTF-8, or too long.
+            The events, their lines, and the lines that are left to pyarrow's reader. None if pyarrow must
+            read all of the chunk: compiled code is not loaded, too few lines are plain, or the chunk is no
+            UTF-8 or too long.
         """
         scan = compiled_reader().scan_for(len(chunk))
         if scan is None:
@@ -84,7 +84,7 @@ class PlainReader:
         return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
 
     def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """Read the records of a text that stand between bounds, int64[2, n]; returns what `lines` does."""
+        """Read the records at `bounds`, int64[2, n], of a text; return the same as `lines`."""
         scan = compiled_reader().scan_for(len(text))
         return None if scan is None else self._read(scan, text, bounds)
 
@@ -103,7 +103,7 @@ class PlainReader:
 
 
 class _Columns:
-    """The memory that the compiled reader writes to."""
+    """The arrays that the compiled reader writes to."""
 
     def __init__(self, reader: PlainReader, text: Bytes, bounds: Ints) -> None:
         attributes, records = len(reader.fields), bounds.shape[1]
@@ -116,7 +116,7 @@ class _Columns:
         self.outcome = np.empty(records, np.uint8)
 
     def scanned(self, scan: Scan) -> int:
-        """Read; the number of records that were read."""
+        """Run the compiled reader; return the number of records that were read."""
         reader = self.reader
         sizes = [len(self.outcome), len(reader.fields), len(self.texts), len(self.text), _GUESSED]
         seen, guess = np.empty(len(reader.fields), np.int64), np.full(_GUESSED, -1, np.int64)
@@ -127,7 +127,7 @@ class _Columns:
         return scan(*(array.ctypes.data for array in given))
 
     def column(self, at: int, rows: int) -> pa.Array:
-        """The first rows of an attribute, in the type of the core."""
+        """The first `rows` values of an attribute, in the type of the core."""
         kind, states = self.reader.kinds[at], self.states[at, :rows]
         target = ARROW_TYPES[self.reader.fields[at].type]
         valid = _bits(states != NULL) if (states == NULL).any() else None

@@ -17,29 +17,29 @@ from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.parsers import must_be
 
 _NEXT = r"[\x80-\xbf]"
-_UTF8 = (  # of bytes
+_UTF8 = (  # matches bytes that are UTF-8
     rf"\A(?:[\x00-\x7f]|[\xc2-\xdf]{_NEXT}|\xe0[\xa0-\xbf]{_NEXT}|[\xe1-\xec\xee\xef]{_NEXT}{{2}}"
     rf"|\xed[\x80-\x9f]{_NEXT}|\xf0[\x90-\xbf]{_NEXT}{{2}}|[\xf1-\xf3]{_NEXT}{{3}}|\xf4[\x80-\x8f]{_NEXT}{{2}})*\z"
 )
 
 
 def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:
-    """What reads lines of text as the schema's form says."""
+    """The parser for lines of text in the schema's form."""
     return JsonInTextParser(schema) if schema.form.has_json else TextParser(schema)
 
 
 class TextParser:
-    """Parses lines that match an expression as a whole. An empty group is null."""
+    """Parses lines that match a regular expression from beginning to end. An empty group is null."""
 
     def __init__(self, schema: EventSchema) -> None:
-        """Read the attributes of `schema`, by the expression that its form has."""
+        """Read the attributes of `schema`, by the regular expression of its form."""
         assert schema.form.regex is not None
         self.fields, self.form = schema.fields, schema.form
         # the group in front keeps alternatives together
         self._regex = rf"^(?:{schema.form.regex})$"
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """The lines that match, if all their groups have their types; the others are left, or no records."""
+        """Read the lines that match, if all their groups have their types; leave or ignore the others."""
         bounds, numbers = filled_lines(chunk)
         lines = lines_at(np.frombuffer(chunk, np.uint8), bounds)
         groups = self._groups(self.records(lines))
@@ -57,11 +57,11 @@ class TextParser:
         )
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
-        """Tell which values match; null where there is none."""
+        """bool[n]: which values match; null for a null."""
         return pc.if_else(values.is_valid(), self._groups(self.records(values)).is_valid(), None)
 
     def plain_rows(self, chunk: bytes) -> int | None:
-        """Nothing: each line is looked at."""
+        """None, because each line must be matched."""
         return None
 
     def parse(self, chunk: bytes) -> pa.Table:
@@ -69,7 +69,7 @@ class TextParser:
         return self._parse(chunk, self.fields)
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The lines without what ends them."""
+        """The lines without their ends of line."""
         return pc.replace_substring_regex(lines, r"\r?\n?\z", "")
 
     def objections(self, records: list[bytes]) -> Objections:
@@ -83,7 +83,7 @@ class TextParser:
         return [Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The attributes cannot be read together."""
+        """The reason for a line whose attributes cannot be read together."""
         return short(f"the record — must fit the schema; got: {error}")
 
     def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
@@ -97,7 +97,7 @@ class TextParser:
         """The groups of each line; null for a line that does not match."""
         try:
             lines.view(pa.string()).validate(full=True)
-        except pa.ArrowInvalid:  # RE2 takes some bytes for letters that are none
+        except pa.ArrowInvalid:  # RE2 would accept some bytes that are no UTF-8
             lines = pc.if_else(pc.match_substring_regex(lines, _UTF8), lines, pa.scalar(None, pa.binary()))
         return pc.extract_regex(lines.view(pa.string()), self._regex)
 

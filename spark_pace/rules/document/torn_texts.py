@@ -1,8 +1,8 @@
-"""Texts between braces that YAML tears at their commas, such as ``{a: kind in ('x', 'y')}``.
+"""Finds texts between braces that YAML splits at a comma, such as ``{a: kind in ('x', 'y')}``.
 
-YAML ends a plain text there at each comma and bracket, whatever parentheses or quotation marks stand around.
-What comes behind is read as other keys, or not at all. So the text is found as it was meant, and the document
-is read once more with the signs that tear it hidden.
+Between braces YAML ends an unquoted text at each comma and bracket, also inside parentheses and quotation
+marks, and reads the rest as other keys. This module finds the end that the author meant. The document is then
+read again, with other characters in place of those that split the text.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ _HIDDEN = str.maketrans(",[]{}:#", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006")
 
 
 class TornText(Exception):
-    """Ends a reading of a document, at a text of which YAML sees the beginning only."""
+    """Ends a reading of a document: a split text was found, and the document must be read again."""
 
 
 class TornTexts:
-    """The torn texts of a document, as far as they have been found.
+    """The split texts of a document that are known so far.
 
     Attributes:
         document: the document as it was written.
-        hidden: the same, as long, with other characters for the signs that tear texts.
+        hidden: the document with other characters in place of those that split texts; it has the same length.
     """
 
     def __init__(self, document: str, most_characters: int) -> None:
-        """Look for more until so many characters have been read anew: each text that is found costs that."""
+        """Begin with no text. Each one found makes the document be read again, `most_characters` at most."""
         self.document = self.hidden = document
         self._found: dict[int, tuple[str, str]] = {}
         self._most = most_characters // (len(document) + 1)
 
     def at(self, start: int) -> tuple[str, str] | None:
-        """The torn text that begins there: what YAML reads, and all, on one line; None where none does."""
+        """Return the text that begins there, as YAML reads it and whole on one line; None if none does."""
         return self._found.get(start)
 
     def look(self, start: int, end: int, *, in_braces: bool) -> None:
-        """Look for the end of a plain text that YAML reads from `start` to `end`.
+        """Find the end that was meant of an unquoted text that YAML reads from `start` to `end`.
 
-        Between braces, what follows a comma without a colon of its own belongs to the text as well.
+        Between braces a part behind a comma that has no colon belongs to the text, too.
 
         Raises:
-            TornText: it ends elsewhere, and the document must be read anew.
+            TornText: the text ends elsewhere.
         """
         if len(self._found) >= self._most:
             return
@@ -55,7 +55,7 @@ class TornTexts:
 
 
 def in_quotes(text: str) -> str:
-    """The text as YAML has it in quotation marks."""
+    """Return the text in the quotation marks of YAML."""
     return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"
 
 
@@ -64,7 +64,7 @@ def _end_of(document: str, start: int, end: int, in_braces: bool) -> int:
     for found in _SIGNS.finditer(document, start, start + _LONGEST):
         sign, at = found[0], found.start()
         if sign[0] == ":" or sign[-1] == "#":
-            if at >= end:  # a key, or a comment: what is open there is never closed
+            if at >= end:  # a key or a comment follows, so an open parenthesis is never closed
                 return comma if not quote and not depth else end
         elif quote:
             quote = "" if sign == quote and document[at - 1] != "\\" else quote
@@ -82,6 +82,6 @@ def _end_of(document: str, start: int, end: int, in_braces: bool) -> int:
 
 
 def _opens(document: str, at: int) -> bool:
-    """Tell whether a text of SQL begins at a quotation mark; in words such as ``don't`` none does."""
+    """Tell whether a quotation mark begins a text of SQL; the one in ``don't`` does not."""
     before = document[:at][-2:]
     return not before[-1:].isalnum() or (before[-1:] in "rR" and not before[:-1].isalnum())

@@ -1,6 +1,6 @@
 """What a rule costs, by the ways that the code takes for it: counts, and how they grow. No times.
 
-`spark_pace.core.match.technique` chooses how matches are searched, and `METHODS` says what each choice is;
+`spark_pace.core.match.search.technique` chooses how matches are searched; `METHODS` says what each choice is;
 `tests/unit/test_cost.py` holds them to what a run calls.
 """
 
@@ -21,8 +21,8 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import is_comparison
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.technique import Begin, How
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.technique import Begin, How
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.plan import build_plan
@@ -68,6 +68,8 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
     if search.method == "nearest set" and not (every and (others > 1 or pattern.close == "window")):
         searches = f"a binary search for each other component of each {search.each}"
         return "events", f"their number, and that of matches: {searches}"
+    if search.method == "in order":
+        return "events", "their number, and that of matches, if no event matches two components"
     where = "around it" if pattern.within is None else "in its window"
     return "candidates", f"{search.each}s × events of each of the {others} other components {where}, at most"
 
@@ -123,7 +125,7 @@ def _spans_of_an_event(rule: Rule) -> str:
 def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     """How matches are searched; the steps of a conjunction are not told."""
     way, search = context_of(pattern).way, search_of(_no_events(rule), pattern)
-    technique = technique_of(way, search)
+    technique = technique_of(way, search.techniques)
     if search.steps == 1 and search.plain:
         each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
         return SearchCost(each, "nearest", False, ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_pace.core.match.technique import Begin, How
+from spark_pace.core.match.search.technique import Begin, How
 
 INTAKE = "intake"  # on whole columns, before events are put in order
 IN_ORDER = "splitter, in stream order"  # on whole columns, when events are in order

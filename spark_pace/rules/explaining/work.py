@@ -124,7 +124,8 @@ def _events(rule: Rule) -> str:
     if _waits_for_its_window(rule):
         oldest += " or has a match that is not decided"
     before = ", and a window before it" if isinstance(way, Backwards) and rule.merge == "selection" else ""
-    return f"the events since {oldest}{before}{', those that may forbid among them' if forbid else ''}"
+    but = ", but those that can only end a match" if method_of(rule).ends_go else ""
+    return f"the events since {oldest}{before}{', those that may forbid among them' if forbid else ''}{but}"
 
 
 def _waits_for_its_window(rule: Rule) -> bool:

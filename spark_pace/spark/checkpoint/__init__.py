@@ -1,1 +1,1 @@
-"""The files of a checkpoint: their names, who may write them, and whether they are whole and fit rules."""
+"""The files of a checkpoint: names, reading and writing, locks, and checks that they are whole and fit."""

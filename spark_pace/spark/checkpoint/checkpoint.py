@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: what lies in it, and how far its batches have come."""
+"""The folder of a checkpoint: the names of its files, and which batches have begun and ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Checkpoint:
 
     - ``.lock``: held by the job's process (`spark_pace.spark.checkpoint.lock`).
     - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.jvm`).
-    - ``source.json``: what kind of source the job reads, and by what it is known again, as the ids of topics
+    - ``source.json``: the kind of the job's source, and what identifies it, such as the ids of topics
       (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
     - ``metadata``: Spark's name of the query.
@@ -30,18 +30,18 @@ class Checkpoint:
     Batch N then writes, in this order:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
-    - ``offsets/N``: Spark's note of what the batch reads. From now on, the batch has begun.
-    - ``lookup/N.json``: which content side tables have for the batch, and copies of it beside these files, if
-      the job has such tables (`spark_pace.spark.stages.side_tables`).
-    - ``waiting/``: what is carried and is too much for a state (`spark_pace.spark.checkpoint.chunks`).
+    - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
+    - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
+      the job has side tables (`spark_pace.spark.stages.side_tables`).
+    - ``waiting/``: chunks of the carry that are too large for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
-    - ``levels/N+1``: what the rules that read matches begin batch N + 1 with, if there are such rules
+    - ``levels/N+1``: the state of rules over rules for batch N + 1, if there are such rules
       (`spark_pace.spark.checkpoint.level_states`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
-    - the tables, which lie elsewhere.
+    - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
 
-    It then removes the files of ``waiting/`` that batch N - 1 began with, and batches N and N + 1 do not.
+    It then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.
 
     Attributes:
         path: the folder.
@@ -65,22 +65,22 @@ class Checkpoint:
 
     @property
     def source_file(self) -> Path:
-        """What kind of source the job reads, and by what it is known again."""
+        """The file with the kind of the job's source and what identifies it."""
         return self.path / "source.json"
 
     @property
     def layout_file(self) -> Path:
-        """Slots, buckets and rules."""
+        """The file with slots, buckets and rules."""
         return self.path / "layout.json"
 
     @property
     def manifest_file(self) -> Path:
-        """The files seen so far."""
+        """The file that lists the input files seen so far."""
         return self.path / "manifest.jsonl"
 
     @property
     def metadata_file(self) -> Path:
-        """Spark's name of the query."""
+        """The file with Spark's name of the query."""
         return self.path / "metadata"
 
     @property
@@ -95,47 +95,47 @@ class Checkpoint:
 
     @property
     def waiting(self) -> Path:
-        """The folder of what the slots' states only name, by its absolute path: tasks write there."""
+        """The folder of the large chunks that states name; an absolute path, because tasks write there."""
         return self.path.absolute() / "waiting"
 
     def chunks(self) -> ChunkFiles:
-        """The files of that folder."""
+        """The chunks in the folder `waiting`."""
         return ChunkFiles(self.waiting)
 
     @property
     def side_tables(self) -> Path:
-        """The folder with what side tables hold, by its absolute path: tasks read it."""
+        """The folder with copies of side tables; its path is absolute because tasks read there."""
         return self.path.absolute() / "lookup"
 
     def side_tables_of(self, batch_id: int) -> Path:
-        """Which content each side table has for a batch."""
+        """The file with the version of each side table for a batch."""
         return self.side_tables / f"{batch_id}.json"
 
     @property
     def sequences(self) -> Path:
-        """The folder with a file for each batch but the first: what it begins with."""
+        """The folder with a file for each batch but the first: the numbers that it begins with."""
         return self.path / "sequence"
 
     def sequence(self, batch_id: int) -> Path:
-        """What a batch begins with."""
+        """The file with the numbers that a batch begins with."""
         return self.sequences / f"{batch_id}.json"
 
     def level_state(self, batch_id: int) -> Path:
-        """What the rules that read matches begin a batch with."""
+        """The file with the state of rules over rules at the beginning of a batch."""
         return self.path / "levels" / str(batch_id)
 
     def forget_begin(self, batch_id: int) -> None:
-        """Remove what a batch began with, long after it is done."""
+        """Remove the files with what a batch began with, long after it is done."""
         files.remove(self.sequence(batch_id))
         files.remove(self.level_state(batch_id))
 
     def kept_sequences(self) -> Iterator[int]:
-        """The batches of which it is known what they begin with."""
+        """The batches that have a file in `sequences`."""
         stems = (name.removesuffix(".json") for name in files.names(self.sequences))
         return (int(stem) for stem in stems if stem.isdigit())
 
     def offsets_of(self, batch_id: int) -> Path:
-        """What a batch reads, as Spark has noted it."""
+        """Spark's note of what a batch reads."""
         return self.offsets / str(batch_id)
 
     def commit_of(self, batch_id: int) -> Path:
@@ -143,7 +143,7 @@ class Checkpoint:
         return self.commits / str(batch_id)
 
     def has_batches(self) -> bool:
-        """Tell whether a batch has begun."""
+        """True if any batch has begun."""
         return any(name.isdigit() for name in files.names(self.offsets))
 
     def last_begun(self) -> int:
@@ -171,11 +171,11 @@ class Checkpoint:
         return self.last_done() + 1
 
     def has_begun(self, batch_id: int) -> bool:
-        """Tell whether the input of a batch is fixed."""
+        """True if the batch has begun, so that its input is fixed."""
         return str(batch_id) in files.names(self.offsets)
 
     def offsets_digest(self, batch_id: int) -> str:
-        """A checksum of what Spark has noted of a batch's input."""
+        """A checksum of Spark's note of what a batch reads."""
         return digest(self._offsets(batch_id))
 
     def last_offsets(self) -> list[Any]:
@@ -188,11 +188,11 @@ class Checkpoint:
         return self.offsets_after(last) if last >= 0 else []
 
     def begun(self) -> list[int]:
-        """The batches that have begun, but for those that Spark has forgotten; in any order."""
+        """The batches that have begun, without those whose notes Spark has removed; in any order."""
         return [int(name) for name in files.names(self.offsets) if name.isdigit()]
 
     def begun_at(self, batch_id: int) -> float | None:
-        """When the input of a batch was fixed, seconds since 1970; None if it is not, or was forgotten."""
+        """When a batch began, in seconds since 1970; None if it has not, or Spark has removed its note."""
         return files.written_at(self.offsets_of(batch_id))
 
     def offsets_after(self, batch_id: int) -> list[Any]:
@@ -209,14 +209,14 @@ class Checkpoint:
             raise StateError(f"{self.offsets_of(batch_id)} — {must}; got {got}. {RESTORE}") from error
 
     def _offsets(self, batch_id: int) -> bytes:
-        """What Spark has noted of a batch that has begun."""
+        """The content of Spark's note of what a batch reads."""
         return b"".join(files.pieces(self.offsets_of(batch_id)))
 
 
 def _last(log: Path) -> int:
-    """The greatest number of a log's files; -1 if it has none.
+    """The greatest number among the files of a log; -1 if it has none.
 
-    Spark also needs the file before it, and removes older ones in any order.
+    The file before it must be there too: Spark needs it. Spark removes older ones in any order.
     """
     numbers = sorted(int(name) for name in files.names(log) if name.isdigit())
     if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:

@@ -1,8 +1,8 @@
-"""The large chunks of what the splitters carry from batch to batch, as files.
+"""Files for the large chunks that splitters carry from batch to batch.
 
-A splitter's task writes a chunk before the slot's state names it; the driver removes it when no batch that
-may run again begins with it. A file's name is a checksum of its content. So a batch that runs again writes
-the same files, and a changed file is known by its name.
+A splitter's task writes a chunk before the slot's state names it. The driver removes it once no batch that
+may run again needs it. A file's name is a checksum of its content, so a batch that runs again writes the same
+files, and a file that was changed can be recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGEST_BYTES = 16
 
 
 class _Checked:
-    """A file that is written, with the checksum of what was written so far."""
+    """A file that computes the checksum of what is written to it."""
 
     closed = False
 
@@ -37,7 +37,7 @@ class _Checked:
         return self._file.write(piece)
 
     def flush(self) -> None:
-        """Do nothing: the file is flushed when it is whole."""
+        """Do nothing; the file is flushed at its end."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChunkFiles:
     """The folder of chunks: a `spark_pace.core.frames.TableStore`.
 
     Attributes:
-        folder: the folder. It is made with the first chunk.
+        folder: the folder, which is made with the first chunk.
     """
 
     folder: Path
@@ -72,10 +72,10 @@ class ChunkFiles:
             raise self._missing(name) from error
 
     def require_whole(self, names: Iterable[str]) -> None:
-        """Read these chunks through, and compare each with the checksum that is its name.
+        """Read these chunks, and compare each with the checksum in its name.
 
         Raises:
-            StateError: one of them is not there, or has another content.
+            StateError: a chunk is missing, or has another content.
         """
         for name in names:
             path = self.folder / name
@@ -89,13 +89,13 @@ class ChunkFiles:
                 raise damaged(path, "another content than its checksum is of")
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove these chunks, if they are still there. What cannot be removed is left to the next start."""
+        """Remove these chunks, if they still exist; what cannot be removed is left to the next start."""
         for name in names:
             with suppress(OSError):
                 files.remove(self.folder / name)
 
     def remove_all_but(self, needed: Collection[str]) -> None:
-        """Remove every other file of the folder, such as one of a batch that was never done."""
+        """Remove all other files of the folder, such as those of a batch that was never finished."""
         self.remove(set(files.names(self.folder)) - set(needed))
 
     def _missing(self, name: str) -> StateError:

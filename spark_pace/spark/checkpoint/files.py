@@ -1,12 +1,11 @@
-"""The files of a checkpoint: no other module opens, lists or removes them, so an object store can come here.
+"""Reads, writes, lists and removes the files of a checkpoint; no other module does.
 
-The functions up to `remove` say what a store must do: read, write whole, add to one file (the manifest),
-list, tell when a file was written, and remove. Whenever the process or the machine stops, a file is there
-whole or not at all, but for lines that were being added. Locks are not here: they are the kernel's
-(`spark_pace.spark.checkpoint.lock`).
+An object store would be added here: the functions up to `remove` are what it must be able to do. A file is
+complete or absent, whenever the process or the machine stops; only `append` may leave a part of what it adds.
+Locks are elsewhere, because they are the kernel's (`spark_pace.spark.checkpoint.lock`).
 
-The small files hold a JSON object with a checksum of itself: a changed digit would otherwise leave a number
-that looks right. This module imports little, because Spark's process for sources imports it.
+Small files hold a JSON object with a checksum of itself, because a changed digit would otherwise go
+unnoticed. This module imports little, because Spark's process for sources imports it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def read(path: Path) -> bytes | None:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """The content of a large file, piece by piece.
+    """Yield the content of a large file, piece by piece.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -47,7 +46,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def mapped(path: Path) -> memoryview:
-    """The content of a large file, mapped into memory: only what is looked at is read.
+    """The content of a large file, mapped into memory, so that only the parts that are used are read.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -58,7 +57,7 @@ def mapped(path: Path) -> memoryview:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole; make its folder if it is missing. One process may write it at a time."""
+    """Write a complete file, and make its folder if it is missing. One process at a time may write it."""
 
     def fill(file: IO[bytes]) -> str:
         file.write(content)
@@ -68,22 +67,22 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_named(folder: Path, fill: Callable[[IO[bytes]], str]) -> str:
-    """Write a file whole, and return its name. Several processes may write the same file at once.
+    """Write a complete file, and return its name. Several processes may write the same file at once.
 
     Args:
-        folder: its folder, which is made if it is missing.
-        fill: writes the content and returns the name.
+        folder: the file's folder, which is made if it is missing.
+        fill: writes the content, and returns the file's name.
     """
     return _put(folder / f".{uuid.uuid4().hex}.tmp", fill)
 
 
 def append(path: Path, content: bytes, length: int | None) -> None:
-    """Add to the end of a file, which is made if it is missing; a crash may leave a part of `content` there.
+    """Add to the end of a file, which is made if it is missing; after a crash it may end with a part of that.
 
     Args:
         path: the file.
-        content: what to add.
-        length: how many bytes of the file count, if a crash has left more; None: all.
+        content: the bytes to add.
+        length: how many bytes of the file are valid, if a crash has left more; None: all.
     """
     with open(path, "ab") as file:
         if length is not None:
@@ -93,7 +92,7 @@ def append(path: Path, content: bytes, length: int | None) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """The files of a folder, in any order; none if it is missing."""
+    """The names of a folder's files, in any order; none if the folder is missing."""
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.is_file()]
@@ -102,7 +101,7 @@ def names(folder: Path) -> list[str]:
 
 
 def written_at(path: Path) -> float | None:
-    """When a file was written, seconds since 1970; None if there is no such file."""
+    """When a file was written, in seconds since 1970; None if there is no such file."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -110,23 +109,23 @@ def written_at(path: Path) -> float | None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is still there."""
+    """Remove a file if it exists."""
     path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a small file. See `write`."""
+    """Write a JSON object with its checksum, as `write` does."""
     write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
 
 
 def read_json(
     path: Path, *, unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False
 ) -> dict[str, Any] | None:
-    """The value in a file; None if there is no such file.
+    """Read the JSON object in a file; None if there is no such file.
 
     Args:
         path: the file.
-        unsigned: tells of a value whether it may be without a checksum, as the first builds wrote them.
+        unsigned: True for an object that may lack the checksum, as in files of the first builds.
 
     Raises:
         StateError: the file is damaged.
@@ -147,12 +146,12 @@ def read_json(
 
 
 def damaged(path: Path, got: str) -> StateError:
-    """The error for a file of the checkpoint that is not as this program left it."""
+    """The error for a file of the checkpoint that was damaged or changed."""
     return StateError(f"{path} — must be as this program wrote it; got {got}. {RESTORE}")
 
 
 def digest(content: bytes, before: str = "0") -> str:
-    """Eight hexadecimal digits, a checksum of the bytes with the checksum `before` and then `content`."""
+    """A checksum of eight hexadecimal digits, which continues the checksum `before` with `content`."""
     return f"{zlib.crc32(content, int(before, 16)):08x}"
 
 
@@ -161,7 +160,7 @@ def _checksum(value: Mapping[str, Any]) -> str:
 
 
 def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
-    """Write a file under a temporary name; once it is on the disk it gets the name that `fill` returns."""
+    """Write a file under a temporary name, and rename it to what `fill` returns once it is on the disk."""
     folder = temporary.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:

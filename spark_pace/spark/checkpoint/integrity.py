@@ -1,14 +1,11 @@
-"""Checks that a checkpoint is whole and as old as its tables.
+"""Checks, before a query starts, that a checkpoint is whole and as old as its tables.
 
-They are made before a query starts, because Spark would go on with what is left. `Checkpoint` tells in which
-order a batch writes its files.
+Spark itself would go on with whatever is left. `Checkpoint` says in which order a batch writes its files.
 """
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from spark_pace.errors import StateError
@@ -17,6 +14,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
 from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
+from spark_pace.spark.internals import is_commit, is_query
 
 
 def require_whole(
@@ -26,16 +24,16 @@ def require_whole(
     *,
     has_levels: bool = False,
 ) -> None:
-    """Refuse a checkpoint with which a batch would never be done, or with another input than the first time.
+    """Refuse a checkpoint with which a batch could not be finished, or would read another input than before.
 
     Args:
         checkpoint: the checkpoint.
-        written: the last batch in each table that is there, -1 if it has none; None if that is not known.
+        written: the last batch in each existing table, -1 if it has none; None if that is not known.
         tables: the names of all tables.
-        has_levels: whether rules that read matches go on with what they know from batches that are done.
+        has_levels: True if rules over rules need their state from batches that are done.
 
     Raises:
-        StateError: something is missing or damaged, or it is older or newer than the tables.
+        StateError: a file is missing or damaged, or the checkpoint is older or newer than the tables.
     """
     begun, done = checkpoint.last_begun(), checkpoint.last_done()
     if begun - done not in (0, 1):
@@ -46,11 +44,11 @@ def require_whole(
         _require_tables(checkpoint, written, tables, begun, done)
     if begun > done:
         _require_offsets(checkpoint, begun)  # this batch may have written to its tables already
-    _require_identity(checkpoint.metadata_file)
+    _require_note(checkpoint.metadata_file, is_query)
     following = done + 1
     if not following:
         return
-    _require_commit(checkpoint.commit_of(done))
+    _require_note(checkpoint.commit_of(done), is_commit)
     begin = _begin(checkpoint, following)
     _require_offsets(checkpoint, done)
     read_state(checkpoint, following, required=has_levels)
@@ -77,28 +75,11 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
     return begin
 
 
-def _require_identity(path: Path) -> None:
-    """Spark's name of the query, which a first start writes."""
+def _require_note(path: Path, is_sound: Callable[[bytes], bool]) -> None:
+    """Refuse a note of Spark's that is damaged. Spark itself makes a missing note of the query's id."""
     content = files.read(path)
-    if content is None:
-        return
-    try:
-        stored = json.loads(content)
-        if list(stored) != ["id"] or str(uuid.UUID(stored["id"])) != stored["id"]:
-            raise ValueError
-    except (ValueError, TypeError, AttributeError) as error:
-        raise _another_content(path) from error
-
-
-def _require_commit(path: Path) -> None:
-    """Spark's note that a batch is done. A query without a watermark of Spark's has always the same."""
-    version, _, note = (files.read(path) or b"").partition(b"\n")
-    try:
-        stored = json.loads(note)
-        if version != b"v1" or stored["nextBatchWatermarkMs"] != 0:
-            raise ValueError
-    except (ValueError, TypeError, KeyError) as error:
-        raise _another_content(path) from error
+    if content is not None and not is_sound(content):
+        raise _another_content(path)
 
 
 def _another_content(path: Path) -> StateError:
@@ -127,12 +108,13 @@ def _require_tables(
 
 
 def remove_leftovers(checkpoint: Checkpoint) -> None:
-    """Remove what a killed job left: chunks, and first offsets that Spark refuses to begin beside."""
+    """Remove what a killed job left: unused chunks, and temporary files that keep Spark from beginning."""
     if checkpoint.last_begun() < 0:
         for name in files.names(checkpoint.offsets):
-            files.remove(checkpoint.offsets / name)  # no batch's: their names start with a dot
+            files.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
     batch = checkpoint.next_batch()
-    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]  # it may have written its matches
+    # the next batch may have run before, and have written what the one after it begins with
+    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]
     checkpoint.chunks().remove_all_but(
         {name for begin in known if begin is not None for name in begin.chunks}
     )

@@ -1,4 +1,4 @@
-"""How a checkpoint is laid out: slots, buckets, slot keys, rules, and the name of its transactions."""
+"""The layout of a checkpoint: its slots, buckets, slot keys, rules, and the name of its transactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LaidRule:
-    """A rule as a checkpoint knows it: its parts (`spark_pace.core.plan.meaning`), and where it runs."""
+    """A rule in a checkpoint: its parts (`spark_pace.core.plan.meaning`), and the slots it runs in."""
 
     parts: dict[str, str]
     place: RulePlace
@@ -30,17 +30,17 @@ class LaidRule:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a checkpoint is laid out.
+    """The layout of a checkpoint.
 
     Attributes:
         slots: the number of groups, and of partitions, of the stateful stage.
         buckets: the number of key buckets of each rule with `partition_by`.
-        keys: the group key of each slot. Spark hashes each to a partition of its own.
-        app_id: the name of this checkpoint's Delta transactions. Each checkpoint needs a name of its own:
-            Delta skips a batch that was written under the same name before.
-        events: the job's settings for events that the checkpoint fixes, by their names.
-        rules: the rules, by their names.
-        planned: the settings that batches are planned with (see `spark_pace.job_file.checkpoint_settings`).
+        keys: the group key of each slot. Spark hashes each key to a different partition.
+        app_id: the name of this checkpoint in Delta transactions. It must be unique, because Delta skips a
+            batch that was written under the same name before.
+        events: the settings of events that the checkpoint fixes, by name.
+        rules: the rules by name.
+        planned: the settings with which batches are planned (see `spark_pace.job_file.checkpoint_settings`).
     """
 
     slots: int
@@ -52,12 +52,12 @@ class Layout:
     planned: dict[str, Any] = field(default_factory=dict)
 
     def has_levels(self, batch_id: int) -> bool:
-        """Tell whether rules that read matches go on, in a batch, with what they know from earlier ones."""
+        """True if rules over rules need, in this batch, their state from earlier batches."""
         return any(not place.slots and place.since < batch_id for place in self.places.values())
 
     @property
     def places(self) -> dict[str, RulePlace]:
-        """Where each rule is worked on."""
+        """The slots of each rule, by the rule's name."""
         return {name: rule.place for name, rule in self.rules.items()}
 
 
@@ -68,11 +68,11 @@ def new_layout(
     buckets: int | None,
     events: dict[str, str],
 ) -> Layout:
-    """The layout of a new checkpoint. No rule stands in it yet.
+    """Make the layout of a new checkpoint, still without rules.
 
     Args:
-        spark: has as many cores as slots and buckets go by.
-        rules: the first rules of the checkpoint.
+        spark: its number of cores is the default for slots and buckets.
+        rules: the rules with which the checkpoint begins.
         slots: the number of slots; None: one for each core, but no more than there are units of work.
         buckets: the number of key buckets of each rule with `partition_by`; None: one for each core.
         events: see `Layout`.
@@ -88,12 +88,12 @@ def new_layout(
 def require_same_settings(
     layout: Layout, slots: int | None, buckets: int | None, events: dict[str, str]
 ) -> None:
-    """Refuse a job with other settings than its checkpoint fixes.
+    """Refuse a job whose settings differ from those that its checkpoint fixes.
 
     Args:
         layout: the layout of the checkpoint.
-        slots: as the job has them; None: any number.
-        buckets: likewise.
+        slots: the job's number of slots; None: any.
+        buckets: the job's number of buckets; None: any.
         events: see `Layout`.
 
     Raises:
@@ -105,7 +105,7 @@ def require_same_settings(
 
 
 def differing(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:
-    """The names under which two mappings do not have the same."""
+    """The names whose values differ in two mappings."""
     return [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
 
 
@@ -118,18 +118,18 @@ def _require_same(where: str, stored: Mapping[str, object], given: Mapping[str, 
 
 
 def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
-    """Keep the layout in its checkpoint. If this is interrupted, the old one stays."""
+    """Write the layout to its checkpoint. If this is interrupted, the old layout stays."""
     write_json(checkpoint.layout_file, {"version": FORMAT_VERSION, **asdict(layout)})
 
 
 def read_layout(checkpoint: Checkpoint) -> Layout | None:
-    """The layout of a checkpoint; None before its first start.
+    """Read the layout of a checkpoint; None before its first start.
 
     Raises:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
     path = checkpoint.layout_file
-    # the version is told first, whatever the build; today's has a checksum
+    # another version must be reported before anything else; only today's has a checksum
     stored = read_json(path, unsigned=lambda stored: stored.get("version") != FORMAT_VERSION)
     if stored is None and checkpoint.has_batches():
         do = "Restore the whole checkpoint."
@@ -137,7 +137,7 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
     if stored is None:
         return None
     version = stored.pop("version", None)
-    if version != FORMAT_VERSION:  # a release that also reads an older one makes today's layout of it here
+    if version != FORMAT_VERSION:  # a release that reads an older version converts its layout here
         do = "Go on with the release that made it, or start a new checkpoint with a sink of its own."
         raise StateError(f"{path} — must have format version {FORMAT_VERSION}; got {version}. {do}")
     try:

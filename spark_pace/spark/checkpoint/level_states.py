@@ -1,7 +1,7 @@
-"""The state of the rules that read matches: what each batch begins with, in a file of its own.
+"""Stores the state of rules over rules: a file for each batch, with the state that it begins with.
 
-The batch before it writes the file before it touches a table, as it does with the numbers
-(`spark_pace.spark.checkpoint.sequences`). So a batch that runs again finds the same matches.
+The batch before writes the file before it touches a table, like the numbers in
+`spark_pace.spark.checkpoint.sequences`. So a batch that runs again finds the same matches.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from spark_pace.spark.checkpoint.files import RESTORE, damaged
 
 @dataclass
 class LevelStates:
-    """The rules of a plan that read matches, from batch to batch.
+    """The state of a plan's rules over rules, from batch to batch.
 
-    What the last batch has left is kept in memory, so that the next one need not read it again.
+    The state after the last batch stays in memory, so that the next batch need not read it.
     """
 
     plan: Plan
@@ -28,7 +28,7 @@ class LevelStates:
     _running: tuple[int, Levels] | None = None
 
     def begin(self, batch_id: int) -> Levels:
-        """The state that a batch begins with.
+        """The state at the beginning of a batch.
 
         Raises:
             StateError: it is missing or damaged.
@@ -43,7 +43,7 @@ class LevelStates:
         return Levels(self.plan, snapshot, self.checkpoint.chunks())
 
     def write(self, batch_id: int, levels: Levels) -> int:
-        """Keep what a batch begins with, in memory too; gives the number of its bytes."""
+        """Store the state that a batch begins with, in memory too; return its size in bytes."""
         self._running = (batch_id, levels)
         if not self.plan.levels:
             return 0
@@ -53,7 +53,7 @@ class LevelStates:
 
 
 def read_state(checkpoint: Checkpoint, batch_id: int, *, required: bool) -> bytes | None:
-    """What the rules that read matches begin a batch with; None if there is no such file.
+    """The stored state that a batch begins with; None if there is no file for it.
 
     Raises:
         StateError: the file is damaged, or it is required and missing.

@@ -1,4 +1,4 @@
-"""Only one process may use a checkpoint: two would both run a batch before Spark notices."""
+"""Locks a checkpoint, so that one process uses it: two would both run a batch before Spark notices."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _POLL_S = 0.1
 
 @contextmanager
 def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> Iterator[None]:
-    """Hold the checkpoint; the kernel lets go of it when the process ends, however it ends.
+    """Hold the checkpoint's lock inside the block; the kernel releases it however the process ends.
 
-    A job whose process was killed leaves a JVM behind, which holds the checkpoint until it ends too (see
-    `spark_pace.spark.java.jvm`). The next job waits for that end.
+    A job whose process was killed leaves a JVM behind, which holds a second lock until it ends (see
+    `spark_pace.spark.java.jvm`). The next job waits for that.
 
     Args:
         checkpoint: the checkpoint.
         patience_s: how many seconds to wait for such a JVM.
 
     Raises:
-        SetupError: another process, or such a JVM, holds it; the message names its pid.
+        SetupError: another process, or such a JVM, holds the lock; the message names its pid.
     """
     checkpoint.path.mkdir(parents=True, exist_ok=True)
     with open(checkpoint.lock_file, "a+", encoding="ascii") as file:
@@ -49,7 +49,7 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
 
 
 def orphan_error(checkpoint: Checkpoint) -> SetupError:
-    """The error where the JVM of a job that was killed still holds the checkpoint."""
+    """The error if the JVM of a killed job still holds the checkpoint."""
     pid = checkpoint.jvm_lock_file.read_text(encoding="ascii") or "unknown"
     got = f"the JVM of a job that was killed, process {pid}, still running"
     do = "Wait for its end, or kill it."
@@ -61,7 +61,7 @@ def _await_orphan(checkpoint: Checkpoint, patience_s: float) -> None:
     with open(checkpoint.jvm_lock_file, "a+", encoding="ascii") as file:
         while True:
             try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock that Java takes
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Java takes this kind of lock
                 return
             except OSError:
                 if time.monotonic() >= until:

@@ -1,8 +1,8 @@
-"""What becomes of a checkpoint when a job starts with other rules or settings than before.
+"""Adapts a checkpoint to a job that starts with other rules or settings than before.
 
-They may change only between two batches. A batch that was planned but not finished is done again first, by
-those of its rules that stay and with the settings of its plan. Every step leaves the checkpoint whole: if the
-job is stopped between two steps, the next start goes on from there.
+Rules and settings may change only between two batches. A batch that was planned but not finished is repeated
+first, with those of its rules that stay and the settings of its plan. Every step leaves the checkpoint whole,
+so a job that is stopped between two steps can go on from there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from spark_pace.spark.checkpoint.layout import LaidRule, Layout, differing
 
 @dataclass(frozen=True)
 class Change:
-    """From the rules that a checkpoint knows to those of the job.
+    """The change from the rules of a checkpoint to those of the job.
 
     Attributes:
-        before: the layout without the rules that go or start anew.
-        after: the layout with the rules of the job. New ones begin with the first batch that is not planned.
-        planned: whether a batch was planned and is not finished.
-        same_rules: whether no rule comes, goes or starts anew.
+        before: the layout without the rules that are removed or start anew.
+        after: the layout with the rules of the job. New rules begin with the first batch not planned yet.
+        planned: True if a batch was planned and is not finished.
+        same_rules: True if no rule is added, removed or started anew.
     """
 
     before: Layout
@@ -37,13 +37,12 @@ class Change:
     same_rules: bool
 
     def layouts(self, settings: dict[str, Any]) -> list[tuple[Layout, bool]]:
-        """The layouts to run by, one after the other: (layout, whether only for the unfinished batch).
+        """The layouts to run with, one after the other, as (layout, is only for the unfinished batch).
 
-        Each must be in the checkpoint before a batch goes by it.
+        Each must be written to the checkpoint before a batch uses it.
 
         Args:
-            settings: the job's (`planned_settings` of `spark_pace.job_file`): later batches are planned with
-                them.
+            settings: the job's `planned_settings` (`spark_pace.job_file`), for the batches to come.
         """
         last = (replace(self.after, planned=settings), False)
         if self.planned and not (self.same_rules and self.before.planned == settings):
@@ -54,16 +53,16 @@ class Change:
 def change_of(
     checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
 ) -> Change:
-    """How to go from a layout to these rules.
+    """Compare the rules of a layout with those of the job.
 
     Args:
         checkpoint: the checkpoint.
         layout: its layout.
         rules: the rules of the job.
-        reset: the names of rules that start anew, with those that read their matches.
+        reset: the names of rules that start anew; rules that read their matches start anew with them.
 
     Raises:
-        StateError: a rule has changed that does not start anew.
+        StateError: a rule has changed and does not start anew.
     """
     batch = checkpoint.next_batch()
     planned = checkpoint.has_begun(batch)
@@ -83,7 +82,7 @@ def change_of(
 
 
 def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
-    """The layout without the rules that start anew; the arguments are those of `change_of`.
+    """Return the layout without the rules that start anew; see `change_of` for the arguments.
 
     Once it is in the checkpoint, they start anew with the next batch, also if the job is stopped before.
     """
@@ -92,7 +91,7 @@ def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str])
 
 
 def _with_readers(reset: Collection[str], rules: Sequence[Rule]) -> set[str]:
-    """These rules, those that read their matches, and those that hand events on to any of them."""
+    """The names of these rules, of rules that read their matches, and of those that hand events to them."""
     anew = readers_of(reset, rules)
     hands_on = [one for rule in every_rule(rules) if rule.name in anew for one in rule.reads if one.hands_on]
     return anew | {one.name for one in hands_on}

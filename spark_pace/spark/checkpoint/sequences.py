@@ -1,7 +1,7 @@
-"""What a batch begins with: the numbers that it goes on from and its frontier.
+"""Stores what a batch begins with: the numbers of the next matches and the frontier.
 
-The batch before writes this to a file before it touches a table. So a batch that runs again after a crash
-begins as it did the first time: it numbers its matches alike and takes the same events for late.
+The batch before writes this file before it touches a table. So a batch that runs again after a crash begins
+as it did the first time: its matches get the same numbers, and the same events are late.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from spark_pace.spark.checkpoint.files import RESTORE, read_json, write_json
 
 @dataclass(frozen=True)
 class Begin:
-    """What a batch begins with. Its fields stand in the file under these names.
+    """What a batch begins with; the fields' names are the keys in the file.
 
     Attributes:
-        out_seq: the number of the next match of each rule; 0 for rules that are not named.
+        out_seq: the number of the next match of each rule; 0 for rules that are missing here.
         frontier_us: the frontier, in microseconds since 1970.
-        tables: the last batch that was appended to each table; without the tables of which it is not known.
-        offsets: the digest of what Spark noted of the input of the batch before; None before the first.
-        chunks: the names of the chunks that the slots' states name.
-        reached: the greatest event time of each source, in microseconds since 1970; empty unless the earlier
-            records of its source decide whether an event is late.
+        tables: the last batch that was appended to each table, as far as it is known.
+        offsets: the digest of Spark's note of what the batch before has read; None for the first batch.
+        chunks: the names of the chunks in the slots' states.
+        reached: the greatest event time of each source, in microseconds since 1970; empty unless an event is
+            late because of earlier records of its source.
     """
 
     out_seq: dict[str, int]
@@ -38,7 +38,7 @@ class Begin:
 
     @property
     def past(self) -> Past:
-        """What the batch's tasks are told of the records before."""
+        """What the batch's tasks must know about earlier records."""
         return Past(self.frontier_us, self.reached)
 
 
@@ -47,12 +47,12 @@ _KEYS = {part.name for part in fields(Begin)}
 
 
 def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
-    """Write down what a batch begins with."""
+    """Store what a batch begins with."""
     write_json(checkpoint.sequence(batch_id), asdict(begin))
 
 
 def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
-    """What a batch begins with; None if there is no such file.
+    """Read what a batch begins with; None if there is no file for it.
 
     Raises:
         StateError: the file is damaged.
@@ -68,7 +68,7 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
 
 
 def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
-    """What is known of the records before each batch that may run next, by the number of the batch.
+    """What is known about earlier records, for each batch that may run next, by its number.
 
     Raises:
         StateError: a file is damaged.

@@ -1,4 +1,4 @@
-"""The keys by which Spark sends the rows of each slot to a partition of its own."""
+"""Finds a key for each slot with which Spark sends the slot's rows to a partition of its own."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 def slot_keys(spark: SparkSession, slots: int, partitions: int | None = None) -> tuple[int, ...]:
-    """For each slot the least integer that Spark hashes to the partition with the slot's number.
+    """The least integer for each slot that Spark hashes to the partition with the slot's number.
 
-    With the keys 0, 1, 2, 3 some slots would share a partition. The numbers stand in the query itself, so
-    Spark answers without a job: in a third of a second, at the first start of a checkpoint alone.
+    With the keys 0, 1, 2, 3 some slots would share a partition. The query contains the numbers itself, so
+    Spark answers without a job, in a third of a second, and only at the first start of a checkpoint.
 
     Args:
         spark: the session.
         slots: the number of keys.
-        partitions: the number of partitions of the exchange, at least `slots`; None: as many as slots.
+        partitions: the number of partitions of the exchange, at least `slots`; None: `slots`.
     """
     partitions = partitions or slots
     each = f"transform(sequence(0, {64 * partitions - 1}), key -> pmod(hash(key), {partitions}))"

@@ -1,1 +1,1 @@
-"""Java under Spark: the jars it needs, how it is started, and its process."""
+"""Java below Spark: its jars, the start of the JVM, and the JVM's process."""

@@ -1,9 +1,9 @@
-"""The jars that Spark lacks (Delta Lake's, Kafka's connector), fetched once into a directory of the checkout.
+"""Fetches the jars that Spark lacks (Delta Lake, Kafka's connector) once, into a directory of the checkout.
 
-A session takes the jars that it finds in `JAR_DIRECTORY` and looks for no others, so a job also starts
-without a network. Ivy, which comes with PySpark, fetches them from wherever it is set up to look. On a
-machine without a network, copy the directory. The jars of a Kafka broker, for the demo and the tests, go into
-a directory below it, where no session looks.
+A session uses the jars in `JAR_DIRECTORY` alone, so a job starts without a network too. Ivy, which comes with
+PySpark, fetches them from the repositories that it is configured for. On a machine without a network, copy
+the directory. The jars of a Kafka broker, for the demo and the tests, are in a directory below it, which
+sessions ignore.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ BROKER_JARS = JAR_DIRECTORY / "kafka"
 SCALA = "2.13"
 KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings its own client
 
-_NEWEST = re.compile(r"pyspark\b.*<=([\d.]+)")  # what delta-spark asks for
-
-# The connector asks for its own version of this, which some mirrors of Maven Central lack. This version works
+_NEWEST = re.compile(r"pyspark\b.*<=([\d.]+)")  # the newest version that delta-spark requires
+# The connector requires its own version of this jar, which some mirrors of Maven Central lack. This one works
 # too.
 _TOKEN_PROVIDER = (
     f'<override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{SCALA}" rev="4.0.0"/>'
 )
 
-# without it a broker says nothing when it fails
+# without it a broker prints nothing when it fails
 _BROKER_LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
 
 _IVY_FILE = """<ivy-module version="2.0">
@@ -52,8 +51,8 @@ _IVY_FILE = """<ivy-module version="2.0">
 def delta_coordinate() -> str:
     """Delta's jar for the installed PySpark and delta-spark, as ``group:artifact:version``.
 
-    For a Spark that is newer than those that this Delta names, it is the jar for the newest of these: jobs
-    run with it, but Spark may not be able to read Delta tables.
+    If PySpark is newer than all versions that delta-spark names, it is the jar for the newest of these: jobs
+    run with it, but Spark may be unable to read Delta tables.
     """
     named = [found[1] for need in requires("delta-spark") or () if (found := _NEWEST.match(need))]
     major, minor = min(tuple(map(int, text.split(".")[:2])) for text in (version("pyspark"), *named))
@@ -61,17 +60,17 @@ def delta_coordinate() -> str:
 
 
 def kafka_coordinate() -> str:
-    """The jar of Spark's connector to Kafka, for the installed PySpark."""
+    """The jar of Spark's Kafka connector for the installed PySpark, as ``group:artifact:version``."""
     return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
 
 
 def local_jars(directory: Path = JAR_DIRECTORY) -> list[str]:
-    """The jars in `directory`, sorted; empty if it was never filled."""
+    """The paths of the jars in `directory`, sorted."""
     return sorted(str(jar) for jar in directory.glob("*.jar"))
 
 
 def fetch(directory: Path) -> list[str]:
-    """Fetch what a job needs into `directory`, without what PySpark already has.
+    """Fetch the jars of a job into `directory`, without those that PySpark has; return their paths.
 
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
@@ -81,7 +80,7 @@ def fetch(directory: Path) -> list[str]:
 
 
 def fetch_broker() -> list[str]:
-    """Fetch a Kafka broker with all that it needs.
+    """Fetch the jars of a Kafka broker; return their paths.
 
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
@@ -143,7 +142,7 @@ def _first_failure(log: str) -> str:
 
 
 def main() -> int:
-    """Fetch a job's jars, or with the argument ``broker`` those of a broker. Print a failure as one line."""
+    """Fetch a job's jars, or a broker's with the argument ``broker``; print a failure as one line."""
     parser = argparse.ArgumentParser(description="Fetch the jars that jobs need, or those of a Kafka broker.")
     parser.add_argument("whose", nargs="?", choices=["broker"])
     of_broker = parser.parse_args().whose is not None

@@ -1,4 +1,4 @@
-"""Spark's JVM as the job sees it: it may end at any time, and may outlive the job's process for a moment."""
+"""Deals with a JVM that ends before the job, or outlives the job's process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spark_pace.spark.internals import GatewayError, is_ending, is_gone, jvm_of,
 
 @contextmanager
 def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
-    """Let the JVM hold the checkpoint too: if this process is killed, the JVM may go on writing for a while.
+    """Let the JVM hold a lock on the checkpoint: if this process is killed, the JVM may still write a while.
 
-    The kernel lets go of the lock when the JVM ends. Until then `checkpoint_lock` refuses other processes.
+    The kernel releases the lock when the JVM ends. Until then `checkpoint_lock` refuses other processes.
 
     Raises:
-        SetupError: another JVM holds it.
+        SetupError: another JVM holds the lock.
     """
     jvm = jvm_of(spark)
     path = checkpoint.jvm_lock_file
@@ -36,14 +36,14 @@ def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
 
 @contextmanager
 def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
-    """Turn the end of the JVM into one error, without the traces that Py4J logs of it.
+    """Turn the end of the JVM into one error, without the traces that Py4J logs about it.
 
-    Py4J stays silent after the JVM's end: Python lets go of the JVM's objects later, and each of them would
-    send it a message. It also stays silent if the signal that stopped the job has ended the JVM.
+    Py4J stays silent afterwards, because Python frees objects of the JVM later and each would log a message.
+    It also stays silent if the signal that stopped the job has ended the JVM.
 
     Args:
-        stopped: says whether a signal has told the job to stop. A service manager sends its signal to all
-            processes of the job, so it may have ended the JVM too: then that is no error.
+        stopped: returns True if a signal has told the job to stop. Service managers send their signal to all
+            processes of a job; if it has ended the JVM too, that is no error.
 
     Raises:
         SparkPaceError: the JVM has ended.
@@ -54,7 +54,7 @@ def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
             yield
         except Exception as error:
             if stopped() and (is_gone(error) or isinstance(error, GatewayError)):
-                return  # one of the last calls has failed, which only let go of what is held
+                return  # one of the last calls has failed; these only release resources
             if not is_gone(error):
                 raise
             ended = True

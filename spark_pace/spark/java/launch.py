@@ -1,4 +1,4 @@
-"""The launch of Spark's JVM by PySpark. What Java says meanwhile becomes one line if the start fails."""
+"""Starts Spark's JVM through PySpark; if that fails, Java's output becomes one line."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from spark_pace.spark.java.session_folder import session_folder
 
 _LAST_WORDS_SECONDS = 2
 _PIECE_BYTES = 1 << 16
-# what Java says before the reason, and complaints of bash about what Java has not told it
+# lines that Java prints before the reason, and complaints of bash because of Java's missing output
 _OF_NOTHING = re.compile(r": line \d+: |^Picked up |^Error occurred during initialization")
-# Java says so at every start, of a module that Spark asks for (for MLlib)
+# Java prints this at every start, about a module that Spark asks for (for MLlib)
 _OF_MODULES = re.compile(rb"WARNING: Using incubator modules: [^\n]*\n")
 
 
 class HeldBack:
-    """What a process says on standard error: held back while it starts, then passed on."""
+    """The standard error of a process: held back while it starts, then passed on."""
 
     def __init__(self) -> None:
-        """Begin to hold back what comes into the pipe.
+        """Open the pipe and begin to hold back its content.
 
-        The process writes to `end`, which is to be closed here once the process has it.
+        The process writes to `end`, which must be closed in this process once the other has it.
         """
         self._read, self.end = os.pipe()
         self._lock = threading.Lock()
@@ -39,14 +39,14 @@ class HeldBack:
         self._reader.start()
 
     def release(self) -> None:
-        """Say what was held back, and from now on all at once."""
+        """Print what was held back, and print everything at once from now on."""
         with self._lock:
             held, self._held = self._held, None
             _say(_OF_MODULES.sub(b"", held or b""))
 
     def reason(self) -> str:
-        """In one line, why the process has ended."""
-        self._reader.join(_LAST_WORDS_SECONDS)  # something else may have the pipe, and live
+        """The reason why the process has ended, as one line."""
+        self._reader.join(_LAST_WORDS_SECONDS)  # another process may still hold the pipe open
         held = _OF_MODULES.sub(b"", self._held or b"").decode("utf-8", "replace")
         told = [line.strip() for line in held.splitlines() if line.strip() and not _OF_NOTHING.search(line)]
         return f"Java's end before it was ready: {told[0] if told else 'it was killed, or gave no reason'}"
@@ -68,7 +68,7 @@ def _say(piece: bytes) -> None:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Let temporary files of this process be in a folder: if it is killed, PySpark leaves one of its own."""
+    """Make temporary files of this process in `folder`, because PySpark leaves one there if it is killed."""
     usual, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield
@@ -80,7 +80,7 @@ def launch(settings: Mapping[str, str]) -> Any:
     """Start the JVM with these settings on its command line, and return PySpark's connection to it.
 
     Raises:
-        RuntimeError: it has ended before it was ready.
+        RuntimeError: the JVM has ended before it was ready.
     """
     errors = HeldBack()
     try:

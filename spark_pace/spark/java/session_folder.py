@@ -1,7 +1,7 @@
-"""The folder for the temporary files of Spark and of its JVM.
+"""Makes the folder for temporary files of Spark and of its JVM.
 
-A process that is killed leaves its folder behind, which may hold gigabytes. The next start removes it: each
-process holds its folder locked, so a folder that nobody holds belongs to nobody.
+A process that is killed leaves its folder behind, perhaps with gigabytes in it. The next start removes it:
+each process holds a lock on its folder, so a folder without a lock has no owner.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _FOLDER = re.compile(re.escape(_PREFIX) + r"\w{8}", re.ASCII)
 
 @cache
 def session_folder() -> Path:
-    """A new folder in the directory for temporary files, which is removed at the end of the process.
+    """Make the folder of this process, once; it is removed when the process ends.
 
-    Folders of processes that were killed are removed now.
+    Folders of processes that were killed are removed first.
     """
     temporary = tempfile.gettempdir()
     for entry in os.scandir(temporary):
         if _FOLDER.fullmatch(entry.name):
-            with suppress(OSError):  # its process lives, or it is another user's
+            with suppress(OSError):  # its process is alive, or it belongs to another user
                 _remove_if_free(entry.path)
     made = tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=temporary)
-    with suppress(OSError):  # this file system has no locks: then nobody takes the folder for free
+    with suppress(OSError):  # a file system without locks: then no process removes folders
         fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
     folder = Path(temporary, os.path.basename(made)[1:])
-    os.rename(made, folder)  # others look for folders of this name, and find it locked
+    os.rename(made, folder)  # only now do others see it, and it is locked
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

@@ -1,4 +1,8 @@
-"""The settings of a Spark that is started here, each with its reason."""
+"""The settings of a Spark that this package starts, each with its reason.
+
+Four of them are not documented: Delta's `snapshotPartitions`, `maxBytesPerBatch`, `python.daemon.module` and
+`checkpointFileManagerClass`. A Spark that does not know one ignores it, and takes longer or more memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _CLASS_PATH = "spark.driver.extraClassPath"
 _DEFAULTS = "spark.driver.defaultJavaOptions"
-_OPTIONS = "spark.driver.extraJavaOptions"  # they come behind the default ones, and win
+_OPTIONS = "spark.driver.extraJavaOptions"  # they follow the default options, and override them
 _STACK = "-Xss16m"  # a stop in the middle of a batch unwinds a deep stack
 _SITE = Path(__file__).parents[1] / "stages" / "site"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -39,19 +43,18 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # a slot's state is one value, written whole: the default would keep 100 copies
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # frames are megabytes: a batch for Python ends by bytes, not by rows
+    # frames have megabytes: the size of an Arrow batch for Python is bounded by bytes, not by rows
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # each stage has a partition per slot or lane already
     "spark.sql.adaptive.enabled": "false",
-    # where Spark is one process, the driver's heap is that of all tasks too: twice Spark's default, for room
-    # (`make soak` runs with 1g)
+    # with a local master all tasks share the driver's heap: twice Spark's default (`make soak` needs only 1g)
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # workers begin with what they need loaded
+    # workers are forked from a process that has loaded what they need
     "spark.python.daemon.module": "spark_pace.spark.stages.daemon",
-    # pandas warns about its own future from every worker
+    # every worker would print pandas' warnings about its future
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
 
@@ -59,11 +62,11 @@ LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": FILE_MANAG
 
 
 def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
-    """The settings of a Spark that this process starts, for which the environment is set up.
+    """The settings of a Spark that this process starts; also sets PYTHONPATH for its workers.
 
     Args:
-        settings: the settings of the user.
-        secret: more of them, of which only the names count here.
+        settings: the user's settings.
+        secret: more settings of the user, of which only the names are used here.
         quick: see `_quick`.
 
     Raises:
@@ -86,35 +89,35 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
 
 
 def _path_of_workers() -> list[str]:
-    """Workers import what this process can, operators beside the job included.
+    """The PYTHONPATH of workers: they can import what this process can, for example operators beside the job.
 
-    They take Spark's modules from the package that this process has them from (see the `sitecustomize` of
-    `_SITE`), unless another Spark is started.
+    They take PySpark from the installed package, as this process does (see the `sitecustomize` in `_SITE`),
+    unless another Spark is started.
     """
     path = [entry or os.getcwd() for entry in sys.path]
     return path if "SPARK_HOME" in os.environ else [str(_SITE), *path]
 
 
 def _quiet() -> list[str]:
-    """The option for a JVM that logs errors alone, where nobody has configured Spark in another way."""
+    """The Java option to log only errors; none if the user has configured Spark."""
     if not _LOGGING.is_file() or _configured():
         return []
     return [f"-Dlog4j2.configurationFile={_LOGGING}"]
 
 
 def _configured() -> bool:
-    """Tell whether the user may have files that configure Spark."""
+    """True if the user may have configuration files for Spark."""
     return bool({"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ))
 
 
 def _quick(settings: Mapping[str, str]) -> list[str]:
-    """The options of a JVM that has no loop over events.
+    """The Java options for a JVM that runs no loop over events.
 
-    It compiles its code quickly, not thoroughly: that halves the processor time of a start and of small
-    batches. One thread collects its garbage, which takes as much time there, and 100 to 300 MB less memory:
-    Java's own choice lets the heap grow. Options of the user's take the place of both. Where their default
-    ones, or variables that Java reads, name a collector, it is left at that: a JVM that is told of two does
-    not start. A configuration of Spark's own may name one too, so beside it these options are left out.
+    It compiles its code quickly, not thoroughly, which halves the processor time of a start and of small
+    batches. One thread collects garbage, which is as fast here and takes 100 to 300 MB less memory, because
+    Java's default lets the heap grow. The user's own options replace both. If the user's default options, or
+    variables that Java reads, name a collector, none is added: a JVM with two does not start. Configuration
+    files of Spark may name one too, so with such files both options are left out.
     """
     if _OPTIONS in settings or _configured():
         return []
@@ -134,13 +137,14 @@ def _found_jars() -> list[str]:
 
 
 def _jar_settings(found: list[str], settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that give Spark the jars. Other JVMs get copies of them.
+    """The settings that give Spark the jars.
 
-    A JVM that runs all tasks has them on its class path, where its archive of classes may hold theirs.
+    A JVM that runs all tasks itself gets them on its class path, so that the archive of classes can contain
+    theirs. Otherwise Spark copies them to its executors.
 
     Args:
         found: the jars; none: Spark downloads them.
-        settings: the settings of the user.
+        settings: the user's settings.
     """
     alone = re.fullmatch(r"local(\[.*\])?", settings.get("spark.master", "local"))
     if not found:

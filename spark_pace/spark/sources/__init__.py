@@ -1,1 +1,1 @@
-"""Where the events of a job come from: folders of files, Delta tables, topics of Kafka."""
+"""The sources of a job's events: folders of files, Delta tables, topics of Kafka."""

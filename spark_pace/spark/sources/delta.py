@@ -1,4 +1,4 @@
-"""A Delta table as the input of a job: the files that its commits have added, in commit order."""
+"""The input from a Delta table: the files that its commits add, in commit order."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML
 
 @dataclass(frozen=True)
 class DeltaInput(FilesByName):
-    """Reads what is appended to a table, file by file, in the order of its commits."""
+    """Reads the rows appended to a table, file by file, in the order of its commits."""
 
     source: DeltaSource
 
     kind: ClassVar[str] = "delta"
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse a table that cannot be read, another one than before, and commits that do not append."""
+        """Refuse a table that cannot be read, is not the one of before, or has commits that do not append."""
         read = entries_read(self.checkpoint)
         log = DeltaLog(self.source.path)
         table_id = log.metadata().table_id
@@ -50,7 +50,7 @@ class DeltaInput(FilesByName):
         return {"table": table_id}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`. Before the first batch, a manifest may have a part of what an earlier start found."""
+        """See `Input`. Before the first batch a manifest may be incomplete, so it is removed."""
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
@@ -61,7 +61,7 @@ class DeltaInput(FilesByName):
         return self.events_of_files(spark, plan, end, options, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. The manifest says more of a file than the name that its events have."""
+        """See `Input`. Files are read by their entries of the manifest, which say more than their names."""
         entries = Manifest(self.checkpoint.manifest_file).entries
         told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))
@@ -71,5 +71,5 @@ class DeltaInput(FilesByName):
 
 
 def _read(folder: str, schema: EventSchema, most_bad: int, entry: str) -> EventsRead:
-    """In a task: what is in the file of an entry of the manifest."""
+    """In a task: read the file of an entry of the manifest."""
     return read_table_file(folder, file_of(entry), schema, most_bad)

@@ -1,7 +1,6 @@
-"""The streaming source `spark_pace_end`: one row, the end of the input, for sources that cannot tell it.
+"""The streaming source `spark_pace_end`: one row for the end of the input, beside sources without an end.
 
-It stands in a query from its first day, because Spark refuses a checkpoint whose query has lost or won a
-source.
+A query has it from its first start on, because Spark refuses a checkpoint if a source was added or removed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ END_SOURCE = "spark_pace_end"
 
 
 class EndSource(DataSource):
-    """A source of one row, which says that the input ends here.
+    """A source of one row, which marks the end of the input.
 
-    The row comes with the option ``end`` = ``true``, unless an earlier run had it.
+    The row comes if the option ``end`` is ``true``, unless an earlier run had it.
     """
 
     @classmethod
@@ -28,7 +27,7 @@ class EndSource(DataSource):
         return END_SOURCE
 
     def schema(self) -> str:
-        """The column of the row, which says nothing more."""
+        """The column of the row; its value is never used."""
         return "ended boolean"
 
     def streamReader(self, schema: StructType) -> EndReader:
@@ -37,25 +36,25 @@ class EndSource(DataSource):
 
 
 class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gives the row. Its offset is the number of rows given, 0 or 1: so the checkpoint remembers the end."""
+    """Gives the row. Its offset is the number of rows given, 0 or 1, so the checkpoint remembers the end."""
 
     def __init__(self, end: bool) -> None:
-        """Say whether the input ends in this run."""
+        """Give the row in this run if `end`."""
         self._end = end
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Nothing comes later."""
+        """Do nothing, because nothing comes later."""
 
     def initialOffset(self) -> dict[str, int]:
-        """The input has not ended."""
+        """The offset before the end."""
         return {"rows": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """There is only one row."""
+        """No limit, because there is only one row."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end, once."""
+        """The offset after the row if the input ends in this run."""
         return {"rows": 1} if self._end else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:

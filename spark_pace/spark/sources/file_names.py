@@ -1,12 +1,12 @@
-"""The streaming source `spark_pace_files`: names of files in order, and a marker of the end of the input.
+"""The streaming source `spark_pace_files`: the names of files in order, and a marker at the end of the input.
 
 The files are those of a folder, or those that the commits of a Delta table have added.
 
-Spark's own file source orders by modification time, skips files older than `maxFileAge` without a word, and
-cannot say that the input has ended. This one takes names in their order from a manifest. A file is read once:
-write it under a name that starts with a dot, then rename it.
+Spark's own file source orders files by modification time, silently skips files older than `maxFileAge`, and
+has no end of the input. This source takes names in order from a manifest. Each file is read once, so it must
+be written under a name that starts with a dot and then renamed.
 
-Spark runs this in Python workers, so it imports little: neither pyarrow nor the core.
+Spark runs this module in Python workers, so it imports little: neither pyarrow nor the core.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ from spark_pace.spark.sources.manifest import FINISH, Manifest
 from spark_pace.spark.sources.table_commits import TableCommits, file_of
 
 FILE_NAMES = "spark_pace_files"
-READ_BYTES = "bytes"  # in offsets of jobs with admission: what all files up to there weigh
-
-# as `ARCHIVES` of `spark_pace.io.files`, which would take the process of a source long to import
+READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
+# the same as `ARCHIVES` of `spark_pace.io.files`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
-_UNPACKED = 4  # bytes of text for a byte of such a file, roughly
-_OPENING = 4096  # bytes that are read in the time that it takes to open a file, roughly
+_UNPACKED = 4  # bytes of text for each byte of such a file, roughly
+_OPENING = 4096  # opening a file takes about as long as reading this many bytes
 
 
 class FileNames(DataSource):
-    """Rows with `entry`, the place in the manifest, and `name`, in JSON; ``""`` is the marker of the end."""
+    """Rows of `entry`, the index in the manifest, and `name`, as JSON; ``""`` marks the end."""
 
     @classmethod
     def name(cls) -> str:
@@ -61,7 +60,7 @@ class FileNames(DataSource):
 
 @dataclass
 class FileNamesPartition(InputPartition):
-    """The files of one task; `first` is the place of the first one in the manifest."""
+    """The files of one task; `first` is the index of the first one in the manifest."""
 
     first: int
     names: list[str]
@@ -70,13 +69,13 @@ class FileNamesPartition(InputPartition):
 class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Turns the manifest into batches. Its offset is ``{"entries": n}``, a number of entries of the manifest.
 
-    Where a batch is bounded by bytes, what all these files weigh stands beside it (`READ_BYTES`).
+    If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
 
     Options: `root`, `manifest` (paths), `table` (the id of the Delta table there; absent: a folder of files),
-    `from_version` (the first commit that is read; absent: the table as it is at first), `tasks` (the most
-    tasks of a batch), `finish` (``true``: mark the end of an available-now run), `max_files` (the most files
-    of a batch; absent: all), `first_bytes` (the most that the first batch's files weigh, unless it is one
-    file; absent: batches are not bounded by bytes).
+    `from_version` (the first commit to read; absent: begin with the table as it is), `tasks` (the most tasks
+    of a batch), `finish` (``true``: mark the end of an available-now run), `max_files` (the most files of a
+    batch; absent: all), `first_bytes` (the greatest weight of the first batch, if it has several files;
+    absent: batches are not bounded by bytes).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -94,24 +93,24 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._frozen = False
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take the files that are there now, and no more in this run."""
+        """Take the files that exist now, and no more in this run."""
         self._scan()
         if self._finish:
             self._manifest.finish()
         self._frozen = True
 
     def initialOffset(self) -> dict[str, int]:
-        """Nothing was read."""
+        """The offset before the first file."""
         return {"entries": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The bytes of the first batch, else at most `max_files` a batch."""
+        """The limit of the first batch: by bytes if the options have it, else by the number of files."""
         if self._first_bytes is not None:
             return ReadMaxBytes(self._first_bytes)
         return ReadAllAvailable() if self._max_files is None else ReadMaxFiles(self._max_files)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next batch; the same as `start` if there is nothing new."""
+        """The end of the next batch; `start` if there is nothing new."""
         if not self._frozen:
             self._scan()
         max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._max_files
@@ -129,7 +128,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._manifest.add(self._commits.new())
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
-        """The offset behind as many of the files up to `end` as weigh `max_bytes`, and at least one."""
+        """The offset after those files up to `end` that weigh at most `max_bytes`; at least one."""
         first, read = start["entries"], 0
         for index, name in enumerate(self._manifest.entries[first:end], first):
             weight = self._weight(name)
@@ -140,21 +139,21 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"entries": end, READ_BYTES: start.get(READ_BYTES, 0) + read}
 
     def _weight(self, name: str) -> int:
-        """The bytes of a file, as text; opening it counts too. Of the marker of the end 0."""
+        """The weight of a file: its bytes as text, and those for opening it; 0 for the marker of the end."""
         if name == FINISH:
             return 0
         name = name if self._commits is None else file_of(name).path
         path = self._root / name if self._root.is_dir() else self._root
         try:
             size = os.stat(path).st_size
-        except OSError:  # the intake says so of it
+        except OSError:  # the intake reports it
             size = 0
         return _OPENING + (_UNPACKED * size if name.endswith(_PACKED) else size)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Deal the files out to the tasks by their weight, to each those that follow each other.
+        """Divide the files among the tasks by weight; each task gets neighbouring files.
 
-        So may their events, which then need no sorting.
+        Their events may then be in order already, and need no sorting.
         """
         names = self._manifest.entries[start["entries"] : end["entries"]]
         tasks = min(self._tasks, len(names))
@@ -166,6 +165,6 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [FileNamesPartition(before + first, names[first:last]) for first, last in pairwise(bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The names as JSON, for one need not be UTF-8; the intake reads the files themselves."""
+        """Yield the names as JSON, because they need not be UTF-8; the intake reads the files."""
         assert isinstance(partition, FileNamesPartition)
         return ((entry, json.dumps(name)) for entry, name in enumerate(partition.names, partition.first))

@@ -1,4 +1,4 @@
-"""A folder of files as the input of a job."""
+"""The input from a folder of files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FilesInput(FilesByName):
     kind: ClassVar[str] = "files"
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse a manifest that does not know what was read, and files that came after the end."""
+        """Refuse a manifest that lacks files which were read, and files that came after the end."""
         read = entries_read(self.checkpoint)
         require_readable(self.checkpoint.manifest_file, Path(self.source.path), read)
         return {}
@@ -41,7 +41,7 @@ class FilesInput(FilesByName):
         return self.events_of_files(spark, plan, end, {}, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. The tasks read the files once more, for only now it is known what is late in them."""
+        """See `Input`. Tasks read the files once more, because only now is it known which events are late."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))
 
@@ -51,5 +51,5 @@ class FilesInput(FilesByName):
 
 
 def _read(root: str, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
-    """In a task: what is in the file of a name."""
+    """In a task: read the file of a name."""
     return read_source_file(root, name, format, schema, most_bad)

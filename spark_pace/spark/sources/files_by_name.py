@@ -1,4 +1,4 @@
-"""Files as the input of a job: a streaming source gives their names, the tasks of the intake read them."""
+"""The input from files: a streaming source gives their names, and the tasks of the intake read them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
 
-ReadFile = Callable[[str], EventsRead]  # what stands in the manifest of a file, to what is in the file
+ReadFile = Callable[[str], EventsRead]  # reads the file of an entry of the manifest
 
 
 class FilesByName(Input):
-    """Reads files in the order of the manifest. The end comes in the same query, after the last file."""
+    """Reads files in the order of the manifest; the end of the input follows in the same query."""
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """What the files of a batch weigh, in bytes; 0 if that was not noted."""
+        """The weight of a batch's files, in bytes; 0 if it was not noted."""
         start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
         return int(max(0, end - start))
 
@@ -44,9 +44,9 @@ class FilesByName(Input):
         Args:
             spark: the session.
             plan: the plan.
-            end: whether the input ends with what is there now.
-            more: options of `FileNames` beside those that all kinds of files have.
-            read: in a task: reads a file. Spark pickles it.
+            end: True if the input ends with what is there now.
+            more: further options of `FileNames`.
+            read: reads a file, in a task; it must be picklable.
         """
         spark.dataSource.register(FileNames)
         options = {
@@ -65,10 +65,10 @@ class FilesByName(Input):
 
 
 def entries_read(checkpoint: Checkpoint) -> int:
-    """How many entries of the manifest the batches that have begun have read.
+    """The number of entries of the manifest that have been read by batches that have begun.
 
     Raises:
-        StateError: a batch has read something else.
+        StateError: a batch has read something else than files.
     """
     offsets = checkpoint.last_offsets()
     read: list[int] = [
@@ -88,13 +88,13 @@ def late_rows(
     files: Sequence[tuple[int, str, int]],
     read: ReadFile,
 ) -> pa.Table:
-    """The late events of files, as a `LATE_SCHEMA` table.
+    """Read the late events of files, as a table of `LATE_SCHEMA`.
 
     Args:
         spark: the session.
         plan: the plan.
-        files: of each its place in the order of the files, its name, and the frontier before it.
-        read: in a task: reads a file. Spark pickles it.
+        files: (index in the order of files, name, frontier before it) of each file.
+        read: reads a file, in a task; it must be picklable.
     """
     # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
     names = spark.createDataFrame(list(files), "entry long, name string, frontier_us long")
@@ -103,14 +103,14 @@ def late_rows(
 
 
 def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | None]:
-    """In a task: the events of each file; None for the end of the input."""
+    """In a task: yield the events of each file, and None at the end of the input."""
     for entry, text in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
         name = json.loads(text)
         yield None if name == FINISH else InputFile(entry, read(name))
 
 
 def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:
-    """In a task: a row `LATE` for each file; its number is the file's place in the order of the files."""
+    """In a task: make a row `LATE` for each file; its number is the file's index in the order of files."""
 
     def rows() -> Iterator[Row]:
         for batch in files:

@@ -1,6 +1,6 @@
-"""What a job reads: the running source, checked, and tied to the job's checkpoint.
+"""The interface of a job's input: a source that is checked, read, and tied to the job's checkpoint.
 
-Each kind of source has a class of its own in this folder; `spark_pace.spark.sources.kinds` names them all.
+Each kind of source has its own class in this folder; `spark_pace.spark.sources.kinds` lists them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML
 
 @dataclass(frozen=True)
 class Input(ABC):
-    """The running source of a job.
+    """The input of a job.
 
     Attributes:
-        kind: its name in job files and checkpoints.
-        lasting: the fields of the source, tuples of names, that may grow over the life of a checkpoint but
-            not shrink.
-        reads_in_jvm: whether the JVM handles each event; else only names of files and frames pass through it.
-        source: what the job file says, with the environment's values in.
+        kind: the name of the kind of source in job files and checkpoints.
+        lasting: fields of the source, each a tuple of names, to which names may be added but not taken away
+            while the checkpoint lives.
+        reads_in_jvm: True if each event passes through the JVM; else only names of files and frames do.
+        source: the source in the job file, with values from the environment.
         checkpoint: the job's checkpoint.
-        finish: whether the input ends.
-        on_bad_record: whether bad records become rows or an error.
-        first_cap: the most that a run's first batch reads, in the unit of `amount`; None: no cap changes.
+        finish: True if the input ends.
+        on_bad_record: says if bad records become rows or an error.
+        first_cap: the most that a run's first batch reads, in the unit of `amount`; None: caps never change.
     """
 
     source: Any
@@ -51,47 +51,47 @@ class Input(ABC):
 
     @property
     def ends(self) -> tuple[bool, ...]:
-        """One entry for each query that a run starts, in order: whether the input ends with that query."""
+        """One entry for each query of a run, in order: True if the input ends with that query."""
         return (self.finish,)
 
     def bounded(self, cap: int) -> int:
-        """A cap within the limits that the job file sets; `cap` itself where Spark does not keep to it."""
+        """Adapt a cap to the limits that the job file sets."""
         return cap
 
     @abstractmethod
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """How much a batch has read.
+        """How much a batch has read, in the source's unit.
 
         Args:
-            before: the offsets after the batch before it; none before the first batch.
-            after: those after it.
-            records: how many it had.
+            before: the offsets before the batch; none for the first batch.
+            after: the offsets after it.
+            records: the number of its records.
         """
 
     @abstractmethod
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse what cannot be read, before a query starts. Writes nothing.
+        """Refuse a source that cannot be read, before a query starts. Nothing is written.
 
         Returns:
-            by what the checkpoint will know this source again, beside the fields that last.
+            The marks by which the checkpoint recognises this source, besides its `lasting` fields.
 
         Raises:
-            SetupError: the source is not there, or refuses us.
-            StateError: the checkpoint does not fit it.
+            SetupError: the source is not there, or refuses access.
+            StateError: the checkpoint belongs to another source.
         """
 
     def watched(
         self, spark: SparkSession, marks: Mapping[str, Any]
     ) -> AbstractContextManager[Callable[[], None]]:
-        """What is called after each batch is read, before any of it is written.
+        """Give a function to be called after each batch is read and before any of it is written.
 
-        It raises `StateError` if the source is no longer the one with these marks. It does nothing where the
-        checkpoint itself follows what is read.
+        It raises `StateError` if the source no longer has these marks. It does nothing for sources whose
+        content the checkpoint lists itself.
         """
         return nullcontext(lambda: None)
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
-        """The names of all sources that events may come from; empty where that is not known."""
+        """The names of all sources of events; empty if they are not known."""
         return ()
 
     @abstractmethod
@@ -100,11 +100,11 @@ class Input(ABC):
 
     @abstractmethod
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """The late events of files of the input that have some, in their order, as a `LATE_SCHEMA` table."""
+        """The late events in these files, in order, as a table of `LATE_SCHEMA`."""
 
 
 def waiting_for_all(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
-    """The job that waits for all known sources, if it orders by sources and does not say which it expects."""
+    """The job, changed to wait for all known sources if it orders by sources and names none to expect."""
     order = spec.events.order
     if not order.by_source or order.expected_sources or spec.events.source_column is not None:
         return spec
@@ -113,6 +113,6 @@ def waiting_for_all(spec: JobSpec, job_input: Input, spark: SparkSession) -> Job
 
 
 def tie(job_input: Input, marks: Mapping[str, Any]) -> None:
-    """Tie the checkpoint to this source, with these marks: no job that reads another one may continue it."""
+    """Write the source and its marks to the checkpoint, so that no job with another source may use it."""
     names = {field: list(getattr(job_input.source, field)) for field in job_input.lasting}
     write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **names, **marks})

@@ -1,4 +1,4 @@
-"""Topics of Kafka as the input of a job: Spark's connector reads, the tasks of the intake parse values."""
+"""The input from Kafka topics: Spark's connector reads records, and tasks of the intake parse them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML
 
 _LOG = logging.getLogger(__name__)
 _HEADERS = "headers."
-_PLACE = ("value", "topic", "partition", "offset")  # every record has them; the columns behind are attributes
+_PLACE = ("value", "topic", "partition", "offset")  # columns of every record; those after them are attributes
 
 
 @dataclass(frozen=True)
 class KafkaInput(Input):
-    """The topics that a job reads, in batches of the wanted size.
+    """The topics that a job reads.
 
-    Where the input ends, a second query then reads what is left, and the end.
+    If the input ends, a second query reads what is left and the end.
     """
 
     source: KafkaSource
@@ -50,28 +50,28 @@ class KafkaInput(Input):
 
     @property
     def ends(self) -> tuple[bool, ...]:
-        """See `Input`; if the input ends, it does so with a second query."""
+        """See `Input`; an input that ends has a second query."""
         return (False, True) if self.finish else (False,)
 
     def bounded(self, cap: int) -> int:
-        """The cap: no less than the connector's options wait for, at most `max_offsets_per_trigger`."""
+        """The cap, but at least the option `minOffsetsPerTrigger` and at most `max_offsets_per_trigger`."""
         options = {key.lower(): value for key, value in self.source.options.items()}
         least, most = options.get("minoffsetspertrigger", ""), self.source.max_offsets_per_trigger
         cap = max(cap, int(least)) if least.isdecimal() else cap
         return cap if most is None else min(cap, most)
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """How many offsets a batch has passed, which may be more than it has records."""
+        """The number of offsets that a batch has passed; it may be more than its records."""
         start, end = (_by_partition(offsets) for offsets in (before, after))
-        # Spark does not note where a partition begins that is new to the job
+        # Spark's note does not say at which offset a partition begins that is new to the job
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse brokers that do not answer, topics that are not there, and those that were made again.
+        """Refuse brokers that do not answer, and topics that are missing or were deleted and made again.
 
-        What the checkpoint keeps is the topics' ids, and a checksum of the servers. If the job names other
-        servers than before, these are trusted to have the same records under the same offsets, though their
-        topics have other ids.
+        The checkpoint keeps the topics' ids and a checksum of the servers. If the job names other servers
+        than before, they are trusted to have the same records at the same offsets, though topics have other
+        ids.
         """
         ids = topics_of(spark, self.source).ids
         servers = digest(self.source.servers.encode())
@@ -87,15 +87,15 @@ class KafkaInput(Input):
     def watched(
         self, spark: SparkSession, marks: Mapping[str, Any]
     ) -> AbstractContextManager[Callable[[], None]]:
-        """Refuse a topic that was deleted and made again, before anything of a batch is written."""
+        """See `Input`; refuses a topic that was deleted and made again."""
         return watched(spark, self.source, marks["ids"])
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
-        """Every partition of the topics."""
+        """The partitions of the topics, as ``topic/partition``."""
         return topics_of(spark, self.source).partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`; the query of the end reads all that is there in one batch."""
+        """See `Input`; the query with the end reads all that is there in one batch."""
         spark.dataSource.register(EndSource)
         records = spark.readStream.format("kafka").options(**self._options(end)).load()
         columns = self.source.columns
@@ -107,11 +107,11 @@ class KafkaInput(Input):
         return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`; there are no files, so none."""
+        """See `Input`; empty, because there are no files."""
         return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:
-        """What Spark's connector is told."""
+        """The options for Spark's connector."""
         source = self.source
         options = {
             **source.options,
@@ -128,13 +128,13 @@ class KafkaInput(Input):
 
 
 def _by_partition(offsets: list[Any]) -> dict[tuple[str, str], int]:
-    """The offset of each (topic, partition), by the offsets of all sources; `EndSource` has no topics."""
+    """The offset of each (topic, partition) in the offsets of all sources; `EndSource` has no topics."""
     topics = [topic for offset in offsets for topic in offset.items() if isinstance(topic[1], dict)]
     return {(topic, part): number for topic, parts in topics for part, number in parts.items()}
 
 
 def _own_column(name: str) -> Column:
-    """The record's column `name`. Of several headers of one name the last counts, as in Kafka's own API."""
+    """The record's column `name`. If several headers have the name, the last counts, as in Kafka's API."""
     if not name.startswith(_HEADERS):
         return F.col(name)
     key = name.removeprefix(_HEADERS)
@@ -143,7 +143,7 @@ def _own_column(name: str) -> Column:
 
 
 def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[EventsRead | None]:
-    """In a task: the events of a batch of records; None for the end of the input, a row without a topic."""
+    """In a task: yield the events of records, or None at the end of the input, a row without a topic."""
     if batch.column("topic").null_count:
         yield None
     else:

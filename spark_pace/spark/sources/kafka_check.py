@@ -1,8 +1,8 @@
-"""Asks Kafka for the topics before the query starts: one line instead of a stack trace minutes later.
+"""Checks the topics with Kafka before the query starts, and their ids after each batch is read.
 
-It asks again after each batch is read, for the ids of the topics. A topic that is deleted and made again gets
-another id, which never comes back: so what was read before an answer with the old id is of the old topic.
-Spark notes names and offsets only, and would go on in the middle of the new one.
+Without the first check a wrong topic would end in a stack trace minutes later. The second finds a topic that
+was deleted and made again: it has a new id. If Kafka still answers with the old id, all that was read before
+belongs to the old topic. Spark notes names and offsets only, and would go on in the middle of the new topic.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 20
 WAIT_SECONDS = 60  # while a job runs: as long as Kafka's client waits by itself
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes, from brokers that give topics no ids
-
-Described = list[tuple[str, Any]]  # each topic with what Kafka's client says of it, an object of the JVM
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes, the answer of brokers whose topics have no ids
+Described = list[tuple[str, Any]]  # each topic with its description, a Java object of Kafka's client
 
 
 @dataclass(frozen=True)
 class Topics:
-    """What the broker says of topics.
+    """The broker's answer about topics.
 
     Attributes:
-        partitions: every partition as ``topic/partition``.
+        partitions: all partitions as ``topic/partition``.
         ids: the id of each topic that has one.
     """
 
@@ -42,7 +41,7 @@ class Topics:
 
 
 def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
-    """The topics of a source.
+    """Ask Kafka for the topics of a source.
 
     Raises:
         SetupError: the connector is missing, no broker answers, it refuses the client, or a topic is missing.
@@ -60,9 +59,9 @@ def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
 
 @contextmanager
 def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """A function to be called after a batch is read: it asks Kafka whether the topics still have these ids.
+    """Give a function to be called after a batch is read, which checks that topics still have these ids.
 
-    It raises `StateError` if a topic has another one, and JavaError if a topic is gone or no broker answers.
+    It raises `StateError` if a topic has another id, and JavaError if a topic is gone or no broker answers.
     """
     with _client(spark, source) as described:
         yield lambda: require_same_ids(ids, _ids(described(WAIT_SECONDS)))
@@ -74,7 +73,7 @@ def _ids(found: Described) -> dict[str, str]:
 
 
 def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse a topic that has another id than before. A topic without an id, then or now, is let pass.
+    """Refuse a topic with another id than before. Topics without an id, then or now, are accepted.
 
     Raises:
         StateError: a topic was deleted and made again.
@@ -90,7 +89,7 @@ def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 @contextmanager
 def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int], Described]]:
-    """A client of the broker: a function that describes the topics, within the seconds that it is given."""
+    """Give a function that asks the broker to describe the topics within a number of seconds."""
     jvm = jvm_of(spark)
     own = {key[6:]: value for key, value in source.options.items() if key.startswith("kafka.")}
     options = {
@@ -127,7 +126,7 @@ def _require_connector(spark: SparkSession) -> None:
 
 
 def _explained(failure: Any, source: KafkaSource) -> SetupError:
-    """The error for a failure of Kafka's client, by the first cause whose class or message is known here."""
+    """The error for a failure of Kafka's client, from its first cause with a known class or message."""
     causes = _causes(failure)
     names, servers = ", ".join(source.topics), source.servers
     for place, (kind, message) in enumerate(causes):
@@ -161,7 +160,7 @@ def _wrong_options(must: str, got: str, do: str) -> SetupError:
 
 
 def _causes(failure: Any) -> list[tuple[str, str]]:
-    """Class and message of a failure and of each cause behind it, the deepest last."""
+    """(class, message) of a failure and of its causes, the deepest last."""
     found = []
     while failure is not None:
         found.append((str(failure.getClass().getSimpleName()), str(failure.getMessage()).rstrip(".")))

@@ -1,4 +1,4 @@
-"""The kinds of sources, and which of them a checkpoint belongs to."""
+"""The table of all kinds of sources, and the check that a checkpoint belongs to the job's source."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _INPUTS: dict[type, type[Input]] = {
     KafkaSource: KafkaInput,
     DeltaSource: DeltaInput,
 }
-# what a first batch may read, so that a small input is one batch: bytes of files, records of Kafka
+# the most that a first batch reads, so that a small input is one batch: bytes of files, records of Kafka
 _FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000, DeltaInput.kind: 32 << 20}
 _LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
 
 
 def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
-    """What the job reads.
+    """Make the input of a job.
 
     Raises:
         SetupError: there are no files, or a variable of the environment is missing.
@@ -38,7 +38,7 @@ def require_same_source(job_input: Input) -> None:
     """Refuse a checkpoint of another kind of source, or one of topics that the job no longer names.
 
     Raises:
-        StateError: the checkpoint belongs to another source, or its file about that is damaged or missing.
+        StateError: the checkpoint belongs to another source, or its `source.json` is damaged or missing.
     """
     checkpoint = job_input.checkpoint
     path = checkpoint.source_file

@@ -1,4 +1,4 @@
-"""Which files are below a folder of events; Spark's process for sources runs this, so it imports little."""
+"""Lists the files below a folder of events. Spark's process for sources runs this, so it imports little."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# a folder that changed less than this before it was listed may have changed again, unseen
+# a folder that changed less than this before it was listed may have changed again without a new time
 _SETTLED_NS = 2_000_000_000
-_LISTED_ANYWAY_S = 60  # some mounted stores do not keep the time at which a folder changed
-# a folder that fails like this has no files; other errors end the query
+_LISTED_ANYWAY_S = 60  # some mounted stores do not record when a folder changed
+# with these errors a folder counts as empty; others end the query
 _NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 class Listing:
-    """Lists the files below a folder, but skips folders in which nothing can have changed."""
+    """Lists the files below a folder, and skips folders that have not changed since they were listed."""
 
     def __init__(self) -> None:
-        """Nothing is listed yet."""
-        self._listed: dict[str, tuple[int, list[str]]] = {}  # folder: when it last changed, the folders in it
+        """Start with nothing listed."""
+        self._listed: dict[str, tuple[int, list[str]]] = {}  # folder: (last change in ns, folders in it)
         self._all_listed_s = -float("inf")
 
     def changed(self, root: Path) -> Iterator[str]:
-        """Names of files relative to `root`: at first and every minute all, else those in changed folders."""
+        """Yield names of files, relative to `root`: every minute all, else those in changed folders."""
         if time.monotonic() - self._all_listed_s >= _LISTED_ANYWAY_S:
             self._listed.clear()
             self._all_listed_s = time.monotonic()
@@ -51,7 +51,7 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
-    """The folders and files in `root`/`below`, relative to `root`, but for names that begin with . or _."""
+    """The folders and files in `root`/`below`, relative to `root`, without names that begin with . or _."""
     folders: list[str] = []
     names: list[str] = []
     try:
@@ -71,5 +71,5 @@ def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
 def _is_folder(entry: os.DirEntry[str], follow: bool) -> bool:
     try:
         return entry.is_dir(follow_symlinks=follow)
-    except OSError:  # a link that leads nowhere, or in a circle: the intake says so of it
+    except OSError:  # a link that leads nowhere or in a circle; the intake reports it
         return False

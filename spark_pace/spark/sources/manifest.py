@@ -1,9 +1,8 @@
-"""The manifest of a folder of files: which files were seen, in the order in which they are read.
+"""The manifest of a job that reads files: the files seen so far, in the order in which they are read.
 
-It is a file with a line of JSON for each name, append-only, and synced to disk before an offset may refer to
-it. An offset is a number of lines, so a batch that runs again has the same files.
-
-A line is ``["name", "checksum"]``; the checksum covers this name and all before it.
+It is a file with a line of JSON for each name. Lines are only added, and synced to disk before an offset
+refers to them. An offset is a number of lines, so a batch that runs again reads the same files. A line is
+``["name", "checksum"]``; the checksum covers this name and all before it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Manifest:
     """The files seen so far, in the order in which they are read; `FINISH` marks the end of the input."""
 
     def __init__(self, path: Path) -> None:
-        """Read the manifest at `path`, and write nothing; a line that a crash cut short does not count.
+        """Read the manifest at `path`, without a last line that a crash has cut short; write nothing.
 
         Raises:
             StateError: a line is damaged.
@@ -46,19 +45,19 @@ class Manifest:
         self._append(sorted(set(self._listing.changed(root)) - self._known))
 
     def add(self, names: Iterable[str]) -> None:
-        """Add those of the names that are not in it yet, in their order."""
+        """Add those names that are not in it yet, in their order."""
         self._append([name for name in names if name not in self._known])
 
     def finish(self) -> None:
-        """Mark the end of the input, unless the last entry does."""
+        """Add the mark for the end of the input, unless it is the last entry."""
         if not self.entries or self.entries[-1] != FINISH:
             self._append([FINISH])
 
     def next_index(self, start: int, max_files: int | None) -> int:
         """The end of the batch that starts at `start`.
 
-        It has at most `max_files` files (None: all), and ends with the next `FINISH`, which does not count as
-        a file.
+        It has at most `max_files` files (None: all), and ends at the next `FINISH`, which does not count as a
+        file.
         """
         end = len(self.entries) if max_files is None else min(len(self.entries), start + max_files)
         ahead = self.entries[start : end + 1]
@@ -79,7 +78,7 @@ class Manifest:
 
 
 def _entry(path: Path, number: int, line: bytes, before: str) -> tuple[str, str]:
-    """The name in a line, and the checksum of all names up to it; `before`: that of the names before it."""
+    """The name in a line, and the checksum of all names up to it; `before` is that of the names before."""
     try:
         entry = json.loads(line)
     except ValueError:
@@ -100,9 +99,9 @@ def _bytes(name: str) -> bytes:
 
 
 def require_readable(path: Path, root: Path, read: int = 0) -> None:
-    """Refuse a manifest that has lost entries, or has the end of the input although there are new files.
+    """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
 
-    Files of lost entries would be read again, or never; files behind the end would be late. Writes nothing.
+    Files of lost entries would be read again or never; files after the end would be late.
 
     Args:
         path: the manifest.
@@ -110,7 +109,7 @@ def require_readable(path: Path, root: Path, read: int = 0) -> None:
         read: the number of entries that the checkpoint's offsets refer to.
 
     Raises:
-        StateError: the manifest is so, or a line of it is damaged.
+        StateError: the manifest is refused, or a line of it is damaged.
     """
     manifest = require_known(path, read)
     if FINISH in manifest.entries:
@@ -118,10 +117,10 @@ def require_readable(path: Path, root: Path, read: int = 0) -> None:
 
 
 def require_known(path: Path, read: int) -> Manifest:
-    """The manifest at `path`, which must have the entries that were read.
+    """Read the manifest at `path`, which must have at least `read` entries.
 
     Raises:
-        StateError: it has lost some, or a line of it is damaged.
+        StateError: it has fewer, or a line of it is damaged.
     """
     manifest = Manifest(path)
     known = len(manifest.entries)
@@ -131,10 +130,10 @@ def require_known(path: Path, read: int) -> Manifest:
 
 
 def require_ended(manifest: Manifest, root: Path, names: Iterable[str]) -> None:
-    """Refuse names that a manifest with the end of the input does not know.
+    """Refuse names that an ended manifest does not have.
 
     Raises:
-        StateError: there are some.
+        StateError: there are such names.
     """
     if new := sorted(set(names) - set(manifest.entries)):
         must = "must not go on after its end, which an earlier run with finish: true has marked"

@@ -1,4 +1,4 @@
-"""After each batch, tells Spark how much the next one may read (`spark_pace.job_file.pace`)."""
+"""Tells Spark after each batch how much the next one may read (see `spark_pace.job_file.pace`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Throttle:
-    """Sets the most that a batch of one query reads, its cap.
+    """Sets the cap of a query: the most that its next batch reads.
 
     It is called with the report of each batch, inside `foreachBatch`.
     """
@@ -29,9 +29,9 @@ class Throttle:
         query: StreamingQuery,
         merger: MergerHost,
     ) -> None:
-        """Begin with the first cap of the input, which its options have told Spark.
+        """Begin with the first cap of the input, which Spark knows from the source's options.
 
-        What the merger reports to by now (`merger.on_report`) gets each report passed on.
+        Each report is passed on to the merger's present `on_report`.
         """
         assert job_input.first_cap is not None
         self._admission = admission
@@ -42,7 +42,7 @@ class Throttle:
         self._pace = admission.begin(job_input.first_cap)
 
     def __call__(self, report: BatchReport) -> None:
-        """Set the cap of the next batch. If this Spark does not let us, log that the last one stays."""
+        """Set the cap of the next batch. If Spark does not allow that, log that the last one stays."""
         self._then(report)
         seconds = time.monotonic() - self._merger.began
         batch = Batch(self._amount(report), seconds, report.records, report.pending)
@@ -59,7 +59,7 @@ class Throttle:
             )
 
     def _amount(self, report: BatchReport) -> int:
-        """How much the batch has read, by the offsets that Spark has noted."""
+        """How much the batch has read, from the offsets that Spark has noted."""
         checkpoint, batch_id = self._input.checkpoint, report.batch_id
         before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
         return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)

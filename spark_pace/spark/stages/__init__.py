@@ -1,1 +1,1 @@
-"""What runs in Spark's tasks, and the end of each batch: the hosts of the core's steps."""
+"""The hosts of the core's steps: in Spark's tasks, and on the driver at the end of each batch."""

@@ -1,10 +1,10 @@
-"""The process that forks Spark's Python workers: PySpark's own, with all that workers import loaded before.
+"""The process that forks Spark's Python workers: PySpark's daemon, after loading what workers import.
 
-PySpark's daemon loads nothing, so every worker loads pyarrow, pandas and the core anew, which takes half a
-second of a processor each; a job has up to six for each core. A worker that is forked with these modules
-begins at once, and shares their memory with the others. PySpark does not do so because a library may start
-threads as it is loaded, which a fork would lose: then this daemon loads nothing either. pyarrow's allocator
-has such a thread, but sees to forks itself.
+PySpark's daemon loads nothing, so every worker loads pyarrow, pandas and the core itself, in half a second of
+processor time; a job has up to six workers for each core. A worker forked from this daemon begins at once,
+and shares the modules' memory. PySpark does not do this because a library may start threads when it is
+loaded, and a fork loses them. If there are such threads, PySpark's own daemon takes over. A thread of
+pyarrow's allocator is no problem, because the allocator handles forks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from spark_pace.spark.internals import DAEMON, WORKER, fork_workers
 
-# what the tasks of a job import; by name, for some of them import this folder
+# the modules that tasks import; as names, because some of them import this folder
 LOADED = (
     "pandas",
     "pyarrow.compute",
@@ -34,9 +34,9 @@ _OF_ALLOCATOR = "jemalloc_bg_thd"  # jemalloc stops it before a fork and starts 
 
 
 def load() -> None:
-    """Load what workers need, and keep the collector of garbage off it.
+    """Import what workers need, and exclude it from garbage collection.
 
-    So its memory stays shared, and a worker, which collects garbage after each task, does not go through it.
+    So its memory stays shared, and workers, which collect garbage after each task, do not search it.
     """
     for name in LOADED:
         import_module(name)
@@ -47,7 +47,7 @@ def load() -> None:
 
 
 def lost_threads() -> int:
-    """How many threads of this process a fork would lose; 0 where the system does not tell."""
+    """The number of threads that a fork would lose; 0 if the system does not say."""
     names = []
     with suppress(OSError):
         for thread in os.listdir(_THREADS):
@@ -57,6 +57,5 @@ def lost_threads() -> int:
 
 if __name__ == "__main__":
     load()
-    if lost_threads():
+    if lost_threads() or not fork_workers():
         os.execv(sys.executable, [sys.executable, "-m", DAEMON, *sys.argv[1:]])
-    fork_workers()

@@ -1,8 +1,8 @@
-"""Runs the Python functions of folds in a process of their own: one that hangs or crashes costs no worker.
+"""Runs the Python functions of folds in a separate process; one that hangs or crashes ends no worker.
 
 Each of Spark's Python workers has one such process, which is used until it ends. An event cannot be skipped,
-for the next ones rest on the state behind it. So what fails is asked once more, all of it and in a new
-process, and if it fails there too, the job stops; the step of the process tells at which event.
+because later events depend on the state after it. So if the function fails, all is computed once more in a
+new process; if it fails there too, the job stops. The step of the process says at which event it failed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
 
-_LOADING = -1  # the step before the first event
+_LOADING = -1  # the step before the first event: the import of the function's module
 _LOADING_US = 600_000_000
 
 
 class FoldProcess(KeptChild):
-    """Calls the functions of folds in a child process."""
+    """The child process that calls the functions of folds."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
         super().__init__(_serve)
 
     def call(self, runs: Runs, timeout_us: int) -> Folded:
-        """What the function makes of the runs.
+        """Fold the runs.
 
         Args:
-            runs: the runs.
+            runs: the events of each key, and the function.
             timeout_us: how long one call may take.
+
+        Returns:
+            The rows with matches, their fields, and the new states.
 
         Raises:
             OperatorError: the function cannot be imported, or has failed in two processes.
@@ -48,7 +51,7 @@ class FoldProcess(KeptChild):
             self.start()
             child = self._child
             assert child is not None
-            # one that has worked before may have been spoilt, or have ended, since then: it does not count
+            # a failure in a used process does not count, because earlier calls may have spoilt it
             attempts, child.fresh = attempts + child.fresh, False
             try:
                 return _asked(child, request)
@@ -78,12 +81,12 @@ def _asked(child: Child, request: bytes) -> Folded:
 
 
 def _serve(link: Link) -> None:
-    """Fold runs until there are no more. Runs in the child."""
+    """In the child: fold runs until the parent sends no more."""
     while (message := link.receive()) is not None:
         runs: Runs
         path, runs, timeout_us = pickle.loads(message)
         link.step.begin(_LOADING, _LOADING_US)
-        sys.path[:] = path  # Spark may have brought Python files since the fork
+        sys.path[:] = path  # Spark may have added Python files since the fork
         answer: Any
         try:
             load_operator(str(runs.rule.function))
@@ -91,6 +94,6 @@ def _serve(link: Link) -> None:
             answer = (folded.rows.tobytes(), encode(folded.fields.combine_chunks()), folded.states)
         except OperatorError as error:
             answer = OperatorError(str(error))
-        with suppress(Exception):  # a function may have closed it
+        with suppress(Exception):  # the function may have closed it
             sys.stdout.flush()
         link.send(pickle.dumps(answer))

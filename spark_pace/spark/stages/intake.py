@@ -1,4 +1,4 @@
-"""Host of the intake: records of a source in, frames for the slots out (`mapInArrow`)."""
+"""The host of the intake (`mapInArrow`): takes records of a source, gives frames for the slots."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from spark_pace.spark.stages.side_tables import side_tables_of_batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FRAME_EVENTS = 1 << 18  # before the predicates thin them out: frames of 1 to 4 MB cross fastest
-FRAME_BYTES = 256 << 20  # a column of text cannot hold more than 2 GiB
+FRAME_EVENTS = 1 << 18  # events before the predicates are tested; frames of 1 to 4 MB travel fastest
+FRAME_BYTES = 256 << 20  # bounds a column of text, which can hold 2 GiB at most
 
 Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file of the input.
+    """A file of the input, as read.
 
     Attributes:
-        entry: its place in the order of the files.
-        read: what it holds.
+        entry: its index in the order of files.
+        read: its content.
     """
 
     entry: int
@@ -55,13 +55,13 @@ def intake_rows(
     """The streaming rows of the intake (`SLOT_ROWS`).
 
     Args:
-        records: what the source gives, streaming.
+        records: the streaming rows of the source.
         plan: the plan.
-        on_bad_record: whether bad records become rows or an error.
-        read: is called in a task with some of `records`, and gives their events: if the files before an
-            event decide whether it is late, those of each file by itself. None says that the input ends.
-            Spark pickles this function.
-        side_tables: the folder of the checkpoint with what side tables hold.
+        on_bad_record: says if bad records become rows or an error.
+        read: called in a task with some of `records`; yields their events, for each file separately if
+            earlier files decide which events are late, and None at the end of the input. It must be
+            picklable.
+        side_tables: the folder of the checkpoint with copies of side tables.
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
@@ -85,15 +85,15 @@ def intake_rows(
 
 @dataclass
 class TaskIntake:
-    """Makes rows of the records of one task, whatever source they come from.
+    """Makes rows of the records of one task, for every kind of source.
 
-    Records of many small files are joined, so that small files do not make small frames.
+    Records of many small files are put together, so that frames do not become small.
 
     Attributes:
         plan: the plan.
-        past: what is known of the records before those that come next.
-        on_bad_record: whether bad records become rows or an error.
-        side_tables: what is joined to events before rules see them, by the names of the tables.
+        past: what is known about the records before the next ones.
+        on_bad_record: says if bad records become rows or an error.
+        side_tables: the tables to join to events, by name.
     """
 
     plan: Plan
@@ -114,18 +114,17 @@ class TaskIntake:
         bad_rows: int = 0,
         entry: int = 0,
     ) -> Iterator[Row]:
-        """Take records in; yields late events and bad records at once, frames when there are enough events.
+        """Take records; yield rows of late and bad ones at once, and of frames when there are enough events.
 
         Args:
-            records: the valid ones: ``@time, @source, @offset`` and the schema's attributes.
-            bad: what is told of the records that are no events, with the columns of
-                `spark_pace.io.bad_records.BAD_SCHEMA`; None: there are none.
-            bad_rows: how many records are no events; one row of `bad` may tell of several.
-            entry: the place of the records' file in the order of the files, if the files before an event
-                decide whether it is late.
+            records: the good records: ``@time, @source, @offset`` and the schema's attributes.
+            bad: the bad records, as a table of `spark_pace.io.bad_records.BAD_SCHEMA`; None: none.
+            bad_rows: the number of bad records; one row of `bad` may stand for several.
+            entry: the index of the records' file in the order of files, if earlier files decide which events
+                are late.
 
         Raises:
-            EventError: there is a bad record, and the job is to stop at one.
+            EventError: there is a bad record, and the job must stop at one.
         """
         sifted, self.past = sift_next(self.plan, records, self.past, entry)
         self._progress.append(sifted.progress)
@@ -148,12 +147,12 @@ class TaskIntake:
         self._lacking = {**lacking, **self._lacking}
 
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
-        """The frames of the events that are left, and the same progress row for every slot.
+        """Yield rows of the remaining frames, and the same progress row for every slot.
 
-        So every slot is called in every batch, and all have the same frontier.
+        So every slot is called in every batch, and all slots have the same frontier.
 
         Args:
-            finish: the input is bounded and ends here.
+            finish: True if the input ends here.
         """
         yield from self._frames()
         progress = asdict(replace(together(self._progress), finish=finish))
@@ -161,7 +160,7 @@ class TaskIntake:
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
     def _frames(self) -> Iterator[Row]:
-        """The events that wait, as frames for the slots that need them."""
+        """Yield rows of frames, made of the waiting events, for the slots that need them."""
         if not self._waiting:
             return
         events = pa.concat_tables(self._waiting).unify_dictionaries()

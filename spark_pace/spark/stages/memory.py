@@ -1,11 +1,11 @@
-"""Lets a process keep memory that it has freed, for the next batch needs as much again.
+"""Lets a process keep memory that it has freed, because the next batch needs as much again.
 
-The arrays of a batch are megabytes each. By default the allocators of numpy and of Arrow give such memory
-back to the system as soon as it is freed, and the system clears every page that is taken anew. On a virtual
-machine, whose host has a part in that, it can take longer than the work on the arrays.
+The arrays of a batch have megabytes each. By default the allocators of numpy and Arrow return such memory to
+the system when it is freed, and the system clears every page that it hands out again. On a virtual machine,
+where the host takes part in that, this can take longer than the work on the arrays.
 
-The allocator is that of glibc, from 2.33 on (`mallopt` in its manual). With another one, or where the
-environment says how memory is to be allocated, nothing changes.
+It works with the allocator of glibc from 2.33 on (`mallopt` in its manual). With another allocator, or if the
+environment configures the allocation, nothing is changed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow as pa
 
 T = TypeVar("T")
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of malloc.h
-_LARGEST = 32 << 20  # bytes of an array that is kept; glibc takes no more
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # constants of malloc.h
+_LARGEST = 32 << 20  # the largest array that is kept, in bytes; glibc allows no more
 _MOST_KEPT = 256 << 20  # bytes
 _CHOSEN = ("ARROW_DEFAULT_MEMORY_POOL", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
@@ -40,12 +40,12 @@ class _Told(ctypes.Structure):
 
 
 def keep_freed() -> None:
-    """Let this process, and those that are forked from it, keep what they free; see `give_back`."""
+    """Let this process, and processes forked from it, keep freed memory; `give_back` bounds how much."""
     if _is_chosen():
         return
     with suppress(AttributeError, OSError, TypeError):
         libc = ctypes.CDLL(None)
-        libc.mallinfo2  # noqa: B018 - without it nothing would bound what is kept
+        libc.mallinfo2  # noqa: B018 - `give_back` needs it
         if libc.mallopt(_MMAP_THRESHOLD, _LARGEST) and libc.mallopt(_TRIM_THRESHOLD, _MOST_KEPT):
             pa.set_memory_pool(pa.system_memory_pool())
 
@@ -55,17 +55,16 @@ def _is_chosen() -> bool:
 
 
 def giving_back(rows: Iterable[T]) -> Iterator[T]:
-    """Pass the rows on. Behind the last one, when the arrays that made them are gone, give memory back."""
+    """Yield the rows; after the last one, when their arrays are gone, call `give_back`."""
     yield from rows
     give_back()
 
 
 def give_back() -> None:
-    """Give all free memory back if it is more than a usual batch needs: call it behind each batch.
+    """Return free memory to the system if it is more than a usual batch needs; call it after each batch.
 
-    glibc gives back by itself what is free at the end of its heap, but not what lies in front of a block that
-    is still in use. It goes on to count as free what was given back here: so what is free is taken to be no
-    more than what is in memory and not in use.
+    glibc itself returns free memory at the end of its heap, but none before a block that is in use. It still
+    counts what was returned here as free, so free memory is bounded by resident memory minus memory in use.
     """
     if _is_chosen() or pa.default_memory_pool().backend_name != "system":
         return
@@ -78,6 +77,6 @@ def give_back() -> None:
 
 
 def _resident() -> int:
-    """The bytes of this process that are in memory."""
+    """The resident memory of this process, in bytes."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()

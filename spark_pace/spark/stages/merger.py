@@ -1,8 +1,8 @@
-"""Host of the merger (`foreachBatch`): evaluates a batch once, then appends once to each table.
+"""The host of the merger (`foreachBatch`): evaluates a batch once, then appends to each table once.
 
-A batch that runs again must give the same numbers. So it does not ask the tables for the next `out_seq` but
-the checkpoint, where batch N - 1 wrote it before it touched a table (see
-`spark_pace.spark.checkpoint.sequences`).
+A batch that runs again must give the same numbers. So the next `out_seq` comes not from the tables but from
+the checkpoint, where batch N - 1 has written it before touching a table
+(`spark_pace.spark.checkpoint.sequences`).
 """
 
 from __future__ import annotations
@@ -57,12 +57,19 @@ _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
 
 @dataclass
 class MergerHost:
-    """Writes the batches of one query; `on_report` hears of each after it is written.
+    """Writes the batches of one query.
 
-    `late_in` gives the late events (`LATE_SCHEMA`) of files of the input that have some.
-    `began` is the time by `time.monotonic` at which the last batch was handed over, to be read and matched.
-    `require_same` is called when a batch was read and nothing of it is written: it refuses another input than
-    before. `side_tables` is what is joined to the events of a batch; None: as the plan's schema says.
+    Attributes:
+        plan: the plan.
+        tables: the job's tables.
+        checkpoint: the job's checkpoint.
+        on_report: called with the report of each batch after it is written.
+        late_in: reads the late events (`LATE_SCHEMA`) in files of the input.
+        require_same: called after a batch is read and before any of it is written; raises if the input is
+            no longer the same.
+        side_tables: the side tables to join to events; None: those of the plan's schema.
+        failure: the error that stopped a batch; Spark hands on only its text.
+        began: when the last batch was handed over, by `time.monotonic`.
     """
 
     plan: Plan
@@ -79,7 +86,7 @@ class MergerHost:
     _closed: bool = False
 
     def __post_init__(self) -> None:
-        """Nothing was collected yet."""
+        """Make what the batches share."""
         self._rows = BatchRows(self.plan)
         self._prices = Prices(self.plan)
         self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
@@ -87,7 +94,7 @@ class MergerHost:
         self._folds = FoldProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """The function for `foreachBatch`."""
+        """Evaluate and write a batch; the function for `foreachBatch`."""
         with self._writing:
             if self._closed:
                 do = "Start the job again: it goes on where it stopped."
@@ -102,14 +109,14 @@ class MergerHost:
                 raise
 
     def close(self) -> None:
-        """Write nothing from now on. If a batch is being written, wait for its end first."""
+        """Wait until a batch that is being written is done, and refuse to write from then on."""
         with self._writing:
             self._closed = True
             self._folds.stop()
 
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
-        self.require_same()  # after all was read: what it has seen then is what was read
+        self.require_same()  # only now, when all is read, does the answer hold for what was read
         return collected
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
@@ -126,7 +133,7 @@ class MergerHost:
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
         late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
-        # matches last: a selection that fails in one try only may then be in two tables, but never in none
+        # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables, tables)
@@ -154,14 +161,14 @@ class MergerHost:
         self.on_report(report)
 
     def _late(self, session: SparkSession, rows: pa.Table, files: list[dict[str, Any]]) -> pa.Table:
-        """The late events that tasks have found, and those in files that hold some."""
+        """All late events of the batch: those that tasks have found, and those read from `files`."""
         found = [_joined(_bodies(rows, LATE), LATE_SCHEMA)]
         if files:
             found.append(self.late_in(session, self.plan, [LateFile(**file) for file in files]))
         return pa.concat_tables(found)
 
     def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
-        """The counters of the lanes of a batch; the next batch is told what they say of later ones."""
+        """The counters of a batch's lanes; also learns prices from them, and tells these to later tasks."""
         counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
         counted |= {**longest_lanes(work), "over_bound": None}
         if self.plan.latency_bound_us is not None:
@@ -171,13 +178,13 @@ class MergerHost:
         return counted
 
     def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:
-        """Remove the chunks that only the batch before began with: it is done, so it will not run again."""
+        """Remove chunks that only the batch before this one needed; that batch will not run again."""
         before = read_sequence(self.checkpoint, batch_id - 1)
         if before is not None:
             self.checkpoint.chunks().remove(set(before.chunks) - set(needed))
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
-        """Append what an earlier try of the batch did not find, which ended between the two tables."""
+        """Append to `quarantine` what an earlier try lacked, if it ended before it wrote `matches`."""
         tables = self.tables
         if tables.has_batch("quarantine", batch_id) and not tables.has_batch("matches", batch_id):
             tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
@@ -185,7 +192,7 @@ class MergerHost:
     def _last_appended(
         self, batch_id: int, before: Mapping[str, int], grown: Collection[str]
     ) -> dict[str, int]:
-        """The last batch in each table once this one is written, for the tables of which it is known.
+        """The last batch in each table after this one is written, as far as it is known.
 
         An earlier try of the batch may have appended to a table for which there are no rows now.
 
@@ -202,10 +209,9 @@ class MergerHost:
         )
 
     def _written(self, batch_id: int, base: dict[str, int]) -> Begin | None:
-        """What the next batch begins with after the matches that an earlier try of this one wrote, if it did.
+        """What an earlier try of this batch stored for the next one, if it wrote its matches; else None.
 
-        What it wrote stays, though since then rules may have gone, and an operator may have failed or
-        recovered.
+        These matches stay, even if rules were removed since then, or an operator fails or recovers now.
         """
         kept = read_sequence(self.checkpoint, batch_id + 1)
         numbers = {} if kept is None else kept.out_seq
@@ -235,7 +241,7 @@ class MergerHost:
         counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
         for name in counters_of(SLOTS):
             counts[name] = sum(slot[name] for slot in stats) + above.get(name, 0)
-        # the tasks do not know which events of files are late
+        # tasks do not know which events of files are late, so these are subtracted here
         counts["events"] -= counts["repeats"] + counted["late"] - counts["late"]
         counted["quarantined"] += counts["bad_records"]
         slowest = first.get("slowest", [])
@@ -256,7 +262,7 @@ class MergerHost:
 
 
 def _of_first_slot(stats: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the first slot tells, for all slots; nothing where the batch had no rows."""
+    """The counts of the first slot, which also reports for all slots; empty if the batch had no rows."""
     return next((slot for slot in stats if slot["slot"] == 0), {})
 
 

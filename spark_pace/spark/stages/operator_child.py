@@ -1,4 +1,4 @@
-"""A forked process that answers requests and may end, or fall silent, at any time."""
+"""A forked process that answers requests, and the watch over it: it may end or hang at any time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
-_HEADER = struct.Struct("<QI")  # before each message: its length in bytes, and its CRC
+_HEADER = struct.Struct("<QI")  # precedes each message: its length in bytes, and its CRC
 _STEP = struct.Struct("qqq")
 _SENT = struct.Struct("Q")
-# so long the child's end may stay unnoticed if a process that the operator has started still holds the socket
+# how long the child's end may go unnoticed, if a process started by the operator keeps the socket open
 _LOOK_SECONDS = 1.0
-_MESSAGE_SECONDS = 5.0  # the longest pause within a message; the operator is not at work then
-_BROKEN = 113  # exit code of a child that has lost its connection
+_MESSAGE_SECONDS = 5.0  # the longest pause inside a message, during which the operator does not work
+_BROKEN = 113  # the exit code of a child that has lost its connection
 _PR_SET_PDEATHSIG = 1
 
 
@@ -33,50 +33,51 @@ class Ended(Exception):
 
 
 class Step:
-    """What the child is doing: the step, when it began, how long it may take; and how much was sent so far.
+    """The child's present step: number, beginning and allowed time; and how much the child has sent so far.
 
-    It is memory that both processes see: writing it costs next to nothing, and no descriptor leads to it.
+    Both processes share this memory. Writing to it costs next to nothing, and no file descriptor leads to it,
+    which an operator could spoil.
     """
 
     def __init__(self) -> None:
-        """Nothing has begun."""
+        """Begin without a step."""
         self._memory = mmap.mmap(-1, _STEP.size + _SENT.size)
 
     def begin(self, number: int, limit_us: int) -> None:
-        """Note that a step begins now."""
+        """Record that a step begins now."""
         _STEP.pack_into(self._memory, 0, time.monotonic_ns(), limit_us, number)
 
     def announce(self, size: int) -> None:
-        """Note that the child is about to send so many bytes."""
+        """Record that the child is about to send this many bytes."""
         _SENT.pack_into(self._memory, _STEP.size, self.sent + size)
 
     @property
     def sent(self) -> int:
-        """How many bytes the child has announced so far."""
+        """The bytes that the child has announced so far."""
         return int(_SENT.unpack_from(self._memory, _STEP.size)[0])
 
     @property
     def number(self) -> int:
-        """The step that began last."""
+        """The number of the step that began last."""
         return int(_STEP.unpack_from(self._memory)[2])
 
     @property
     def seconds_allowed(self) -> float:
-        """How long the step may take."""
+        """How many seconds the step may take."""
         return int(_STEP.unpack_from(self._memory)[1]) / 1e6
 
     @property
     def seconds_left(self) -> float:
-        """How long the step may still take."""
+        """How many seconds the step may still take; negative if its time is over."""
         begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
         return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
 
 
 class Link:
-    """The child's end of the socket. It notices if an operator has closed, replaced or copied it."""
+    """The child's end of the socket, which detects that an operator has closed, replaced or copied it."""
 
     def __init__(self, end: socket.socket, step: Step) -> None:
-        """Remember the socket as it is before an operator has run."""
+        """Remember the socket's identity before any operator runs."""
         self.step = step
         self._socket = end
         self._stream = end.makefile("rb")
@@ -84,7 +85,7 @@ class Link:
         self._file = os.fstat(self._number)
 
     def check(self) -> None:
-        """End this process if an operator has forked it, or if it no longer has its socket."""
+        """End this process if it is an operator's fork, or if the socket is no longer the same."""
         if os.getpid() != self._pid:
             os._exit(0)
         try:
@@ -104,7 +105,7 @@ class Link:
             os._exit(_BROKEN)
 
     def receive(self) -> bytes | None:
-        """The parent's next message; None when there are no more."""
+        """Wait for the parent's next message; None if there are no more."""
         head = self._stream.read(_HEADER.size)
         if len(head) < _HEADER.size:
             return None
@@ -114,22 +115,22 @@ class Link:
 
 
 class Child:
-    """A process that runs `serve` with its end of a socket until `serve` returns."""
+    """A child process, which runs `serve` with its end of a socket and then ends."""
 
     def __init__(self, serve: Callable[[Link], None]) -> None:
-        """Fork."""
+        """Fork the child."""
         self.step = Step()
-        self.fresh = True  # until its user says otherwise
+        self.fresh = True  # its user sets this to False
         self._socket, theirs = socket.socketpair()
         self._received = bytearray()
         self._taken = 0  # bytes that have been received so far
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        sys.stdout.flush()  # or both would write what waits
+        sys.stdout.flush()  # otherwise both processes would write what is buffered
         sys.stderr.flush()
         parent = os.getpid()
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads; those here are Arrow's, and Arrow starts new ones in the child
+            # Python 3.12 warns about threads; these are Arrow's, which starts new ones in the child
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         self._status: int | None = None
@@ -138,10 +139,10 @@ class Child:
         theirs.close()
 
     def send(self, message: bytes) -> None:
-        """Hand over a message.
+        """Send a message to the child.
 
         Raises:
-            Ended: the child is gone, or has not taken the message in the time of its step.
+            Ended: the child is gone, or has not taken the message within the time of its step.
         """
         self._socket.settimeout(self.step.seconds_allowed)
         try:
@@ -152,11 +153,11 @@ class Child:
             raise self._end() from None
 
     def receive(self) -> bytes:
-        """The child's next message, however many steps it takes.
+        """Wait for the child's next message, over any number of steps.
 
         Raises:
-            Ended: the child is gone, has exceeded the time of a step, or something else than its messages
-                came. All messages before that were received.
+            Ended: the child is gone, has exceeded the time of a step, or something else than a message came.
+                All messages before that were received.
         """
         while (message := self._message()) is None:
             self._await()
@@ -186,7 +187,7 @@ class Child:
         return message
 
     def _await(self) -> None:
-        """Wait for more. In the middle of a message its step is over, however late this process reads it."""
+        """Wait for more bytes. Inside a message the step is over, so its time does not count."""
         since = time.monotonic()
         while not self._poll.poll(1000 * min(_LOOK_SECONDS, max(0.0, self._patience(since)))):
             if self._patience(since) <= 0:
@@ -195,12 +196,12 @@ class Child:
                 raise self._end()
 
     def _patience(self, since: float) -> float:
-        """How many seconds to wait still, after waiting since `since`."""
+        """How many more seconds to wait, after waiting since `since`."""
         in_message = self._taken < self.step.sent
         return since + _MESSAGE_SECONDS - time.monotonic() if in_message else self.step.seconds_left
 
     def _gone(self, within: float = 0.0) -> bool:
-        """Tell whether the child has ended, or ends within so many seconds."""
+        """True if the child has ended, or ends within `within` seconds."""
         until = time.monotonic() + within
         while self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -209,12 +210,12 @@ class Child:
             elif time.monotonic() >= until:
                 return False
             else:
-                select.select([], [], [], 0.01)  # no system but Linux tells of a process's end within a time
+                select.select([], [], [], 0.01)  # only Linux could wait for a process's end with a time limit
         return True
 
     def _silent(self) -> Ended:
         if self.stop() != -signal.SIGKILL:
-            return self._end()  # it was about to end by itself: a crash may take its time over a core file
+            return self._end()  # it was ending by itself; writing a core file takes time
         return Ended(f"the operator did not return within {self.step.seconds_allowed:g} s")
 
     def _end(self) -> Ended:
@@ -229,15 +230,15 @@ class Child:
         return Ended(f"{why}: its process has lost its connection")
 
     def stop(self) -> int:
-        """End the child, if it has not ended by itself, and all that it has started.
+        """End the child, if it still runs, and all processes that it has started.
 
         Returns:
-            The exit code of the child, or minus the number of the signal that has ended it.
+            The exit code of the child, or minus the number of the signal that ended it.
         """
         self._socket.close()
         if self._status is None:
-            os.kill(self._pid, signal.SIGKILL)  # for one that is about to end by itself, it changes nothing
-        with suppress(ProcessLookupError, PermissionError):  # there are none, or none that are alive
+            os.kill(self._pid, signal.SIGKILL)  # has no effect on a child that is already ending
+        with suppress(ProcessLookupError, PermissionError):  # there are no such processes, or they have ended
             os.killpg(self._pid, signal.SIGKILL)
         if self._status is None:
             _, self._status = os.waitpid(self._pid, 0)
@@ -245,20 +246,20 @@ class Child:
 
 
 class KeptChild:
-    """A place for one child process, which is forked when it is needed and used until it ends."""
+    """A holder of one child process, which is forked when it is needed and used until it ends."""
 
     def __init__(self, serve: Callable[[Link], None]) -> None:
-        """Start nothing yet; `serve` is what a child does."""
+        """Start no child yet; `serve` is the function that a child runs."""
         self._serve = serve
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Fork now, unless that was done: what this process does not hold yet, the child will not hold."""
+        """Fork the child if there is none, early, so that it does not get what this process opens later."""
         if self._child is None:
             self._child = Child(self._serve)
 
     def stop(self) -> None:
-        """End the child."""
+        """End the child if there is one."""
         if self._child is not None:
             self._child.stop()
             self._child = None
@@ -270,20 +271,20 @@ def _send(end: socket.socket, message: bytes) -> None:
 
 
 def _signal_text(number: int) -> str:
-    """A signal with its name; most of the real-time ones have none."""
+    """The text for a signal, with its name if it has one."""
     name = next((known.name for known in signal.Signals if known == number), None)
     return f"signal {number}" if name is None else f"signal {number} ({name})"
 
 
 def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None:
-    """Run the child. It never returns, for the callers on the stack are the parent's."""
+    """Run the child. It never returns, because its callers belong to the parent."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
-        os.setpgid(0, 0)  # what it starts can be ended with it, and what it does to its group stays here
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles ctrl-C
+        os.setpgid(0, 0)  # a group of its own, so that all that it starts can be ended together
         _end_with(parent)
         _let_go_of_files(theirs.fileno())
-        faulthandler.enable(2)  # a crash tells where; the file that the parent has enabled is closed here
+        faulthandler.enable(2)  # a crash prints its place; the parent's file for that is closed here
         _end_first()
         serve()
         code = 0
@@ -297,10 +298,9 @@ def _live(parent: int, theirs: socket.socket, serve: Callable[[], None]) -> None
 
 
 def _end_with(parent: int) -> None:
-    """Make the child end with the parent.
+    """Make the child end when the parent ends.
 
-    Where the system cannot do that, the child ends when it finds the socket closed, once the operator has
-    returned.
+    On other systems than Linux the child ends when the operator has returned and the socket is closed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -309,22 +309,22 @@ def _end_with(parent: int) -> None:
 
 
 def _let_go_of_files(kept: int) -> None:
-    """Put the null device in the place of each open file, but for `kept`, stdout and stderr.
+    """Replace every open file by the null device, except `kept`, stdout and stderr.
 
-    Spark would go on waiting for a socket that is open here. Closing is not enough: the number would go to
+    Spark would wait for a socket that is still open here. Closing is not enough: the number would be given to
     another file, and the object that still owns the number would close that file.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/dev/fd"):
         file = int(name)
         if file not in (1, 2, kept, nothing):
-            with suppress(OSError):  # the one that listed the directory is closed already
+            with suppress(OSError):  # the descriptor that listed the directory is closed already
                 os.fstat(file)
                 os.dup2(nothing, file, inheritable=False)
     os.dup2(nothing, 0)
 
 
 def _end_first() -> None:
-    """Let Linux end this process rather than Spark's when memory runs out."""
+    """Let Linux end this process before Spark's when memory runs out."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")

@@ -1,15 +1,15 @@
-"""Runs Python operators in a process of their own: one that hangs or crashes costs its selection only.
+"""Runs Python operators in a separate process; one that hangs or crashes costs only its selection.
 
 Each of Spark's Python workers has one such process. It is forked when the first lane comes and used until it
-ends, so that an operator can keep what it has loaded. A lane is sent as a whole; the answers come back in
+ends, so that an operator can keep what it has loaded. A whole lane is sent at once; the answers come back in
 pieces, while the operator works on later selections. When the process ends, a new one is asked for the
-answers that are missing. Here is how long each step may take; `Child` watches that and ends the process.
+missing answers. This module says how long each step may take; `Child` watches the time and ends the process.
 
-It may then be in doubt which selection is to blame: an operator may leave threads, limits or handlers behind
-that hit a later selection, or spoil the connection without a sign. So the selections that could be to blame
-are asked for one by one, and a failure counts only in a process that has worked on nothing else. If very many
-selections of a lane fail, that would start a process for each of them: then a new process also decides on a
-few selections behind the first, and one of these may cost the others their rows.
+It can be unclear which selection is to blame: an operator may leave threads, limits or handlers behind that
+harm a later selection, or silently spoil the connection. So the selections that could be to blame are asked
+for one by one, and a failure counts only in a process that has worked on nothing else. If very many
+selections of a lane fail, this would start a process for each of them. Then a new process also decides on a
+few selections after its first one, and one of these may cost the others their rows.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
 
-_LOADING = -1  # the step before the first selection: even a small operator may load large libraries
+_LOADING = -1  # the step before the first selection; even a small operator may import large libraries
 _LOADING_US = 600_000_000
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
-_SHARE = 20  # a new process decides on a 20th as many selections as have failed in the lane, on one at least
+_SHARE = 20  # a new process decides on a 20th of the number that has failed in the lane, at least one
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Asks for the answers to some of the spans of the lane that was sent before.
+    """A request for the answers to some spans of the lane that was sent before.
 
     Attributes:
-        path: where Python finds modules.
-        first: the place of the first span.
-        last: the place behind the last span.
+        path: the value for `sys.path`.
+        first: the index of the first span.
+        last: the index after the last span.
         ended: how often a process has ended at the first span.
-        fresh: whether the process has worked on nothing before.
-        decided: for so many spans from the first on a failure in a fresh process counts; another process
-            decides on the others.
+        fresh: True if the process has not worked on any span yet.
+        decided: the number of spans, from the first on, for which a failure in a fresh process counts;
+            other processes decide on the rest.
         timeout_us: how long the operator may work on a span.
     """
 
@@ -61,24 +61,24 @@ class _Request:
     timeout_us: int
 
     def attempts(self, place: int) -> int:
-        """How often this process tries the selection if a failure counts here; else 0."""
+        """How often this process tries a selection; 0 if a failure does not count here."""
         if not self.fresh or place >= self.first + self.decided:
             return 0
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
 
 
 class OperatorProcess(KeptChild):
-    """Calls operators in a child process."""
+    """The child process that calls operators."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
+        """Start no process yet."""
         super().__init__(_serve)
 
     def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
-        """The answers to all spans, in order.
+        """Yield the answers to all spans, in order.
 
-        An operator that raises, takes longer than `timeout_us`, or ends the process, has failed once. After
-        `ATTEMPTS` failures the selection has failed, and the last of them is the reason.
+        An operator fails if it raises, takes longer than `timeout_us`, or ends the process. After `ATTEMPTS`
+        failures the selection has failed, and the last failure is the reason.
 
         Raises:
             OperatorError: the operator cannot be imported.
@@ -112,11 +112,11 @@ class OperatorProcess(KeptChild):
                     if ends[_LOADING] >= ATTEMPTS:
                         raise _not_loaded(spans, reason) from None
         finally:
-            if done < len(spans):  # what is still on its way belongs to nobody
+            if done < len(spans):  # nobody waits for the answers that are still to come
                 self.stop()
 
     def _child_for(self, ends: int) -> Child:
-        """The process for a selection at which `ends` processes have ended; a new one unless `ends` is 0."""
+        """The process for a selection; a new one if `ends`, how often a process has ended at it, is not 0."""
         if ends:
             self.stop()
         self.start()
@@ -125,10 +125,10 @@ class OperatorProcess(KeptChild):
 
 
 def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answers]:
-    """The answers to a request.
+    """Send a request, and yield the answers.
 
-    Loading may take long only in a new process: in another one something may have taken the request off the
-    socket.
+    Only a new process gets a long time for loading. In another one an operator may have swallowed the
+    request, so it gets the usual time.
     """
     child.step.begin(_LOADING, _LOADING_US if request.fresh else request.timeout_us)
     if lane is not None:
@@ -154,7 +154,7 @@ def _not_loaded(spans: Spans, reason: str) -> OperatorError:
 
 
 def _serve(link: Link) -> None:
-    """Answer requests about lanes until there are no more. Runs in the child."""
+    """In the child: answer requests until the parent sends no more."""
     spans: Spans | None = None
     while (message := link.receive()) is not None:
         asked: Spans | _Request = pickle.loads(message)
@@ -163,7 +163,7 @@ def _serve(link: Link) -> None:
             continue
         assert spans is not None and spans.rule.operator is not None
         link.step.begin(_LOADING, _LOADING_US)
-        sys.path[:] = asked.path  # Spark may have brought Python files since the fork
+        sys.path[:] = asked.path  # Spark may have added Python files since the fork
         try:
             load_operator(spans.rule.operator)
         except OperatorError as error:

@@ -1,8 +1,8 @@
-"""Host of the operators (`mapInArrow`): lanes in, results out; every other row is passed on.
+"""The host of the operators (`mapInArrow`): replaces lanes by their results, and passes other rows on.
 
-The stage costs two tenths of a second even if it has nothing to do, and what travels there is encoded and
-decoded. So the splitter works cheap lanes off itself, in its own task (`Handover`), and the stage runs only
-if lanes are left (`BatchRows`). A lane has the same result wherever it is worked off.
+The stage costs two tenths of a second even if it has nothing to do, and lanes must be encoded for it. So the
+splitter works off cheap lanes in its own task (`Handover`), and the stage runs only if lanes are left
+(`BatchRows`). A lane has the same result in both places.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-_LANE_SECONDS = 0.002  # of any lane, as long as nothing was measured
-_PLAIN_EVENT_SECONDS = 0.25e-6  # of each event of a plain pattern, likewise
-_EVENT_SECONDS = 10e-6  # of each event of another rule: far too much for most
-
-_process = OperatorProcess()  # of this Python worker of Spark
+_LANE_SECONDS = 0.002  # predicted for any lane, until times were measured
+_PLAIN_EVENT_SECONDS = 0.25e-6  # predicted for each event of a plain pattern, likewise
+_EVENT_SECONDS = 10e-6  # predicted for each event of other rules; far too much for most
+_process = OperatorProcess()  # one for each Python worker of Spark
 
 
 @dataclass(frozen=True)
 class OperatorHost:
-    """Runs one operator instance: stateless, so any task may run it, and may run it again."""
+    """Runs an operator instance. It has no state, so any task may run it, also more than once."""
 
     plan: Plan
 
@@ -65,7 +64,7 @@ class OperatorHost:
 
 
 def worked_off(plan: Plan, lane: Lane | bytes, call: CallOperator) -> list[Row]:
-    """The results of a lane, and what it took: rows `RESULT` and a row `WORK`."""
+    """Work off a lane; return its results as rows `RESULT`, and the time it took as a row `WORK`."""
     measured = Measured(call)
     began = time.perf_counter()
     lane = decode_lane(lane) if isinstance(lane, bytes) else lane
@@ -84,12 +83,12 @@ def worked_off(plan: Plan, lane: Lane | bytes, call: CallOperator) -> list[Row]:
 
 @dataclass
 class Handover:
-    """Takes the lanes of a slot, and works them off if they are cheap, all together.
+    """Takes the lanes of a slot, and works them off here if all together are cheap.
 
     Attributes:
         plan: the plan.
-        prices: what the operators of rules are predicted to take, by the rule's place in the plan.
-        most_seconds: what all lanes of the slot may take here.
+        prices: the predicted times of operators, by the rule's index in the plan.
+        most_seconds: the most that all lanes of the slot may take here.
     """
 
     plan: Plan
@@ -100,7 +99,7 @@ class Handover:
     _seconds: float = 0.0
 
     def take(self, lane: Lane) -> None:
-        """Take the next lane. What is not worked off here is held as bytes, which are few."""
+        """Take the next lane. Lanes for other tasks are encoded at once, because bytes take less memory."""
         self._kept.append(lane)
         self._seconds += self._predicted(lane)
         bound_us = self.plan.latency_bound_us
@@ -110,16 +109,13 @@ class Handover:
             self._kept = []
 
     def rows(self, slot: int, parts: int) -> list[Row]:
-        """The results of all lanes (`RESULT`, `WORK`), or the lanes, dealt out to so many partitions."""
+        """The rows of all results (`RESULT`, `WORK`), or those of the lanes for `parts` partitions."""
         if self._encoded:
             return [((slot + number) % parts, LANE, lane) for number, lane in enumerate(self._encoded)]
         return [row for lane in self._kept for row in worked_off(self.plan, lane, call_here)]
 
     def _predicted(self, lane: Lane) -> float:
-        """What a lane is predicted to take, in seconds.
-
-        A Python operator is never cheap: one call may take minutes.
-        """
+        """The predicted time of a lane in seconds; infinite for Python operators, which may take minutes."""
         header, rule = lane.header, self.plan.rules[lane.header.rule_index].rule
         if rule.operator is not None:
             return math.inf
@@ -132,10 +128,7 @@ class Handover:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Tell whether each event of a rule's pattern is in few matches, and found without looking at others.
-
-    The matches of a fold are found already.
-    """
+    """True if each event takes little time: for plain patterns, and for folds, whose matches are found."""
     pattern = rule.pattern
     if rule.fold is not None:
         return True
@@ -145,25 +138,25 @@ def _is_plain(rule: Rule) -> bool:
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:
-    """Rows of the splitters (`PART_ROWS`), with a result in the place of each lane."""
+    """The splitters' rows (`PART_ROWS`) with lanes replaced by their results."""
     return rows.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
 
 
 @dataclass
 class BatchRows:
-    """Gets the rows of batches for the merger from Spark; the operators' stage runs only if there are lanes.
+    """Collects the rows of batches for the merger; the operators' stage runs only if there are lanes.
 
-    The splitters' rows stand behind an exchange, so asking for them twice does not compute them twice.
+    The splitters' rows come from an exchange, so reading them twice does not compute them twice.
     """
 
     plan: Plan
-    _had_lanes: bool = False  # if the batch before had lanes, this one asks once for all
+    _had_lanes: bool = False  # if the batch before had lanes, the next one is collected in one step
 
     def collect(self, rows: DataFrame) -> pa.Table:
-        """The rows of a batch (`PART_ROWS`), with no lanes among them.
+        """The rows of a batch (`PART_ROWS`) without lanes.
 
         Args:
-            rows: what `spark_pace.spark.pipeline.split_rows` gives.
+            rows: the result of `spark_pace.spark.pipeline.split_rows`.
         """
         if self._had_lanes:
             found = operated(rows, self.plan).toArrow()
@@ -178,6 +171,6 @@ class BatchRows:
 
 
 def _lanes_left(rows: pa.Table) -> bool:
-    """Tell whether a splitter has left lanes for the operators, as it says in its counts."""
+    """True if a splitter has left lanes for the operators, according to its counts."""
     stats = rows.filter(pc.equal(rows.column("kind"), STATS)).column("body").to_pylist()
     return any(json.loads(body).get("lanes_left") for body in stats)

@@ -1,7 +1,7 @@
-"""What is known of the records before a batch's, told to the batch's tasks.
+"""Tells a batch's tasks what is known about earlier records.
 
-The driver knows it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of
-Spark's carries it to the tasks.
+The driver has it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of Spark
+brings it to the tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PASTS = "spark_pace.pasts"  # a local property: JSON of {batch id: the fields o
 
 
 def tell_pasts(spark: SparkSession, pasts: Mapping[int, Past]) -> None:
-    """Tell the tasks of later batches what is known of the records before theirs, by the batch's number.
+    """Tell the tasks of later batches what is known about earlier records, for each batch by its number.
 
     Call it in the thread that starts the query, or inside the query's `foreachBatch`.
     """
@@ -32,10 +32,10 @@ def tell_pasts(spark: SparkSession, pasts: Mapping[int, Past]) -> None:
 
 
 def past_of_batch() -> Past:
-    """In a task: what is known of the records before its batch's.
+    """In a task: what is known about the records before its batch.
 
     Raises:
-        StateError: the task was not told, or this Spark does not say which batch the task works for.
+        StateError: the task was not told, or Spark does not say which batch the task belongs to.
     """
     task = TaskContext.get()
     assert task is not None
@@ -48,6 +48,6 @@ def past_of_batch() -> Past:
         return Past(**told)
     if int(number) == 0:
         return Past()
-    file = Checkpoint(Path()).sequence(int(number))  # a task does not know the folder
+    file = Checkpoint(Path()).sequence(int(number))  # without the folder, which a task does not know
     must = f"must hold the frontier that batch {number} begins with"
     raise StateError(f"{file} — {must}; got none. Restore the whole checkpoint.")

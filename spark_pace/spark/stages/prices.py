@@ -1,8 +1,8 @@
-"""What operators are predicted to take: learned from each batch, told to the splitters of the next.
+"""Learns prices, the predicted times of operators, from each batch, and tells the next one's splitters.
 
-A local property of Spark's carries these prices to the tasks. They are part neither of the plan nor of a
-checkpoint, for no result depends on them: they decide where lanes are worked off and, with a bound, how many
-there are. A run begins without prices: what an earlier run has measured may be of another machine, or of
+A local property of Spark brings prices to the tasks. They are part neither of the plan nor of a checkpoint,
+because no result depends on them: they decide where lanes are worked off and, with a latency bound, how many
+lanes there are. A run begins without prices, because those of an earlier run may come from another machine or
 another version of an operator.
 """
 
@@ -24,30 +24,30 @@ from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, s
 from spark_pace.errors import counted
 
 _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
-_KEPT = 0.5  # with each batch, what was measured before counts half as much
+_KEPT = 0.5  # the weight of earlier measurements is halved with each batch
 
 
 @dataclass
 class Measured:
-    """Calls a rule's Python operator for a lane, and notes what each call took, where that is known."""
+    """Calls a rule's Python operator for a lane, and records the time of each call, if it is known."""
 
     call: CallOperator
     _rows: list[Ints] = field(default_factory=list)
     _seconds: list[float] = field(default_factory=list)
 
     def __call__(self, spans: Spans) -> Iterator[Answers]:
-        """The answers for spans, as the wrapped function yields them."""
+        """Yield the answers of the wrapped function."""
         self._rows.append(spans.end - spans.start)
         for answers in self.call(spans):
             self._seconds += answers.seconds or (0.0,) * len(answers.counts)
             yield answers
 
     def sums(self, weight: int, seconds: float) -> list[float]:
-        """What the lane says of the price of its rule: see `sums_of_calls` and `sums_of_lane`.
+        """The sums from which the rule's price is computed, see `sums_of_calls` and `sums_of_lane`.
 
         Args:
             weight: the events of the lane's selections; see `LaneHeader`.
-            seconds: what the lane took.
+            seconds: the time that the lane took.
         """
         sums = sums_of_lane(weight, seconds)
         if self._rows:
@@ -57,14 +57,14 @@ class Measured:
 
 @dataclass
 class Prices:
-    """Learns the prices of a plan's rules, in the driver."""
+    """The prices of a plan's rules, learned on the driver."""
 
     plan: Plan
     _sums: dict[int, Floats] = field(default_factory=dict)
     _known: dict[int, Price] = field(default_factory=dict)
 
     def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
-        """Learn from the rows `WORK` of a batch."""
+        """Update the prices by the rows `WORK` of a batch."""
         new: dict[int, Floats] = {}
         for lane in work:
             rule = lane["rule_index"]
@@ -76,24 +76,24 @@ class Prices:
                 self._known[rule] = price
 
     def known(self) -> dict[int, Price]:
-        """The prices, as far as they are known, by the rule's place in the plan."""
+        """The known prices, by the rule's index in the plan."""
         return dict(self._known)
 
     def tell(self, spark: SparkSession) -> None:
-        """Tell the prices to the tasks of later batches. Call it inside the query's `foreachBatch`."""
+        """Tell the tasks of later batches the prices. Call it inside the query's `foreachBatch`."""
         prices = {rule: [price.selection, price.event] for rule, price in self.known().items()}
         spark.sparkContext.setLocalProperty(_PRICES, json.dumps(prices))
 
 
 def prices_of_batch() -> dict[int, Price]:
-    """In a task: the prices that its batch goes by, by the rule's place in the plan."""
+    """In a task: the prices for its batch, by the rule's index in the plan."""
     task = TaskContext.get()
     told = None if task is None else task.getLocalProperty(_PRICES)
     return {int(rule): Price(*parts) for rule, parts in json.loads(told or "{}").items()}
 
 
 def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The longest time that a lane took and the longest predicted for one, by the rows `WORK` of a batch.
+    """The longest measured and the longest predicted time of a lane, from the rows `WORK` of a batch.
 
     The keys are fields of `spark_pace.io.metrics.BatchReport`.
     """
@@ -105,10 +105,10 @@ def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def over_bound(plan: Plan, work: Sequence[Mapping[str, Any]], slots: int) -> str | None:
-    """Why no cut could keep the plan's bound in a batch, by what was predicted; None if one could.
+    """Why no cut into lanes was predicted to keep the plan's latency bound; None if one was.
 
     Args:
-        plan: the plan, with a bound.
+        plan: the plan, which has a bound.
         work: the rows `WORK` of the batch.
         slots: how many tasks run at once.
     """

@@ -1,7 +1,7 @@
-"""The rows that cross between the stages of the query: a number, a kind, and a body of a few MB at most.
+"""The rows that go from stage to stage of the query: a number, a kind, and a body of a few MB at most.
 
 - intake to splitter: `FRAME`, `PROGRESS`, `LATE`, `BAD`;
-- splitter to operators: `LANE` (or `RESULT` and `WORK`, of lanes that the splitter worked off), `LATE`,
+- splitter to operators: `LANE` (or `RESULT` and `WORK` for lanes that the splitter worked off), `LATE`,
   `BAD`, `STATS`;
 - operators to merger: `RESULT` and `WORK` in place of `LANE`, and the others.
 """
@@ -13,23 +13,23 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 FRAME = "frame"  # events of one slot
-PROGRESS = "progress"  # JSON: what one intake task read; to every slot
+PROGRESS = "progress"  # JSON: what one intake task has read, sent to every slot
 BAD = "bad"  # records that are no events
 LANE = "lane"  # selections for one operator instance
-RESULT = "result"  # what an operator made of a lane
-WORK = "work"  # JSON: how much an operator worked off, in which time
+RESULT = "result"  # the result of a lane
+WORK = "work"  # JSON: how much an operator worked off, and in what time
 LATE = "late"  # events below the frontier
 STATS = "stats"  # JSON: counts of one slot
 
 SLOT_ROWS = "slot int, kind string, body binary"
 PART_ROWS = "part int, kind string, body binary"
-BATCH_BYTES = 32 << 20  # so many bytes of bodies go into one Arrow batch
+BATCH_BYTES = 32 << 20  # of bodies in one Arrow batch, about
 
 Row = tuple[int, str, bytes]
 
 
 def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches, well below the limits of Spark and Arrow; `number` names the first column."""
+    """Pack rows into Arrow batches, below Spark's and Arrow's limits; `number` names the first column."""
     taken: list[Row] = []
     size = 0
     for row in rows:

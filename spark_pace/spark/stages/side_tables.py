@@ -1,8 +1,8 @@
-"""The side tables of a job's batches: their content is kept before a batch is computed.
+"""Copies side tables to the checkpoint before a batch is computed, and reads the copies in tasks.
 
-A batch that runs again so joins the same rows, whatever has become of the tables. The driver keeps a copy of
-each content in the checkpoint, notes for each batch which copies it has, and tells the batch's tasks by a
-local property of Spark's.
+So a batch that runs again joins the same rows, even if the tables have changed. The driver keeps a copy of
+each version in the checkpoint, notes for each batch which copies it uses, and tells the batch's tasks by a
+local property of Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOLD = "spark_pace.side_tables"  # a local property: JSON of {side table: the n
 
 @dataclass
 class _Version:
-    """What was read of a table: when it was last looked at, by what it is known again, and its copy."""
+    """A version of a table: the time of the last check, its stamp, and its copy's name and content."""
 
     looked: float
     stamp: tuple[int, ...]
@@ -43,7 +43,7 @@ class _Version:
 
 @dataclass
 class SideTables:
-    """Reads the side tables of a schema, keeps what they hold, and tells tasks of it. In the driver."""
+    """On the driver: reads the side tables of a schema, stores copies, and tells tasks which to use."""
 
     schema: EventSchema
     checkpoint: Checkpoint
@@ -53,16 +53,16 @@ class SideTables:
         """Read all tables.
 
         Raises:
-            SparkPaceError: one cannot be read, or has two rows of one key.
+            SparkPaceError: a table cannot be read, or has two rows with one key.
         """
         for side in self.schema.side_tables:
             self._versions[side.name] = self._version(side)
 
     def tell(self, spark: SparkSession, batch_id: int) -> None:
-        """Tell the tasks of a batch what to join. Call it inside `foreachBatch`, before they are started.
+        """Tell a batch's tasks which copies to join. Call it inside `foreachBatch`, before they start.
 
         Raises:
-            StateError: what an earlier try of the batch has joined is damaged.
+            StateError: a copy that an earlier try of the batch has joined is damaged.
         """
         if not self.schema.side_tables:
             return
@@ -77,7 +77,7 @@ class SideTables:
         spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
 
     def _require_copies(self, noted: Path, kept: Mapping[str, str]) -> None:
-        """Refuse a note of other tables, and copies that are not as they were."""
+        """Refuse a note about other tables, and copies that are missing or have changed."""
         if set(kept) != {side.name for side in self.schema.side_tables}:
             raise damaged(noted, f"other tables, {', '.join(kept)}")
         for name, copy in kept.items():
@@ -87,7 +87,7 @@ class SideTables:
                 raise damaged(path, "no such file" if content is None else "another content")
 
     def _next(self) -> dict[str, str]:
-        """The copies for a batch that begins now, which are on the disk."""
+        """The names of the copies for a batch that begins now; writes those that are missing."""
         if not self._versions:
             self.read()
         for side in self.schema.side_tables:
@@ -99,7 +99,7 @@ class SideTables:
         return {name: version.copy for name, version in self._versions.items()}
 
     def _refresh(self, side: SideTable) -> None:
-        """Read a table again if it is time to look and it has changed; keep what is there if that fails."""
+        """Read a table again if a check is due and it has changed; if that fails, keep the version."""
         known = self._versions[side.name]
         now = time.monotonic()
         if side.refresh_us is None or now - known.looked < side.refresh_us / 1e6:
@@ -112,7 +112,7 @@ class SideTables:
             _LOG.warning("%s The job goes on with what it has read before.", error)
 
     def _version(self, side: SideTable) -> _Version:
-        stamp = stamp_of(side)  # before it is read: a change after that is seen at the next look
+        stamp = stamp_of(side)  # before reading, so that a change during it is found at the next check
         sink = pa.BufferOutputStream()
         table = read_side_table(side, self.schema).combine_chunks()
         with pa.ipc.new_file(sink, table.schema) as writer:
@@ -121,7 +121,7 @@ class SideTables:
         return _Version(time.monotonic(), stamp, _name_of(side.name, content), content)
 
     def _remove_others(self, batch_id: int, kept: Mapping[str, str]) -> None:
-        """Remove what only batches before the last one have joined: they are done."""
+        """Remove copies that only batches before the last one have used; these are done."""
         last = read_json(self.checkpoint.side_tables_of(batch_id - 1)) or {}
         needed = {*kept.values(), *last.values(), f"{batch_id}.json", f"{batch_id - 1}.json"}
         for name in files.names(self.checkpoint.side_tables):
@@ -130,15 +130,15 @@ class SideTables:
 
 
 def _name_of(name: str, content: bytes) -> str:
-    """The name of the copy of what a table holds."""
+    """The name of the copy of a table with this content."""
     return f"{name}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
 
 
 def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Table]:
-    """In a task: the side tables of its batch by their names; `folder` is that of the checkpoint.
+    """In a task: the side tables of its batch, by name; `folder` is the checkpoint's folder of copies.
 
     Raises:
-        StateError: a copy is gone, or damaged.
+        StateError: a copy is missing or damaged.
     """
     return dict(_tables(folder)) if schema.side_tables else {}
 
@@ -152,7 +152,7 @@ def _tables(folder: Path) -> Iterator[tuple[str, pa.Table]]:
 
 @lru_cache(maxsize=32)
 def _copied(path: Path) -> pa.Table:
-    """What a copy holds, mapped into memory; its name tells its content, so one look is enough."""
+    """The content of a copy, mapped into memory; it never changes, because its name is its checksum."""
     try:
         return pa.ipc.open_file(pa.py_buffer(files.mapped(path))).read_all()
     except (FileNotFoundError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Host of the splitter (`applyInPandasWithState`): one call a slot and batch, with one value of state."""
+"""The host of the splitter (`applyInPandasWithState`): one call and one value of state for each slot."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ STATE_SCHEMA = "snapshot binary"
 
 Frames = Iterator["pd.DataFrame"]
 
-_process = FoldProcess()  # of this Python worker of Spark
+_process = FoldProcess()  # one for each Python worker of Spark
 
 
 @dataclass(frozen=True)
 class SplitterHost:
-    """Runs the splitters of a slot over a batch's frames.
+    """Runs the splitter of a slot over a batch's frames.
 
     Attributes:
         plan: the plan.
         slot_of_key: the slot of each group key.
-        parts: the number of partitions that lanes are dealt out to.
-        here_seconds: what a slot's lanes may take if they are worked off here.
-        store: where large chunks of the state are; None: in the state.
+        parts: the number of partitions over which lanes are distributed.
+        here_seconds: the most that a slot's lanes may take to be worked off here.
+        store: where large chunks of the state are stored; None: in the state itself.
     """
 
     plan: Plan
@@ -50,12 +50,12 @@ class SplitterHost:
     store: TableStore | None
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
-        """The function for `applyInPandasWithState`: `SLOT_ROWS` of one slot to `PART_ROWS`."""
+        """The function for `applyInPandasWithState`, from `SLOT_ROWS` of one slot to `PART_ROWS`."""
         return lambda key, batches, state: giving_back(self.step(key, batches, state))
 
     def step(self, key: tuple[Any, ...], batches: Frames, state: GroupState) -> Frames:
-        """One batch of one slot."""
-        import pandas as pd  # late: the driver imports this file before it starts the JVM
+        """Process one batch of one slot."""
+        import pandas as pd  # here, because the driver imports this file before it starts the JVM
 
         if any(isinstance(planned.rule.fold, PythonFold) for planned in self.plan.rules):
             _process.start()
@@ -84,7 +84,7 @@ class SplitterHost:
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
-        if slot == 0:  # every slot hears of all tasks, so one speaks for all
+        if slot == 0:  # every slot knows all tasks' progress, so one reports it
             counts = sum((Counter(report["counts"]) for report in reports), Counter())
             stats |= {"counts": counts, "slowest": output.slowest, "reached": output.reached}
             stats["lacking"] = {name: told for report in reports for name, told in report["lacking"].items()}

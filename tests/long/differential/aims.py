@@ -29,10 +29,10 @@ LEADING: dict[str, Settings] = {
     "is_shared": {"is_looked_up": ALWAYS},
     "is_united_by_pane": {"is_kept_in_part": ALWAYS},
     "FIRST_ROWS": BY_COLUMNS,
-    "FIRST_HORIZON_ROWS": {**BY_COLUMNS, "is_in_orders": NEVER},
+    "FIRST_HORIZON_ROWS": BY_COLUMNS,
     "USING_UP_ROWS": BY_COLUMNS,
     "UNITED_ROWS": BY_COLUMNS,
-    "BLOCK_BITS": {"is_compiled": ALWAYS, "is_in_orders": ALWAYS},
+    "BLOCK_BITS": {"is_compiled": ALWAYS},
 }
 
 

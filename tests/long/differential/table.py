@@ -53,7 +53,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         (
-            *("is_compiled", "is_in_orders", "is_decided_compiled", "FIRST_OPENINGS"),
+            *("is_compiled", "is_decided_compiled", "FIRST_OPENINGS"),
             *("FIRST_ROWS", "FIRST_HORIZON_ROWS", "UNITED_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),
         ),
         ("close window",),
@@ -70,7 +70,7 @@ IMPOSSIBLE = (
         "it is for *earliest, selected* of simple sequences",
     ),
     Impossible(
-        ("is_in_orders", "UNITED_ROWS"),
+        ("UNITED_ROWS",),
         ("sequence", *NOT_SIMPLE, *WITHOUT_PATTERN, *NEXT),
         "it is for conjunctions",
     ),

@@ -17,8 +17,8 @@ from spark_pace.core.match.chain import Closing, chain
 from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.search.technique import Technique, Techniques
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.technique import Technique, of_best, of_completion, of_unused, of_walk
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -141,13 +141,13 @@ def _match_one_open(way: OneOpen, search: Search, horizon: Horizon) -> Found:
     )
 
 
-def technique_of(way: Way, search: Search) -> Technique:
-    """How candidates are searched."""
+def technique_of(way: Way, techniques: Techniques) -> Technique:
+    """Which of a pattern's techniques decides about its selections and matches."""
     if isinstance(way, UsingUp):
-        return of_unused(search)
+        return techniques.unused
     if isinstance(way, Backwards):
-        return of_best(search)
-    return of_walk(search) if walks(way) else of_completion(search)
+        return techniques.best
+    return techniques.walk if walks(way) else techniques.completion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ Five ways lead to the same result:
 - in turn (`in_turn.py`), for patterns with groups or negations, which a used event may complete or spoil;
   compiled where compiled code takes all conditions and there are many combinations.
 
-`_matches` chooses; a rule may ask for the second, third or fourth by ``strategy``, where that is exact.
+`spark_pace.core.match.search.technique` chooses; a rule may ask for the second, third or fourth by
+``strategy``, where that is exact.
 
 In a conjunction any event may be a terminator. Compiled code decides one after the other: from queues, one
 for each component, where no event matches two and no condition is over several; else, of three components at
@@ -36,8 +37,8 @@ from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.level import compiled_levels
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.search_arguments import Searches
+from spark_pace.core.match.search.technique import MOST_IN_ORDERS
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.technique import of_unused
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
@@ -55,7 +56,7 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
     openings = _openings(stream, search)
     if isinstance(search, AnyOrder):
         return _in_any_order(search, openings)
-    if of_unused(search).how == "in turn":
+    if search.techniques.unused.how == "in turn":
         return in_turn(search, openings)
     matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
@@ -65,16 +66,14 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
 
 
 def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:
-    """int64[m, n], the matches of a simple pattern by the strategy that is asked for, or suits best."""
-    how = of_unused(search).how
+    """int64[m, n], the matches of a simple sequence; queues are exact if no event matches two components."""
+    how = search.techniques.unused.how
     if how in ("first candidate", "all candidates", "merger_filter"):
         return by_filtering(stream, pattern, search)
-    if pattern.within is None or search.steps <= 2:
-        many = how == "in order" and ways.is_decided_compiled(stream.rows)
-        if many or how == "production_sets":
-            return production_sets(stream, pattern.within, search)[0]
-        if search.exclusive:
-            return queues(stream, pattern.within, search)[0]
+    if how == "production_sets":
+        return production_sets(stream, pattern.within, search)[0]
+    if how == "queues" and search.exclusive:
+        return queues(stream, pattern.within, search)[0]
     return in_order(stream, pattern, search)
 
 
@@ -190,7 +189,7 @@ def by_filtering(stream: Stream, pattern: Pattern, search: Search) -> Ints:
     after = window_start(stream, terminators, pattern.within) - 1
     ranges = Ranges(terminators, after, terminators, used=used)
     rotated = search.rotated()
-    if of_unused(search).compilable and search.many:
+    if search.techniques.unused.compilable and search.many:
         _, matrix = depth_first(rotated, ranges, use_up=True)
     else:
         take = unused.first_unused
@@ -211,11 +210,12 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
         openings: the opening row of each selection.
     """
     many = ways.is_compiled(len(search.terminators) ** 2 * math.factorial(search.steps))
+    compilable = search.techniques.unused.compilable and many
     if not all(map(len, search.members)):
         matrix = np.zeros((0, search.steps), np.int64)
-    elif many and search.plain and search.exclusive:
+    elif compilable and search.plain and search.exclusive:
         matrix = _of_types(search)
-    elif many and search.runnable and ways.is_in_orders(search.steps):
+    elif compilable and search.steps <= MOST_IN_ORDERS:
         matrix = _of_orders(search)
     else:
         return in_turn(search, openings)

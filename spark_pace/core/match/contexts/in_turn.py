@@ -12,7 +12,6 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.forms import Decided, decided, hopeful_ends
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.technique import of_unused
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.ranges import expand
 from spark_pace.core.ranks import segments_of
@@ -30,7 +29,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
         search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.
         openings: the opening row of each selection.
     """
-    if of_unused(search).compilable and search.many:
+    if search.techniques.unused.compilable and search.many:
         return _found(openings, decided(search, _turns_of_use(search.stream)))
     stream, terminators = search.stream, hopeful_ends(search)
     segment = stream.segment[terminators]

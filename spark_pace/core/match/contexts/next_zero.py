@@ -12,7 +12,6 @@ from spark_pace.core.match.first import walk
 from spark_pace.core.match.found_matches import Found, within_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.technique import of_walk
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
 
@@ -32,7 +31,7 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
 
 def closings(search: Search, openings: Ints, end: Ints) -> Ints:
     """The last row of the walk from each opening, before row `end`; -1 where the walk finds no match."""
-    if of_walk(search).how == "nearest":  # the walk takes the nearest of each step
+    if search.techniques.walk.how == "nearest":  # the walk takes the nearest of each step
         return completions(search, openings, end)
     closes = np.full(len(openings), -1, np.int64)
     selection, matrix = walk(search, Ranges(openings, openings, end))

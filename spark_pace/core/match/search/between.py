@@ -20,7 +20,7 @@ from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import Gap, Shape
+from spark_pace.core.plan.shape import Gap, Shape, places_of
 from spark_pace.core.ranges import expand, pieces
 
 
@@ -48,7 +48,7 @@ class Between:
         stream: the stream.
         pattern: the pattern.
         shape: its shape.
-        roles: the level of each component that stands for one event, by its name.
+        places: the level of each component that stands for one event, by its name; negated ones behind all.
         rows_of: the rows that match each repeated and each negated component, by its index.
         forbidding: the negated components.
     """
@@ -57,8 +57,7 @@ class Between:
         """Count the events that belong to groups or may forbid."""
         self.stream, self.pattern, self.shape = stream, pattern, shape
         components = pattern.components
-        alone = [(level, components[index]) for level, index in enumerate(shape.anchors)]
-        self.roles: dict[str | None, int] = {c.name: level for level, c in alone if c.times is None}
+        self.places = places_of(pattern)
         watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
         self.rows_of = {index: stream.matching(index) for index in watched}
         self._before: dict[int, Ints] = {
@@ -266,7 +265,7 @@ class CandidateColumns:
         """One attribute of one component of each candidate."""
         rows = self.forbidding.get(component)
         if rows is None:  # the opening event's attributes stand beside every event: any row will do
-            rows = self.matrix[:, self.between.roles.get(component, 0)]
+            rows = self.matrix[:, self.between.places.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 
     def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:

@@ -26,12 +26,12 @@ from spark_pace.core.match.search.comparison import (
     is_comparison,
 )
 from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.match.search.search_arguments import Levels, Programs
+from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
-from spark_pace.core.plan.shape import rearranged, shape_of
+from spark_pace.core.plan.shape import places_of, rearranged, shape_of
 
 
 class Search:
@@ -42,6 +42,8 @@ class Search:
     Attributes:
         stream: the stream.
         pattern: the pattern.
+        techniques: how candidates are searched.
+        places: the level of each component that stands for one event, by its name; negated ones behind all.
         steps: how many anchors there are.
         between: what the pattern says of the events between them.
         trailing: whether events behind a candidate may forbid it.
@@ -61,6 +63,8 @@ class Search:
         shape = shape_of(pattern)
         self.stream = stream
         self.pattern = pattern
+        self.techniques = choose(pattern)
+        self.places = places_of(pattern)
         self.steps = len(shape.anchors)
         self.between = Between(stream, pattern, shape)
         self.trailing = bool(shape.trailing)
@@ -114,22 +118,6 @@ class Search:
         """True if no event matches two components."""
         mask = self.stream.mask & np.uint16((1 << len(self.pattern.components)) - 1)
         return not np.any(mask & (mask - (mask > 0)))
-
-    @cached_property
-    def places(self) -> dict[str | None, int]:
-        """The level of each component that stands for one event, by its name; negated ones behind all."""
-        names = [self.pattern.components[one.component].name for one in self.between.forbidding]
-        return {**self.between.roles, **{name: self.steps + k for k, name in enumerate(names)}}
-
-    @cached_property
-    def comparable(self) -> bool:
-        """True if each condition compares two components that stand for one event."""
-        return all(is_comparison(one.expr, self.places) for one in self.pattern.where)
-
-    @cached_property
-    def runnable(self) -> bool:
-        """True if compiled code can test each condition."""
-        return all(is_program(one.expr, self.places) for one in self.pattern.where)
 
     @property
     def many(self) -> bool:

@@ -1,1 +1,1 @@
-"""A folder for PYTHONPATH: what Spark's Python processes do as they start."""
+"""A folder for PYTHONPATH, whose `sitecustomize` Spark's Python processes run when they start."""

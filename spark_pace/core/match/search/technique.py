@@ -1,0 +1,167 @@
+"""How candidates are searched, as far as the rule alone decides it: chosen once for each pattern.
+
+A `Search` has what is chosen for its pattern; kernels do it, and `explain` tells it. What depends on how much
+there is to search is in `spark_pace.ways`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Literal, TypeAlias
+
+from spark_pace.core.match.search.comparison import is_comparison, is_equality
+from spark_pace.core.match.search.programs import is_program
+from spark_pace.core.plan.rule import Pattern, Strategy
+from spark_pace.core.plan.shape import Shape, places_of, shape_of
+
+# `METHODS` in `spark_pace.rules.explaining.cost` says what each is
+How: TypeAlias = (
+    Literal["nearest", "walk", "first candidate", "all candidates"]  # of sequences, step by step
+    | Literal["nearest set", "all orders"]  # of conjunctions
+    | Literal["in order", "in turn"]  # without the events that are used up
+    | Strategy
+)
+
+Begin: TypeAlias = Literal["initiator", "terminator"]
+
+MOST_IN_ORDERS = 3  # components of a conjunction of which all orders are searched one by one: six
+
+
+@dataclass(frozen=True)
+class Technique:
+    """How one thing is sought.
+
+    Attributes:
+        each: what a search begins with.
+        how: how it goes on from there.
+        compilable: whether compiled code searches where rows are many.
+    """
+
+    each: Begin
+    how: How
+    compilable: bool = False
+
+
+@dataclass(frozen=True)
+class Techniques:
+    """How everything is sought that kernels may ask for.
+
+    Attributes:
+        completion: the first event that completes a candidate of an initiator.
+        walk: what the walk of *next* takes.
+        best: the greatest or the least candidate of a terminator.
+        unused: the least candidate of each terminator without the events that are used up by then.
+    """
+
+    completion: Technique
+    walk: Technique
+    best: Technique
+    unused: Technique
+
+
+@lru_cache(maxsize=4096)
+def choose(pattern: Pattern) -> Techniques:
+    """The techniques of a checked pattern."""
+    told = _Told(pattern)
+    walk = _of_walk(told)
+    return Techniques(_of_completion(told, walk), walk, _of_best(told, walk), _of_unused(told))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What of a pattern decides about its techniques."""
+
+    pattern: Pattern
+
+    @cached_property
+    def shape(self) -> Shape:
+        return shape_of(self.pattern)
+
+    @property
+    def steps(self) -> int:
+        return len(self.shape.anchors)
+
+    @property
+    def conjunction(self) -> bool:
+        return self.pattern.order == "conjunction"
+
+    @property
+    def simple(self) -> bool:
+        """True if nothing is said of what stands between its events."""
+        return self.shape.simple and not self.conjunction
+
+    @property
+    def plain(self) -> bool:
+        """True if nothing is said of several components either."""
+        return self.shape.simple and not self.pattern.where
+
+    @cached_property
+    def comparable(self) -> bool:
+        """True if each condition compares two components that stand for one event."""
+        places = places_of(self.pattern)
+        return all(is_comparison(one.expr, places) for one in self.pattern.where)
+
+    @cached_property
+    def runnable(self) -> bool:
+        """True if compiled code can test each condition."""
+        places = places_of(self.pattern)
+        return all(is_program(one.expr, places) for one in self.pattern.where)
+
+    @property
+    def looked_up(self) -> bool:
+        """True if every condition is looked up: each is an equality, and alone at its level."""
+        where, places = self.pattern.where, places_of(self.pattern)
+        return len({*map(self.shape.level, where)}) == len(where) and all(
+            is_equality(one.expr, places) for one in where
+        )
+
+
+def _of_walk(told: _Told) -> Technique:
+    """It tests each event once, so what is no comparison of two components is tested as soon by columns."""
+    if told.plain:
+        return Technique("initiator", "nearest")
+    return Technique("initiator", "walk", told.simple and told.comparable and not told.looked_up)
+
+
+def _of_completion(told: _Told, walk: Technique) -> Technique:
+    if told.conjunction:
+        return _of_conjunction(told, "initiator")
+    if told.steps == 2:
+        return walk  # nothing comes after its second step
+    return _of_sequence(told, "initiator")
+
+
+def _of_best(told: _Told, walk: Technique) -> Technique:
+    if told.conjunction:
+        return _of_conjunction(told, "terminator")
+    if not told.simple:
+        return Technique("initiator", "all candidates")
+    if told.steps == 2:
+        return replace(walk, each="terminator")
+    return _of_sequence(told, "terminator")
+
+
+def _of_unused(told: _Told) -> Technique:
+    if told.conjunction:
+        orders = told.runnable and told.steps <= MOST_IN_ORDERS
+        return Technique("terminator", "in order" if told.plain else "in turn", told.plain or orders)
+    if not told.simple:
+        return Technique("terminator", "in turn", told.runnable)
+    if told.plain:
+        return Technique("terminator", told.pattern.strategy or "in order")
+    return _of_sequence(told, "terminator")
+
+
+def _of_sequence(told: _Told, each: Begin) -> Technique:
+    if told.plain:
+        return Technique(each, "nearest")
+    if told.simple and told.runnable:
+        return Technique(each, "first candidate", True)
+    return Technique(each, "all candidates")
+
+
+def _of_conjunction(told: _Told, each: Begin) -> Technique:
+    if told.plain:
+        return Technique(each, "nearest set")
+    return Technique(each, "all orders" if told.steps <= MOST_IN_ORDERS else "all candidates")

@@ -1,0 +1,91 @@
+"""What a job needs of Spark behind its public API is looked for when a session starts."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+from pyspark import daemon, java_gateway
+from pyspark.sql import SparkSession
+
+from spark_pace.errors import SetupError
+from spark_pace.spark import internals
+from spark_pace.spark.internals import (
+    fork_workers,
+    has_limits,
+    is_commit,
+    is_query,
+    launch_jvm,
+    require_known,
+)
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_installed_spark_has_all_of_it(spark: SparkSession):
+    require_known(spark)
+    assert has_limits(spark)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "must"),
+    [
+        ("DAEMON", "pyspark.elsewhere", "must have the module pyspark.elsewhere"),
+        ("WORKER", "pyspark.elsewhere", "must have the module pyspark.elsewhere"),
+        ("FILE_MANAGER", "org.example.Files", "must have the class org.example.Files"),
+        ("STATE_STORE", "org.example.States", "must have the class org.example.States"),
+        ("BATCH_ID", "another.id", "must tell each task its batch by the property another.id"),
+    ],
+)
+def test_what_it_lacks_is_said_in_one_line(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, other: str, must: str
+):
+    monkeypatch.setattr(internals, name, other)
+    with pytest.raises(SetupError) as raised:
+        require_known(spark)
+    got = f"got none in Spark {spark.version}"
+    assert str(raised.value) == f"Spark — {must}; {got}. Use PySpark 4.2 or 4.3."
+
+
+def test_a_spark_whose_jvm_is_elsewhere_is_refused():
+    with pytest.raises(
+        SetupError, match=r"^Spark — must let this process use its JVM; got none in Spark 4\."
+    ):
+        require_known(SimpleNamespace(version="4.2.0"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("setting", internals._NOTE_VERSIONS)
+def test_notes_of_another_version_are_refused(spark: SparkSession, setting: str):
+    session = spark.newSession()
+    session.conf.set(setting, "2")
+    with pytest.raises(SetupError) as raised:
+        require_known(session)
+    assert str(raised.value) == f"{setting} — must be 1, which jobs can read; got 2. Leave it out."
+
+
+def test_a_pyspark_that_starts_no_jvm_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(java_gateway, "launch_gateway")
+    with pytest.raises(SetupError, match=r"^PySpark — must have launch_gateway; got: cannot import name"):
+        launch_jvm({}, os.open(os.devnull, os.O_WRONLY))
+
+
+@pytest.mark.parametrize("name", ["manager", "worker"])
+def test_without_a_daemon_of_pyspark_that_we_know_nothing_is_forked(
+    monkeypatch: pytest.MonkeyPatch, name: str
+):
+    monkeypatch.delattr(daemon, name)
+    assert not fork_workers()
+
+
+def test_a_spark_without_a_table_of_limits_is_known(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(internals, "_STREAMING", "org.example")
+    assert not has_limits(spark)
+
+
+def test_notes_of_spark_are_known():
+    assert is_commit(b'v1\n{"nextBatchWatermarkMs":0}')
+    assert not any(map(is_commit, [b"", b"v1\n", b"v1\n[]", b'v2\n{"nextBatchWatermarkMs":0}', b"v1\n{}"]))
+    assert not is_commit(b'v1\n{"nextBatchWatermarkMs":7}')
+    assert is_query(b'{"id":"5f1d9a4c-6c1c-4f6e-9a55-0a8f2f2f1d11"}')
+    assert not any(map(is_query, [b"", b"[]", b'{"id":"5"}', b'{"id":5}', b"{}", b"3"]))
