@@ -14,6 +14,7 @@ from spark_pace.core.expr import Aggregate, Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
@@ -25,7 +26,7 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
-from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value
+from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
 from spark_pace.rules.expressions.names import name_of, no_list, whole
 from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
@@ -135,6 +136,7 @@ class _Compiler:
             exp.TryCast: self._cast,
             exp.Anonymous: self._function,
             exp.Interval: constant_interval,
+            exp.Extract: lambda tree: self._apply(lambda of: part(tree.name, of[0]), [tree.expression]),
         }
 
     def value(self, tree: exp.Expr) -> Expr | None:
@@ -216,10 +218,17 @@ class _Compiler:
             return value
         return require_type(value, "a condition") or Call("not", (convert(value, "BOOLEAN"),), "BOOLEAN")
 
-    def _negative(self, tree: exp.Neg) -> Expr | Wrong | None:
+    def _negative(self, tree: exp.Neg) -> Expr | Interval | Wrong | None:
         if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return number_literal("-" + str(tree.this.this))
-        return self._apply(lambda values: arithmetic("negate", values), [tree.this])
+        return self._signed("negate", tree.this)
+
+    def _signed(self, name: str, tree: exp.Expr) -> Expr | Interval | Wrong | None:
+        """Compile ``-x`` and ``abs(x)``, which may be a length of time."""
+        value = self.node(tree)
+        if value is None or isinstance(value, Interval):
+            return value and signed(name, value)
+        return arithmetic(name, [value])
 
     def _is(self, tree: exp.Is) -> Expr | Wrong | None:
         if isinstance(tree.expression, exp.Null):
@@ -297,8 +306,10 @@ class _Compiler:
                 return constant
         return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
 
-    def _function(self, tree: exp.Anonymous) -> Expr | Wrong | None:
+    def _function(self, tree: exp.Anonymous) -> Expr | Interval | Wrong | None:
         name = str(tree.this).lower()
+        if name == "abs" and len(tree.expressions) == 1:
+            return self._signed(name, tree.expressions[0])
         if name in AGGREGATES:
             return self._aggregate(name, tree.expressions)
         if name == PREV:
@@ -313,7 +324,7 @@ class _Compiler:
                 counted(len(tree.expressions), "argument"),
                 "Correct the arguments.",
             )
-        return self._apply(function.build, tree.expressions)
+        return self._apply(function.build, with_unit(name, tree.expressions))
 
     def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and name == "count":

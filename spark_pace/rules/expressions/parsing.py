@@ -55,11 +55,11 @@ class RuleDialect(Spark):
     """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
 
     class Parser(SparkParser):
-        """Leaves functions alone, but for the two that have their own syntax."""
+        """Leaves functions alone, but for those that have their own syntax."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST")
+            key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST", "EXTRACT")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {

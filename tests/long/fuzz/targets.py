@@ -36,6 +36,7 @@ from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support import expression_cases
+from tests.support.expression_texts import texts
 
 ROOT = Path(__file__).parents[3]
 CORPUS = Path(__file__).parent / "corpus"
@@ -275,7 +276,7 @@ def _job_seeds() -> list[bytes]:
 
 
 def _expression_seeds() -> list[bytes]:
-    return [text.encode() for text in expression_cases.texts()]
+    return [text.encode() for text in texts()]
 
 
 TARGETS = (
