@@ -83,6 +83,23 @@ m = cast(null as decimal(10,2))
 coalesce(m, w) | coalesce(m, 0) | greatest(m, w) | least(m, 1.005) | nullif(m, 60) | if(p, m, w) | if(p, m, i)
 case when p then m end | cast(m as double) | cast(w as double)
 cast(m as double) * 2 > x | cast(m as decimal(24,6))
+m + w | w - m | m * w | m / w | w / m | m % w | w % m | -m | -w < 0 | abs(m) | abs(w - m) > 1 | m + 1 | 2 - m
+m * 1.1 | m * -0.05 < w | m / 3 | 1 / m | m % 1 = 0 | m % 0.3 | i + m | m - j | i * m | m / i | i / w | j % m
+m + null | null * w | m * m * m | w * w | w * w * w | m / m / m | w / w * w - m | (m + w) * (m - w) / 7
+round(m) | round(w) | round(m, 1) | round(w, 4) | round(m, 5) | round(-0.005BD, 2) | round(w * 1.005, 3)
+cast(m as bigint) | cast(w as bigint) | cast(w * 1000000000 as bigint) | cast(m as string) | cast(w as string)
+cast(m / 300000000 as string) | cast(-0.000000001BD as string) | cast(0.000000001BD as string) || 'x'
+cast(w as decimal(10,2)) | cast(w as decimal(38,0)) | cast(m * 1.5 as decimal(10,2)) | cast(i as decimal(5,2))
+cast(m / 7 as double) | m + 0.5 > 1 | m * 1.1 < w | w + 99999999999999999999999.5BD | m + i * 2
+cast(w as decimal(38,10)) * cast(w as decimal(38,10)) | cast(w as decimal(38,20)) * cast(m as decimal(38,28))
+cast(w as decimal(38,25)) / cast(m as decimal(38,20))
+cast(m as decimal(38,28)) / 0.00000000000000000000000003BD
+cast(w as decimal(38,38)) / 3 | cast(m / 1000000000 as decimal(38,38)) / 7
+cast(m / 1000000000 as decimal(38,38)) * 3
+cast(w as decimal(38,6)) + cast(m as decimal(38,20)) | cast(w as decimal(38,0)) * cast(w as decimal(38,0))
+cast(m as decimal(38,26)) % cast(w as decimal(20,3)) | cast(w as decimal(38,0)) * 99999999999999999999999999BD
+element_at(lm, 1) * 2 - m | greatest(m * 2, w) | coalesce(m / w, 0) | if(p, m + 1, w)
+case when m + w > 0 then m * w end
 size(li) | size(ls) > 1 | array_contains(li, 3) | array_contains(li, -7) | array_contains(lx, -0.0) | size(ld)
 array_contains(lx, 5) | array_contains(ls, 'EWR') | not array_contains(ls, 'a') | array_contains(lm, 99.95)
 array_contains(lm, 1) | array_contains(ld, date '1970-01-01') | ls is null | li is not null
@@ -138,7 +155,9 @@ _FORMS = {
     "TIMESTAMP": "greatest({T}, {T})|least({T}, {A})|coalesce({T}, {T})"
     "|if({B}, {T}, {T})|cast({A} as timestamp)|date_trunc('week', {T})|date_trunc('quarter', {A})"
     "|timestampadd(DAY, i % 1000, {T})|timestampadd(MONTH, j % 100, {A})",
-    "DECIMAL(10,2)": "nullif({M}, {M})|coalesce({M}, {M})|greatest({M}, {M})|if({B}, {M}, {M})",
+    "DECIMAL(10,2)": "nullif({M}, {M})|coalesce({M}, {M})|greatest({M}, {M})|if({B}, {M}, {M})"
+    "|-{M}|abs({M})|cast({M} + {M} as decimal(10,2))|cast({M} * {M} as decimal(10,2))"
+    "|cast({M} / {M} as decimal(10,2))|cast({M} - {I} as decimal(10,2))|cast({M} % {M} as decimal(10,2))",
     "DATE": "cast({T} as date)|trunc({T}, 'month')|last_day({A})|date_add({A}, i % 1000)"
     "|least({A}, {A})|coalesce({A}, {A})|nullif({A}, {A})",
 }

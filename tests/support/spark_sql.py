@@ -76,7 +76,7 @@ def _call(call: Call, arguments: list[str]) -> str:
 
 def _signed(call: Call, value: str) -> str:
     """Spark has no try_negative and no try_abs: the least BIGINT would raise an error."""
-    if call.type == "DOUBLE":
+    if call.type != "BIGINT":
         return f"(- {value})" if call.function == "negate" else f"abs({value})"
     if call.function == "negate":
         return f"try_subtract(0L, {value})"

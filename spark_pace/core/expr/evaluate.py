@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import arithmetic, arrays, casts, comparison, text, times
+from spark_pace.core.expr import arithmetic, arrays, casts, comparison, decimals, text, times
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
     Aggregate,
@@ -93,6 +93,8 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Aggregate):
         return columns.aggregate(expr.function, expr.component, expr.attribute)
     values = [_value(argument, columns) for argument in expr.arguments]
+    if decimal_digits(expr.type) and expr.function in decimals.OPERATIONS:
+        return decimals.compute(expr.function, values, ARROW_TYPES[expr.type])
     if expr.function == "cast":
         return casts.cast_value(values[0], expr.type)
     return KERNELS[expr.function](values)

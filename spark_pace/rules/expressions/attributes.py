@@ -5,9 +5,9 @@ from __future__ import annotations
 from spark_pace.core.expr import Aggregate, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
+from spark_pace.rules.expressions.digits import MORE_DIGITS
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
-MORE_DIGITS = 10  # of a sum
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
 
@@ -41,7 +41,7 @@ def over_group(
     if function in ("sum", "avg") and digits:
         return _decimal_over_group(function, component, attribute, digits)
     if function in ("sum", "avg", "stddev") and kind not in ("BIGINT", "DOUBLE"):
-        types = "BIGINT, DOUBLE or DECIMAL" if function == "sum" else "BIGINT or DOUBLE"
+        types = "BIGINT or DOUBLE" if function == "stddev" else "BIGINT, DOUBLE or DECIMAL"
         return Wrong(f"must be a number inside {function}", kind, f"Name an attribute of type {types}.")
     if function in ("min", "max") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
@@ -51,14 +51,14 @@ def over_group(
 def _decimal_over_group(
     function: str, component: str | None, attribute: str, digits: tuple[int, int]
 ) -> Aggregate | Wrong:
-    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow."""
+    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow.
+
+    An average has the type of the values here: `averaged` makes it of the sum and the count.
+    """
     precision, scale = digits
-    got = f"DECIMAL({precision},{scale})"
-    if function == "avg":
-        read = attribute if component is None else f"{component}.{attribute}"
-        do = f"Write cast(sum({read}) as DOUBLE) / count({component or attribute})."
-        return Wrong("must be a BIGINT or DOUBLE inside avg", got, do)
     if precision + MORE_DIGITS > MAX_DIGITS:
-        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside sum"
-        return Wrong(must, got, "Declare fewer digits in the schema.")
+        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside {function}"
+        return Wrong(must, f"DECIMAL({precision},{scale})", "Declare fewer digits in the schema.")
+    if function == "avg":
+        return Aggregate("avg", component, attribute, f"DECIMAL({precision},{scale})")
     return Aggregate("sum", component, attribute, f"DECIMAL({precision + MORE_DIGITS},{scale})")

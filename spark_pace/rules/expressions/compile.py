@@ -10,12 +10,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from spark_pace.core.expr import Aggregate, Call, Expr, Literal, decimal_digits
+from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
+from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     ELSEWHERE,
@@ -326,7 +327,7 @@ class _Compiler:
             )
         return self._apply(function.build, with_unit(name, tree.expressions))
 
-    def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Aggregate | Wrong:
+    def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Expr | Wrong:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and name == "count":
             return self._scope.aggregate(name, None, "*")
         column = name_of(arguments[0], self._scope) if len(arguments) == 1 else None
@@ -334,4 +335,4 @@ class _Compiler:
             read = "component" if name == "count" else "component.attribute"
             read = "attribute" if isinstance(self._scope, SpanScope) else read
             return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
-        return self._scope.aggregate(name, *column)
+        return averaged(self._scope.aggregate(name, *column))

@@ -12,7 +12,8 @@ from typing import TypeAlias
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.rules.expressions import calendar
 from spark_pace.rules.expressions.arrays import array_contains, element_at, size
-from spark_pace.rules.expressions.types import Wrong, constant_text, convert, show_types, unify
+from spark_pace.rules.expressions.digits import rounded
+from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_text, convert, show_types, unify
 
 Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
@@ -50,7 +51,7 @@ def require_type(expr: Expr, kind: str) -> Wrong | None:
     if decimal_digits(expr.type):
         if kind == "a value":
             return None
-        do = "A DECIMAL can be compared, chosen and aggregated; to compute, write cast(... as DOUBLE)."
+        do = "Write cast(... as DOUBLE): of a DECIMAL there are + - * / %, abs, round, and comparisons."
     return Wrong(f"must be {kind}", expr.type, do)
 
 
@@ -82,12 +83,30 @@ def _rounding(name: str, result: ExprType) -> Build:
     return lambda arguments: arguments[0] if arguments[0].type == "BIGINT" else build_double(arguments)
 
 
+def _round(arguments: list[Expr]) -> Built:
+    """``round(x)``, of a DECIMAL to a number of digits behind the point as well."""
+    value, *places = arguments
+    if not decimal_digits(value.type) and places:
+        do = "Write for example round(x * 100) / 100."
+        return Wrong("must be a DECIMAL to be rounded to digits", value.type, do)
+    if not decimal_digits(value.type):
+        return _rounding("round", "DOUBLE")(arguments)
+    digits = places[0].value if places and isinstance(places[0], Literal) else None if places else 0
+    if not isinstance(digits, int) or not 0 <= digits <= MAX_DIGITS:
+        return Wrong(
+            f"must be a constant from 0 to {MAX_DIGITS}", "another value", "Write for example round(x, 2)."
+        )
+    return rounded(value, digits)
+
+
 def _abs(arguments: list[Expr]) -> Built:
     return arithmetic("abs", arguments)
 
 
 def arithmetic(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGINT") -> Built:
     """An operation on numbers whose result has the arguments' common type."""
+    if len(arguments) == 1 and decimal_digits(arguments[0].type):
+        return Call(name, tuple(arguments), arguments[0].type)
     for argument in arguments:
         if wrong := require_type(argument, "a number"):
             return wrong
@@ -201,7 +220,7 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function("abs(number)", 1, 1, _abs),
     "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
     "floor": Function("floor(number)", 1, 1, _rounding("floor", "BIGINT")),
-    "round": Function("round(number)", 1, 1, _rounding("round", "DOUBLE")),
+    "round": Function("round(number), or round(decimal, digits)", 1, 2, _round),
     "sqrt": Function("sqrt(number)", 1, 1, _double("sqrt", "DOUBLE")),
     "isnan": Function("isnan(number)", 1, 1, _double("isnan", "BOOLEAN")),
     "greatest": Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
